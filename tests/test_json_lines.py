@@ -239,6 +239,26 @@ def test_chess_goes_on_after_a_third_repetition() -> None:
     client.close()
 
 
+@pytest.mark.parametrize(
+    "behind",
+    ["", " 120 90", " 100 90", " 3 0", " 3 400", ' bm Ra8#; id "a; b";', " 0 1;", " ;D1 20", " hmvc 130; fmvn 0;"],
+)
+def test_positions_of_the_worlds_files_are_shown_and_searched(behind: str) -> None:
+    """The board asks so: it loads a text by `read`, shows it by `show`, and has it searched."""
+    client, text = client_of("chess"), f"6k1/5ppp/8/8/8/8/8/K2R4 w - -{behind}"
+    read = client.ask(action="read", text=f"{text}\n")
+    assert read["nodes"] == []
+    assert read["position"].startswith("6k1/5ppp/8/8/8/8/8/K2R4 w - - ")
+    for position in (text, read["position"]):
+        assert client.ask(position=position, simulations=300)["move"] == "d1d8"
+        shown = client.ask(action="show", position=position)
+        # Of a clock of exactly 100 azpy's rules know that the game is over.
+        assert bool(shown["actions"]) == (behind != " 100 90")
+    read = client.ask(action="read", text=f"{text}\nmoves a1b1 g8f8")
+    assert [node[1] for node in read["nodes"]] == (["a1b1", "g8f8"] if behind != " 100 90" else [])
+    client.close()
+
+
 def test_a_roll_is_a_move_that_the_client_names() -> None:
     client = client_of("pig")
     state = make_position("pig")

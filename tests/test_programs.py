@@ -46,7 +46,7 @@ if how == "mute":
 import azpy
 
 start = azpy.make_game(game)
-state, log, begun = start.clone(), open(folder / f"log-{os.getpid()}", "w"), 0
+state, log, begun, ply = start.clone(), open(folder / f"log-{os.getpid()}", "w"), 0, 0
 
 
 def say(*words):
@@ -92,6 +92,8 @@ def think():
         return "\t\x07;--"
     if name == "resigns":
         return "resign"
+    if name.startswith("line:") and ply < len(line := name.removeprefix("line:").split(",")):
+        return line[ply]
     return state.action_name(state.legal_actions()[0])
 
 
@@ -154,8 +156,9 @@ for line in sys.stdin:
         say("readyok")
     elif words[0] == "position":
         assert words[1] == "startpos", line
-        state = start.clone()
-        for action in start.parse_actions(line.partition(" moves ")[2]):
+        state, actions = start.clone(), start.parse_actions(line.partition(" moves ")[2])
+        ply = len(actions)
+        for action in actions:
             state.play(action)
     elif words[0] == "go":
         say("info string nothing yet")
@@ -261,6 +264,36 @@ def test_ugi_is_for_any_game(game: str, folder: Path, monkeypatch: pytest.Monkey
     [pair] = play(folder, "ugi", "good", pairs=1)
     assert pair.faults == ((), ())
     assert "query result" in commands(folder)
+
+
+CASTLING = "e2e4,e7e5,g1f3,g8f6,f1c4,f8c5,e1h1,e8h8"
+PROMOTION = "h2h4,g7g5,h4g5,h7h6,g5h6,a7a6,h6h7,a6a5,h7g8{}"
+
+
+@pytest.mark.parametrize("protocol", ["uci", "ugi"])
+@pytest.mark.parametrize(
+    ("line", "played"),
+    [
+        (CASTLING, "O-O"),
+        ("d2d4,d7d5,c1f4,c8f5,b1c3,b8c6,d1d2,d8d7,e1a1,e8a8", "O-O-O"),
+        (PROMOTION.format("Q"), "hxg8=Q"),
+        (PROMOTION.format("N"), "hxg8=N"),
+    ],
+)
+def test_a_program_may_write_castling_and_promotions_otherwise(
+    protocol: str, line: str, played: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(GAMES, protocol, GAMES["uci"])
+    start, plies = make_position(GAMES["uci"]), line.count(",")
+    players = [parse_player(spec(folder, protocol, f"line:{line}")) for _ in range(2)]
+    a, b = load_players(players, start, 1, transcripts=Transcripts(folder / "transcripts"))
+    [pair] = play_pairs(Book(start.clone, 0, 0), a.player, b.player, 1, 0, 1)
+    assert pair.faults == ((), ())
+    for actions in pair.actions:
+        state = start.clone()
+        for action in actions[:plies]:
+            state.play(action)
+        assert state.short_name(actions[plies]) == played
 
 
 def test_a_program_of_gtp_is_told_the_rules_and_the_time(folder: Path) -> None:

@@ -171,9 +171,6 @@ def test_a_finished_game_has_no_move(uci: Talk) -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ("position startpos moves e2e5", "move 1, 'e2e5', is not legal"),
-        ("position", "expected startpos or fen"),
-        ("position fen nonsense", "error"),
         ("setoption name Nothing value 3", "there is no option 'Nothing'"),
         ("setoption name Threads value many", "expected a whole number from 1 to 1024, got 'many'"),
         ("setoption name Ponder value perhaps", "expected true or false"),

@@ -1,11 +1,14 @@
 """UCI in the wrong order, in the middle of a search and with absurd numbers: each `go` has one right `bestmove`."""
 
+import dataclasses
 import random
 import subprocess
 from typing import Any
 
 import chess
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.models import Served
@@ -102,7 +105,8 @@ def test_without_a_move_an_endless_go_is_not_answered_before_its_end(go: str) ->
 def test_words_after_searchmoves_are_read() -> None:
     engine = talk("uniform:20", "chess", "uci")
     engine.say("go searchmoves e2e4 a2a3 nodes 5")
-    assert engine.hear("info depth").split()[6] in {"1", "2", "3", "4", "5"}
+    words = engine.hear("info depth").split()
+    assert words[words.index("nodes") + 1] in {"1", "2", "3", "4", "5"}
     assert engine.hear("bestmove").split()[1] in {"e2e4", "a2a3"}
     engine.close()
     engine = talk("uniform:20", "chess", "uci")
@@ -132,6 +136,113 @@ def test_what_is_no_position_is_still_refused(fen: str) -> None:
     assert answers(all_heard("uniform:20", "chess", "uci", f"position fen {fen}"), "info string error")
 
 
+REFUSED = [
+    "position",
+    "position fen",
+    "position fen nonsense",
+    "position fen 8/8/8/8/8/8/8/8 w - - 0 1",
+    "position fen nonsense moves e2e4",
+    "position startpos e2e4",
+]
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_after_a_position_that_was_refused_there_is_no_move_until_one_is_read(line: str) -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    engine.say("position startpos moves e2e4", line)
+    why = engine.hear("info string error: ").removeprefix("info string error: ")
+    for go in ("go nodes 5", "go", "go movetime 1"):
+        engine.say("isready", go)
+        assert engine.hear("info string error") == (
+            f"info string error: there is no position, as the last one was refused: {why}"
+        )
+        assert engine.hear("bestmove") == "bestmove (none)"
+    for position, moves in (("position startpos moves e2e4", "78"), (line, ""), ("ucinewgame", "12")):
+        engine.say(position, "go nodes 5")
+        best = engine.hear("bestmove").split()[1]
+        assert best[1] in moves if moves else best == "(none)"
+    engine.close()
+
+
+def test_a_refused_position_of_ugi_has_no_move_and_no_result() -> None:
+    queries = ["query gameover", "query p1turn", "query result", "go"]
+    heard = all_heard("uniform:20", "connect_four", "ugi", "position startpos", "position here", *queries)
+    assert not answers(heard, "response")
+    assert answers(heard, "bestmove") == ["bestmove (none)"]
+    assert len(answers(heard, "info string error")) == 1 + len(queries)
+
+
+def test_an_illegal_move_leaves_the_last_legal_position() -> None:
+    for moves, board in (
+        ("e2e5", chess.Board()),
+        ("e2e4 e7e5 e4e5 g8f6", chess.Board("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2")),
+        ("e2e4 0000", chess.Board("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1")),
+    ):
+        engine = talk("uniform:20", "chess", "uci")
+        engine.say("position startpos moves d2d4 d7d5 c2c4", f"position startpos moves {moves}")
+        assert "is not legal there" in engine.hear("info string error")
+        # Of each position all legal moves are searched, one after the other.
+        for move in board.legal_moves:
+            engine.say(f"go nodes 2 searchmoves {move.uci()}")
+            assert engine.hear("bestmove").split()[1] == move.uci()
+        engine.close()
+
+
+class Once:
+    """An evaluator of chess that fails `times` times."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        self.left -= 1
+        if self.left >= 0:
+            raise RuntimeError("no device")
+        return np.zeros((len(observations), 4672), np.float32), np.zeros(len(observations), np.float32)
+
+
+@pytest.mark.parametrize("go", ["go infinite", "go ponder", "go ponder infinite", "go infinite nodes"])
+@pytest.mark.parametrize("why", ["position", "evaluator", "engine"])
+def test_an_error_in_an_endless_go_is_said_at_once_and_answered_at_its_end(go: str, why: str) -> None:
+    own = {"c_puct": -1.0} if why == "engine" else {}
+    player = served(azpy.make_game("chess"), **own)
+    if why == "evaluator":
+        player = dataclasses.replace(player, evaluator=Once(10**9))
+    engine = talk_to({"own": player})
+    if why == "position":
+        engine.say("position nowhere")
+        engine.hear("info string error")
+    for end in ("stop", "position startpos", "go nodes", "ponderhit" if go == "go ponder" else "stop"):
+        engine.say(go)
+        engine.hear("info string error")
+        for _ in range(3):
+            engine.say("isready")
+            engine.hear("readyok")
+        assert not answers(engine.heard, "bestmove")
+        if "infinite" in go:
+            engine.say("ponderhit", "isready")
+            engine.hear("readyok")
+            assert not answers(engine.heard, "bestmove")
+        engine.say(end)
+        assert engine.hear("bestmove") == "bestmove (none)"
+        if end == "go nodes":
+            assert engine.hear("bestmove") == "bestmove (none)"
+        if end.startswith("position") and why == "position":
+            engine.say("position nowhere")
+            engine.hear("info string error")
+    engine.close()
+    assert not answers(engine.heard, "bestmove")
+
+
+def test_a_search_after_ponderhit_answers_though_the_one_before_failed() -> None:
+    engine = talk_to({"own": dataclasses.replace(served(azpy.make_game("chess")), evaluator=Once(1))})
+    engine.say("go ponder nodes 5")
+    engine.hear("info string error: no device")
+    engine.say("ponderhit")
+    assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in chess.Board().legal_moves
+    engine.close()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_conversations_have_one_bestmove_a_go(seed: int) -> None:
     rng, moves = random.Random(seed), ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5"]
@@ -155,9 +266,13 @@ def test_random_conversations_have_one_bestmove_a_go(seed: int) -> None:
     commands += [f"setoption name UCI_Chess960 value {value}" for value in ("true", "false")]
     said = [rng.choice(commands) for _ in range(120)]
     heard = all_heard("uniform:10", "chess", "uci", *said)
-    best = answers(heard, "bestmove")
+    best, none, refused = answers(heard, "bestmove"), 0, False
     assert len(best) == sum(line.startswith("go") for line in said)
-    assert best.count("bestmove (none)") == said.count("go nodes")
+    for line in said:
+        if line.startswith(("position", "ucinewgame")):
+            refused = line == "position fen x"
+        none += line.startswith("go") and (refused or line == "go nodes")
+    assert best.count("bestmove (none)") == none
     assert len(answers(heard, "readyok")) == said.count("isready")
 
 

@@ -1,13 +1,17 @@
 """UCI's options: several players, Chess960, levels, and what `info` says."""
 
+import dataclasses
 import io
+import itertools
 import random
 import re
 from collections.abc import Iterator, Sequence
 
 import chess
 import chess.engine
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
@@ -160,9 +164,28 @@ def test_castling_is_written_as_the_option_says(game: str, chess960: bool) -> No
             board = chess.Board(position.removeprefix("position fen "), chess960=chess960)
             board.push_uci(ours)
             assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in board.legal_moves
-            engine.say(f"{position} moves {theirs}")
-            assert "is not legal" in engine.hear("info string error")
+            # What the option does not say is understood all the same.
+            engine.say(f"{position} moves {theirs}", "go nodes 3")
+            assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in board.legal_moves
+            engine.say(position, f"go nodes 3 searchmoves {theirs}")
+            assert engine.hear("bestmove").split()[1] == ours
     engine.close()
+    assert not answers(engine.heard, "info string error")
+
+
+@pytest.mark.parametrize("capitals", ["q", "r", "b", "n"])
+def test_promotions_in_capitals_are_understood(capitals: str) -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    for fen, move in (("7k/P6p/8/8/8/8/8/K7 w - - 0 1", "a7a8"), ("1r5k/P7/8/8/8/8/p7/2K5 b - - 0 1", "a2a1")):
+        engine.say(f"position fen {fen}", f"go nodes 3 searchmoves {move}{capitals.upper()}")
+        assert engine.hear("bestmove").split()[1] == move + capitals
+        board = chess.Board(fen)
+        board.push_uci(move + capitals)
+        for written in (move + capitals.upper(), move.upper() + capitals):
+            engine.say(f"position fen {fen} moves {written}", "go nodes 3")
+            assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in board.legal_moves
+    engine.close()
+    assert not answers(engine.heard, "info string error")
 
 
 @pytest.mark.parametrize("game", ["chess", "chess(chess960=100)"])
@@ -247,7 +270,57 @@ def test_temperature_plays_other_moves_than_the_best_one(uci: Talk) -> None:
 # What is said of a search -----------------------------------------------------------------------------------------
 
 
-INFO = re.compile(r"info depth (\d+) multipv (\d+) nodes (\d+) score (cp|mate) (-?\d+) pv (.+)")
+INFO = re.compile(
+    r"info depth (?P<depth>\d+) seldepth (?P<seldepth>\d+) multipv \d+ score (?P<kind>cp|mate) (?P<score>-?\d+) "
+    r"nodes (?P<nodes>\d+) nps (?P<nps>\d+) hashfull (?P<hashfull>\d+) time (?P<time>\d+) pv (?P<pv>.+)"
+)
+
+
+def test_python_chess_reads_what_is_said_of_a_search() -> None:
+    with chess.engine.SimpleEngine.popen_uci([*CHESS, "chess"]) as engine:
+        info = engine.analyse(chess.Board(), chess.engine.Limit(nodes=500))
+    assert info["nodes"] == 500
+    assert info["nps"] == pytest.approx(500 / max(0.001, info["time"]), abs=1)
+    assert info["seldepth"] >= info["depth"] == len(info["pv"])
+    assert info["hashfull"] == 0, "a uniform network is not cached"
+
+
+def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(100.0, 2.5)
+    monkeypatch.setattr("azpy.serving.uci.monotonic", lambda: next(clock))
+    engine = talk("uniform:20", "chess", "uci")
+    for _ in range(2):
+        engine.say("go nodes 50")
+        assert " nodes 50 nps 20 hashfull 0 time 2500 pv " in engine.hear("info depth")
+    engine.close()
+
+
+class Known:
+    """A uniform network whose answers are cached."""
+
+    network_id = 7
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return np.zeros((len(observations), 4672), np.float32), np.zeros(len(observations), np.float32)
+
+
+def test_hashfull_says_how_full_the_cache_is() -> None:
+    player = dataclasses.replace(open_player("uniform:20", "chess", 100), evaluator=Known())
+
+    def last_info(cache: int) -> str:
+        engine, line = talk_to({"own": player}), ""
+        engine.say(f"setoption name NNCacheSize value {cache}", "go nodes 1999")
+        while not (said := engine.hear("")).startswith("bestmove"):
+            line = said
+        engine.close()
+        return line
+
+    # Of 2000 answers few are in each other's places where there is room for 10,240.
+    found = INFO.fullmatch(last_info(10_000))
+    assert found is not None
+    assert 190 <= int(found["hashfull"]) <= 195
+    assert " hashfull 1000 " in last_info(256)
+    assert " hashfull " not in last_info(0)
 
 
 def mates(board: chess.Board, moves: int) -> bool:
@@ -289,10 +362,11 @@ def test_every_line_is_legal(chess960: bool) -> None:
                 while (line := engine.hear("")).startswith("info"):
                     found = INFO.fullmatch(line)
                     assert found, line
-                    moves, now = found[6].split(), board.copy()
+                    moves, now = found["pv"].split(), board.copy()
                     for move in moves:
                         now.push_uci(move)  # refuses what is not legal
-                    assert len(moves) == int(found[1])
+                    assert len(moves) == int(found["depth"]) <= int(found["seldepth"])
+                    assert int(found["nps"]) == 1000 * int(found["nodes"]) // max(1, int(found["time"]))
                     infos += 1
                 now = board.copy()
                 for move in line.split()[1::2]:
@@ -316,10 +390,10 @@ def test_a_mate_is_said_only_where_it_is_forced() -> None:
         while (line := engine.hear("")).startswith("info"):
             found = INFO.fullmatch(line)
             assert found, line
-            if found[4] == "mate" and abs(int(found[5])) <= 2:
+            if found["kind"] == "mate" and abs(int(found["score"])) <= 2:
                 after = board.copy()
-                after.push_uci(found[6].split()[0])
-                moves = int(found[5])
+                after.push_uci(found["pv"].split()[0])
+                moves = int(found["score"])
                 if moves > 0:
                     won += 1
                     assert after.is_checkmate() or is_mated(after, moves - 1), line

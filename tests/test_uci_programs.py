@@ -11,6 +11,8 @@ import chess
 import chess.engine
 import pytest
 
+from azpy.games.names import make_position
+from azpy.serving.uci_positions import Positions
 from talks import COMMAND
 
 CHESS = [*COMMAND, "uniform:20", "--game", "chess", "--protocol", "uci"]
@@ -113,6 +115,29 @@ def test_stockfish_plays_games_with_it() -> None:
             outcome = board.outcome(claim_draw=True)
             assert outcome is not None
             assert outcome.winner != ours, "60 simulations without a network beat no Stockfish"
+
+
+@pytest.mark.skipif(STOCKFISH is None, reason="Stockfish is not installed")
+def test_a_line_that_ends_in_an_illegal_move_is_read_as_stockfish_reads_it() -> None:
+    rng, positions = random.Random(6), Positions(make_position("chess"), chess960=False)
+    lines, fens = list[str](), list[str]()
+    for _ in range(60):
+        board, moves = chess.Board(), list[str]()
+        for _ in range(rng.randrange(12)):
+            moves.append(rng.choice(list(board.legal_moves)).uci())
+            board.push_uci(moves[-1])
+        moves.insert(rng.randrange(len(moves) + 1), rng.choice(["e2e5", "a1a1", "e1g1", "h7h8q", "0000", "x"]))
+        lines.append(f"startpos moves {' '.join(moves)}")
+        start, played, _ = positions.read(lines[-1].split())
+        state = start.clone()
+        for action in played:
+            state.play(action)
+        fens.append(str(state).splitlines()[9])
+    told = "".join(f"position {line}\nd\n" for line in lines) + "quit\n"
+    said = subprocess.run([str(STOCKFISH)], input=told, capture_output=True, text=True, timeout=60, check=True).stdout
+    theirs = [line.removeprefix("Fen: ") for line in said.splitlines() if line.startswith("Fen: ")]
+    # Stockfish names an en-passant square only where a pawn can capture.
+    assert [chess.Board(fen).fen() for fen in fens] == [chess.Board(fen).fen() for fen in theirs]
 
 
 def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str, int], int, float]:

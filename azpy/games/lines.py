@@ -1,12 +1,16 @@
-"""Lines of play: a game played again, and dice rolled."""
+"""Lines of play: a game played again, actions that are read, and dice rolled."""
 
+import contextlib
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from azpy._core import CHANCE, State
 
-__all__ = ["replayed", "roll"]
+__all__ = ["read_action", "replayed", "roll"]
+
+_UCI_MOVE = re.compile("[a-h][1-8][a-h][1-8][nbrq]?", re.IGNORECASE)
 
 
 def replayed(start: State, actions: Sequence[int]) -> Iterator[State]:
@@ -23,6 +27,21 @@ def replayed(start: State, actions: Sequence[int]) -> Iterator[State]:
     for action in actions:
         position.play(int(action))
         yield position
+
+
+def read_action(state: State, name: str) -> int | None:
+    """The legal action, or the outcome of a roll that is due, of a name that another program writes.
+
+    None if there is none. In chess the name may have capitals, and castling may be the king's step onto its rook or two
+    steps of the king.
+    """
+    rolls = state.turn == CHANCE
+    offered = [outcome for outcome, _ in state.chance_outcomes()] if rolls else state.legal_actions()
+    found = next((action for action in offered if state.action_name(action) == name), None)
+    if found is None and state.game.partition("(")[0] == "chess" and _UCI_MOVE.fullmatch(name):
+        with contextlib.suppress(ValueError):
+            (found,) = state.parse_actions(name.lower())
+    return found
 
 
 def roll(position: State, rng: np.random.Generator) -> list[int]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from azpy._core import State, list_games
 from azpy.errors import SettingsError, did_you_mean
+from azpy.games.lines import read_action
 from azpy.matches.arena import Board
 from azpy.matches.programs import Misbehaved, Program, ProgramPlayer, Session, Transcripts, shown
 from azpy.matches.query import parse_query, query_text
@@ -177,10 +178,10 @@ class _Talk(Session):
 
     def legal(self, state: State, name: str) -> int:
         """The legal action of a name."""
-        for action in state.legal_actions():
-            if state.action_name(action) == name:
-                return action
-        raise Misbehaved(f"plays {shown(name)}, which is not legal")
+        action = read_action(state, name)
+        if action is None:
+            raise Misbehaved(f"plays {shown(name)}, which is not legal")
+        return action
 
     @property
     def move_seconds(self) -> float:

@@ -12,10 +12,13 @@ class Track:
 
     Args:
         engine: who searches.
+
+    Attributes:
+        engine: as given.
     """
 
     def __init__(self, engine: _core.Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._game: _core.EngineGame | None = None
         self._start: _core.State | None = None
         self._played = list[int]()
@@ -24,13 +27,13 @@ class Track:
         """The game at the position to which `played` leads from `start`."""
         before = self._start
         if self._game is None or before is None or (start.game, start.key()) != (before.game, before.key()):
-            self._game, self._start, self._played = self._engine.game(start), start, []
+            self._game, self._start, self._played = self.engine.game(start), start, []
         common = 0
         while common < min(len(played), len(self._played)) and played[common] == self._played[common]:
             common += 1
         if common == 0 and self._played:
             # Back at the start another game begins: its tree would otherwise grow with each game.
-            self._game, self._played = self._engine.game(start), []
+            self._game, self._played = self.engine.game(start), []
         # One by one: where a game in Python raises, the tree and `_played` still agree.
         while len(self._played) > common:
             self._game.undo()
@@ -46,4 +49,4 @@ class Track:
 
     def close(self) -> None:
         """Closes the engine: its searches are cancelled."""
-        self._engine.close(cancel=True)
+        self.engine.close(cancel=True)

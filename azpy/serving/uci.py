@@ -6,123 +6,44 @@ Sources: the UCI specification of April 2004 (Huber, Meyer-Kahlen); UGI as its a
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 
 import azpy
 from azpy import _core
 from azpy.errors import SettingsError, one_line
+from azpy.games.lines import read_action
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen, open_engine
+from azpy.serving.models import Served, chosen, open_engine
 from azpy.serving.pending import Pending
 from azpy.serving.positions import with_less_past
 from azpy.serving.track import Track
-from azpy.serving.uci_positions import Positions, is_chess960
+from azpy.serving.uci_options import WITHOUT_END, labels_of, options_of, plain, whole
+from azpy.serving.uci_positions import Positions
 
 __all__ = ["Uci"]
 
-_WITHOUT_END = 2**32 - 1  # simulations
 _REPORT_EVERY = 0.5  # seconds
 _PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
 _WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
 _CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
 _FLAGS = {"infinite", "ponder"}
-_LONGEST_NUMBER = 18  # digits; a longer number counts as the largest of this length
 _ENGINE = {"Threads", "Hash", "NNCacheSize"}  # options that need another engine
-_RESERVED = {"name", "type", "default", "min", "max", "var", "value", "<empty>"}
 
 
-@dataclass(frozen=True)
-class Option:
-    """A setting of the protocol: a number from `low` to `high`, a switch, a text, or one of `choices`."""
+class Search(NamedTuple):
+    """A search that goes on."""
 
-    default: int | bool | str
-    low: int | None = None
-    high: int | None = None
-    choices: tuple[str, ...] = ()  # words without blanks
-
-    def declared(self) -> str:
-        """The option as `uci` lists it."""
-        if self.choices:
-            return f"type combo default {self.default}{''.join(f' var {choice}' for choice in self.choices)}"
-        if isinstance(self.default, bool):
-            return f"type check default {str(self.default).lower()}"
-        if isinstance(self.default, str):
-            return f"type string default {self.default or '<empty>'}"
-        return f"type spin default {self.default} min {self.low} max {self.high}"
-
-    def read(self, text: str) -> int | bool | str:
-        """The value of a text.
-
-        Raises:
-            ValueError: a text that is no such value; says what was expected.
-        """
-        if self.choices:
-            choice = next((choice for choice in self.choices if choice.lower() == text.lower()), None)
-            if choice is None:
-                raise ValueError(f"expected one of {', '.join(self.choices)}, got {text!r}")
-            return choice
-        if isinstance(self.default, bool):
-            if text.lower() not in {"true", "false"}:
-                raise ValueError(f"expected true or false, got {text!r}")
-            return text.lower() == "true"
-        if isinstance(self.default, str):
-            return "" if text == "<empty>" else text
-        number = whole(text)
-        if number is None or self.low is None or self.high is None or not self.low <= number <= self.high:
-            raise ValueError(f"expected a whole number from {self.low} to {self.high}, got {text!r}")
-        return number
-
-
-def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, Option]:
-    options = {
-        "Threads": Option(1, 1, 1024),
-        "Hash": Option(TREES_MB, 1, 1 << 20),  # MB of all trees
-        "NNCacheSize": Option(200_000, 0, 1 << 28),  # answers of the network
-        "Move Overhead": Option(30, 0, 60_000),  # ms
-        "MultiPV": Option(1, 1, 500),
-        "Ponder": Option(False),
-        "Simulations": Option(0, 0, _WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
-        "Temperature": Option(round(100 * served.temperature), 0, 1000),  # hundredths
-        "UCI_ShowWDL": Option(False),
-        "VerboseMoveStats": Option(False),
-        "SyzygyPath": Option(""),
-    }
-    if word == "uci":
-        options["UCI_Chess960"] = Option(is_chess960(served.start))
-    if len(players) > 1:
-        options["Model"] = Option(players[0], choices=tuple(players))
-    return options
-
-
-def whole(text: str) -> int | None:
-    """The whole number that a text is; None if it is none."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
-        return None
-    size = int(digits) if len(digits) <= _LONGEST_NUMBER else 10**_LONGEST_NUMBER
-    return size if digits == text else -size
-
-
-def _plain(text: str) -> str:
-    """A text in one line, without what cannot be written."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-def _labels(names: Iterable[str]) -> dict[str, str]:
-    """The names by a word for each, without blanks: none of the protocol's, and no two alike in any case."""
-    labels: dict[str, str] = {}
-    for name in names:
-        label = _plain(name).replace(" ", "_") or "player"
-        while label.lower() in _RESERVED | {known.lower() for known in labels}:
-            label += "_"
-        labels[label] = name
-    return labels
+    pending: Pending
+    info: Callable[[_core.SearchResult], list[str]]  # the lines that tell what it has found
 
 
 @dataclass
@@ -130,36 +51,55 @@ class Thinking:
     """A `go` that is to be answered."""
 
     state: _core.State  # the position searched
-    pending: Pending | None  # None where there is no move
-    search_on: Callable[[], Pending] | None = None  # what `ponderhit` begins
+    search: Search | None  # None where there is no move
+    search_on: Callable[[], Search] | None = None  # what `ponderhit` begins
     infinite: bool = False  # only `stop` ends it
-    after: Pending | None = None  # the search since `ponderhit`
+    after: Search | None = None  # the search since `ponderhit`
     held: threading.Event = field(default_factory=threading.Event)  # set once the answer may be given
     said: threading.Event = field(default_factory=threading.Event)  # set once it has been given
 
     def stop(self) -> None:
         """Has the answer given with what is known by now."""
         self.held.set()
-        for pending in (self.pending, self.after):
-            if pending is not None:
-                pending.stop()
+        for search in (self.search, self.after):
+            if search is not None:
+                search.pending.stop()
 
     def hit(self) -> None:
         """Ends the search on the opponent's time, and begins one as any other from the same tree."""
         if self.held.is_set() or self.infinite:
             return
         try:
-            if self.pending is not None and self.search_on is not None:
+            if self.search_on is not None:
                 self.after = self.search_on()
-                self.pending.stop()
         finally:
+            if self.search is not None:
+                self.search.pending.stop()
             self.held.set()
 
-    def result(self) -> _core.SearchResult | None:
-        """What was found, once the answer may be given; None where there is no move."""
-        result = self.pending.result() if self.pending is not None else None
+    def result(self, on_error: Callable[[BaseException], object]) -> tuple[_core.SearchResult, list[str]] | None:
+        """What the last search found, and its lines, once the answer may be given; None where there is no move.
+
+        `on_error` hears at once of an error that ended a search.
+        """
+        found = _found(self.search, on_error)
         self.held.wait()
-        return result if self.after is None else self.after.result()
+        return found if self.after is None else _found(self.after, on_error)
+
+
+def _found(
+    search: Search | None, on_error: Callable[[BaseException], object]
+) -> tuple[_core.SearchResult, list[str]] | None:
+    if search is None:
+        return None
+    try:
+        result = search.pending.result()
+        return result, search.info(result)
+    except CancelledError:
+        raise
+    except BaseException as error:  # of the network or a game
+        on_error(error)
+        return None
 
 
 class Uci:
@@ -180,17 +120,18 @@ class Uci:
             if word == "ugi" and other.start.game != served.start.game:
                 problem = f"{next(iter(models))} plays {served.start.game}, and {name} plays {other.start.game}"
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
-        self._models, self._labels = models, _labels(models)
+        self._models, self._labels = models, labels_of(models)
         self._served, self._talk, self._word = served, talk, word
-        self._options = _options(served, word, list(self._labels))
+        self._options = options_of(served, word, list(self._labels))
         self._values: dict[str, int | bool | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(served)
         self._track: Track | None = None
         self._thinking: Thinking | None = None
         self._told_of_wdl = False
-        self._start, self._played = self._positions.read(["startpos"])
+        self._start, self._played, _ = self._positions.read(["startpos"])
         # The words of the position, and how they write castling: another player reads them too.
         self._said = ["startpos"], self._positions.chess960
+        self._refused: str | None = None  # why the last `position` was none
         self._commands: dict[str, Callable[[list[str]], None]] = {
             word: self._introduce,
             "isready": self._is_ready,
@@ -223,7 +164,7 @@ class Uci:
                     self._commands[name](words[at + 1 :])
                 except Exception as error:  # of the network or a user's game too: the conversation goes on
                     self._say_error(error)
-                    if name == "go":  # the other program waits for it
+                    if name == "go":  # no thread will answer, and the other program waits
                         self._talk.say("bestmove (none)")
         finally:
             self._talk.leave(_PATIENCE)
@@ -234,7 +175,7 @@ class Uci:
 
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
-            f"id name azpy {azpy.__version__} ({_plain(self._served.name)})",
+            f"id name azpy {azpy.__version__} ({plain(self._served.name)})",
             "id author the authors of azpy",
             *(f"option name {name} {option.declared()}" for name, option in self._options.items()),
             f"{self._word}ok",
@@ -242,7 +183,7 @@ class Uci:
 
     def _is_ready(self, _: list[str]) -> None:
         try:
-            if self._thinking is None:
+            if self._thinking is None and self._refused is None:
                 self._opened()
         except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
             self._say_error(error)
@@ -279,7 +220,7 @@ class Uci:
         """Has another player play, at the position that was asked for last."""
         served = self._models[self._labels[label]]
         words, chess960 = self._said
-        self._start, self._played = Positions(served.start, chess960).read(words)
+        self._start, self._played, _ = Positions(served.start, chess960).read(words)
         self._served, self._positions = served, self._positions_of(served)
 
     def _positions_of(self, served: Served) -> Positions:
@@ -293,54 +234,60 @@ class Uci:
 
     def _read_position(self, words: list[str]) -> None:
         self._finish()
-        self._start, self._played = self._positions.read(words)
-        self._said = words, self._positions.chess960
+        try:
+            self._start, self._played, problem = self._positions.read(words)
+        except Exception as error:  # of a user's game too
+            self._refused = one_line(error)
+            raise
+        self._said, self._refused = (words, self._positions.chess960), None
+        if problem is not None:
+            raise ValueError(problem)
 
     def _go(self, words: list[str]) -> None:
         self._finish()
-        numbers, flags, moves = self._read_go(words)
-        game = self._opened()
-        if game.state.is_terminal:
-            self._start, self._played = with_less_past(game.state), []
-            game = self._opened()
-        state = game.state
-        over = state.is_terminal or state.turn == _core.CHANCE
-        if over:
-            self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
-            thinking = Thinking(state, None, infinite="infinite" in flags)
-        else:
-            thinking = self._begun(game, state, numbers, flags, moves)
+        flags = _FLAGS.intersection(words)
+        try:
+            thinking = self._begun(words, flags)
+        except Exception as error:
+            self._say_error(error)
+            if not flags:
+                self._talk.say("bestmove (none)")
+                return
+            thinking = Thinking(self._start, None, infinite="infinite" in flags)
         if not flags:
             thinking.held.set()
         threading.Thread(target=self._answer, args=(thinking,), name="azpy-answer", daemon=True).start()
         self._thinking = thinking
 
-    def _begun(
-        self,
-        game: _core.EngineGame,
-        state: _core.State,
-        numbers: Mapping[str, int],
-        flags: set[str],
-        moves: Sequence[str],
-    ) -> Thinking:
-        """The search of a `go`."""
-        names = self._positions.legal(state)
-        actions = [names[move] for move in moves if move in names] or None
-        simulations, seconds = self._limits(numbers, state)
+    def _begun(self, words: Sequence[str], flags: set[str]) -> Thinking:
+        """What a `go` begins."""
+        numbers, moves = self._read_go(words)
+        game = self._opened()
+        if game.state.is_terminal:
+            self._start, self._played = with_less_past(game.state), []
+            game = self._opened()
+        state = game.state
+        if state.is_terminal or state.turn == _core.CHANCE:
+            self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
+            return Thinking(state, None, infinite="infinite" in flags)
+        actions = [action for move in moves if (action := read_action(state, move)) is not None] or None
 
-        def search(simulations: int | None, seconds: float | None) -> Pending:
-            return game.search(
+        def search(simulations: int | None, seconds: float | None) -> Search:
+            info = partial(self._info, state, self._engine().engine, monotonic())
+            pending = game.search(
                 simulations,
                 seconds=seconds,
                 actions=actions,
-                on_report=lambda result: self._talk.say(*self._info(state, result)),
+                on_report=lambda result: self._talk.say(*info(result)),
                 report_every=_REPORT_EVERY,
             )
+            return Search(pending, info)
 
+        simulations, seconds = self._limits(numbers, state)
         if not flags:
             return Thinking(state, search(simulations, seconds))
         return Thinking(
-            state, search(_WITHOUT_END, None), lambda: search(simulations, seconds), infinite="infinite" in flags
+            state, search(WITHOUT_END, None), lambda: search(simulations, seconds), infinite="infinite" in flags
         )
 
     def _stop(self) -> None:
@@ -364,7 +311,17 @@ class Uci:
         self._talk.say(f"response {answers[words[0]]}")
 
     def _opened(self) -> _core.EngineGame:
-        """The game, at the position that was asked for last. The first call opens the engine."""
+        """The game, at the position that was asked for last.
+
+        Raises:
+            ValueError: that position was refused.
+        """
+        if self._refused is not None:
+            raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
+        return self._engine().follow(self._start, self._played)
+
+    def _engine(self) -> Track:
+        """The engine and its game. The first call opens the engine."""
         if self._track is None:
             values = self._values
             engine = open_engine(
@@ -374,13 +331,13 @@ class Uci:
                 cache_positions=values["NNCacheSize"],
             )
             self._track = Track(engine)
-        return self._track.follow(self._start, self._played)
+        return self._track
 
     # Searches ---------------------------------------------------------------------------------------------------------
 
-    def _read_go(self, words: list[str]) -> tuple[dict[str, int], set[str], list[str]]:
-        """The numbers, the flags and the moves of a `go`."""
-        numbers, flags, moves, rest = dict[str, int](), set[str](), list[str](), list(words)
+    def _read_go(self, words: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+        """The numbers and the moves of a `go`."""
+        numbers, moves, rest = dict[str, int](), list[str](), list(words)
         into_moves = False
         while rest:
             word = rest.pop(0)
@@ -394,19 +351,18 @@ class Uci:
                 numbers[word] = number
             elif word in _FLAGS:
                 into_moves = False
-                flags.add(word)
             elif word == "searchmoves":
                 into_moves = True
             elif into_moves:
                 moves.append(word)
-        return numbers, flags, moves
+        return numbers, moves
 
     def _limits(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
         """Simulations and seconds of a search; None for no limit."""
         if self._values["Simulations"]:
             return int(self._values["Simulations"]), None
         overhead = int(self._values["Move Overhead"]) / 1000
-        simulations = min(max(1, numbers["nodes"]), _WITHOUT_END) if "nodes" in numbers else None
+        simulations = min(max(1, numbers["nodes"]), WITHOUT_END) if "nodes" in numbers else None
         mine = "wb"[state.turn]
         if "movetime" in numbers:
             return simulations, max(0.001, numbers["movetime"] / 1000 - overhead)
@@ -419,11 +375,11 @@ class Uci:
     def _answer(self, thinking: Thinking) -> None:
         """Waits for a search, and for leave to answer; then answers."""
         try:
-            result = thinking.result()
-            if result is None:
+            found = thinking.result(self._say_error)
+            if found is None:
                 self._talk.say("bestmove (none)")
                 return
-            lines, state = self._info(thinking.state, result), thinking.state
+            (result, lines), state = found, thinking.state
             best = chosen(result, int(self._values["Temperature"]) / 100)
             expected = result.principal_variation[:2]
             ponder = ""
@@ -438,19 +394,26 @@ class Uci:
         finally:
             thinking.said.set()
 
-    def _info(self, state: _core.State, result: _core.SearchResult) -> list[str]:
-        visits = result.stats["simulations"]
-        lines, count = [], int(self._values["MultiPV"])
-        for number, (actions, _, q) in enumerate(result.principal_variations(count), 1):
-            if number == 1 and result.action is not None and result.principal_variation:
+    def _info(self, state: _core.State, engine: _core.Engine, began: float, result: _core.SearchResult) -> list[str]:
+        """The lines that tell what a search of `state`, which `began` at this time, has found."""
+        visits, milliseconds = result.stats["simulations"], int(1000 * (monotonic() - began))
+        pace = f"nodes {visits} nps {1000 * visits // max(1, milliseconds)}"
+        if self._values["NNCacheSize"]:
+            pace += f" hashfull {int(1000 * engine.stats['cache_fill'])}"
+        found, count = list[tuple[list[int], float]](), int(self._values["MultiPV"])
+        for actions, _, q in result.principal_variations(count):
+            if not found and result.action is not None and result.principal_variation:
                 actions = result.principal_variation
                 q = float(result.q[list(result.actions).index(result.action)])
-            index = list(result.actions).index(actions[0])
-            names = self._positions.line(state, actions)
-            score = _score(q, int(result.proofs[index]))
-            lines.append(
-                f"info depth {len(actions)} multipv {number} nodes {visits} score {score} pv {' '.join(names)}"
-            )
+            found.append((actions, q))
+        # A kept tree has lines that this search did not reach the end of.
+        deepest = max([result.stats["depth"], *(len(actions) for actions, _ in found)])
+        lines = []
+        for number, (actions, q) in enumerate(found, 1):
+            score = _score(q, int(result.proofs[list(result.actions).index(actions[0])]))
+            names = " ".join(self._positions.line(state, actions))
+            depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"
+            lines.append(f"info {depth} score {score} {pace} time {milliseconds} pv {names}")
         return lines
 
     def _finish(self) -> None:

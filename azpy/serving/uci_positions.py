@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import azpy
 from azpy import _core
+from azpy.games.lines import read_action
 from azpy.serving.positions import with_less_past
 
 __all__ = ["Positions", "is_chess960"]
@@ -46,20 +47,20 @@ class Positions:
         elif chess960 and not learned:
             self._castling = {steps: takes for takes, steps in _CASTLING.items()}
 
-    def read(self, words: Sequence[str]) -> tuple[_core.State, list[int]]:
-        """Where the line of a `position` begins, and its actions.
+    def read(self, words: Sequence[str]) -> tuple[_core.State, list[int], str | None]:
+        """Where the line of a `position` begins, its actions up to an illegal move, and what is wrong with that move.
 
         Where our rules end the game before the line does, the line goes on from there with less of a past.
 
         Raises:
-            ValueError: words that are no position, or a move that is not legal; names it.
+            ValueError: words that are no position.
         """
         at = words.index("moves") if "moves" in words else len(words)
         setup, moves = words[:at], words[at + 1 :]
         if list(setup) == ["startpos"]:
             start = self.begin
         elif len(setup) > 1 and setup[0] in {"fen", "position"}:
-            start = self._parsed(list(setup[1:]))
+            start = self._parsed(" ".join(setup[1:]))
         else:
             raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
         state, played = start.clone(), list[int]()
@@ -67,12 +68,12 @@ class Positions:
             if state.is_terminal:
                 start, played = with_less_past(state), []
                 state = start.clone()
-            action = next((action for action in _offered(state) if self.name(state, action) == move), None)
+            action = read_action(state, move)
             if action is None:
-                raise ValueError(f"move {number}, {move!r}, is not legal there")
+                return start, played, f"move {number}, {move!r}, is not legal there: the position is that before it"
             state.play(action)
             played.append(action)
-        return start, played
+        return start, played, None
 
     def name(self, state: _core.State, action: int) -> str:
         """What the other program calls an action that is legal there."""
@@ -80,10 +81,6 @@ class Positions:
         other = self._castling.get(name)
         ours = other is not None and is_chess960(state) == is_chess960(self._starts[0])
         return other if other and ours and state.short_name(action).startswith("O-O") else name
-
-    def legal(self, state: _core.State) -> dict[str, int]:
-        """The legal actions by name."""
-        return {self.name(state, action): action for action in state.legal_actions()}
 
     def line(self, state: _core.State, actions: Sequence[int]) -> list[str]:
         """The names of actions that are played one after the other."""
@@ -93,18 +90,12 @@ class Positions:
             now.play(action)
         return names
 
-    def _parsed(self, fields: list[str]) -> _core.State:
+    def _parsed(self, text: str) -> _core.State:
         """A position of its text, of the player's game if it can be."""
-        texts = [" ".join(fields)]
-        if _is_chess(self._starts[0]) and len(fields) == 6 and all(word.isdecimal() for word in fields[4:]):
-            # Our game is drawn after fifty moves and after `max_plies`, and refuses what comes later.
-            clock = fields[4] if len(fields[4]) < 3 else "0"
-            texts.append(" ".join([*fields[:4], clock, "1"]))
-        for start in self._starts:
-            for text in texts:
-                with contextlib.suppress(ValueError):
-                    return _core.parse_state(start, text)
-        return _core.parse_state(self._starts[-1], texts[0])  # says why not
+        for start in self._starts[:-1]:
+            with contextlib.suppress(ValueError):
+                return _core.parse_state(start, text)
+        return _core.parse_state(self._starts[-1], text)
 
 
 def is_chess960(state: _core.State) -> bool:
@@ -114,9 +105,3 @@ def is_chess960(state: _core.State) -> bool:
 
 def _is_chess(state: _core.State) -> bool:
     return state.game.partition("(")[0] == "chess"
-
-
-def _offered(state: _core.State) -> list[int]:
-    if state.turn == _core.CHANCE:
-        return [outcome for outcome, _ in state.chance_outcomes()]
-    return state.legal_actions()

@@ -7,7 +7,7 @@
 //! the allocator adds to a small piece of memory comes on top.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::game::PovValue;
 use crate::rng::mix;
@@ -43,6 +43,8 @@ pub struct Cache {
     buckets: usize,
     /// How often a thread met another one at a lock.
     waits: AtomicU64,
+    /// Answers kept.
+    len: AtomicUsize,
     /// Bits of the position that choose the place. Fewer than 64 only in tests that provoke collisions.
     index_mask: u64,
 }
@@ -60,7 +62,7 @@ impl Cache {
     pub fn with_index_mask(positions: usize, index_mask: u64) -> Self {
         let buckets = positions.div_ceil(WAYS * SHARDS).max(1);
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, buckets, waits: AtomicU64::new(0), index_mask }
+        Self { shards, buckets, waits: AtomicU64::new(0), len: AtomicUsize::new(0), index_mask }
     }
 
     fn place(&self, network: u64, position: u128) -> (usize, usize) {
@@ -74,6 +76,24 @@ impl Cache {
     #[must_use]
     pub fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
+    }
+
+    /// How many answers it keeps.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Whether it keeps no answer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many answers it has room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shards.len() * self.buckets * WAYS
     }
 
     fn lock(&self, shard: usize) -> std::sync::MutexGuard<'_, Shard> {
@@ -120,7 +140,9 @@ impl Cache {
             let age = |index: &usize| ways[*index].as_ref().map_or(0, |entry| clock.wrapping_sub(entry.last_used));
             (0..WAYS).max_by_key(age).expect("there are four ways")
         });
-        ways[index] = Some(entry);
+        if ways[index].replace(entry).is_none() {
+            self.len.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -156,6 +178,20 @@ mod tests {
             }
         }
         assert!(found > 0 && found <= 256 * WAYS, "{found} answers kept in 256 buckets");
+    }
+
+    #[test]
+    fn it_knows_how_full_it_is() {
+        let cache = Cache::new(1000);
+        assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (0, 1024, true));
+        for position in 0..20_000_u128 {
+            cache.put(1, position % 7000, &[], PovValue(0.0));
+            let kept: usize =
+                cache.shards.iter().map(|shard| shard.lock().unwrap().entries.iter().flatten().count()).sum();
+            assert_eq!(cache.len(), kept);
+            assert!(position < 3000 || kept > 0);
+        }
+        assert_eq!(cache.len(), cache.capacity());
     }
 
     #[test]

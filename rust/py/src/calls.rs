@@ -196,6 +196,8 @@ pub(crate) trait AnyModel: Served + Send + Sync {
     fn end_largest(&self) -> bool;
     /// Tells garbage collection which Python objects it holds. Waits for no lock.
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+    /// How many answers its cache keeps, and how many it has room for.
+    fn cached(&self) -> (usize, usize);
 }
 
 /// A request that has ended, and its game if that goes on.

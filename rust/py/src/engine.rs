@@ -463,8 +463,9 @@ impl Engine {
     /// Requests: requests (all), finished, failed, cancelled, open (not answered yet), left_over (open requests for whose
     /// leaves the last batch had no room), late (finished after their `seconds`). seconds_p50 and seconds_p99 are the
     /// times from `submit` to the answer, of the last 4,096 that finished (NaN before the first). Batches: batches, rows,
-    /// fill (rows over what the batches could have held), shared (leaves that shared a row with an equal leaf). Of
-    /// finished requests: simulations, evaluations, cache_hits, terminals, collisions.
+    /// fill (rows over what the batches could have held), shared (leaves that shared a row with an equal leaf). Caches:
+    /// cache_fill (answers kept over what the caches have room for; 0 without a cache). Of finished requests: simulations,
+    /// evaluations, cache_hits, terminals, collisions.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = match self.hub() {

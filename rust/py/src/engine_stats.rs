@@ -64,6 +64,9 @@ pub(crate) struct Stats {
     /// Not answered yet, and those of them that the last batch had no room for.
     pub(crate) open: usize,
     pub(crate) left_over: usize,
+    /// Answers that the caches keep, and those that they have room for.
+    pub(crate) cached: usize,
+    pub(crate) cache_room: usize,
     pub(crate) rounds: RoundStats,
     /// Of finished requests.
     pub(crate) search: SearchStats,
@@ -108,6 +111,7 @@ impl Stats {
         let room = self.rounds.batches * max_batch as u64;
         dict.set_item("fill", self.rounds.rows as f64 / room.max(1) as f64)?;
         dict.set_item("shared", self.rounds.shared)?;
+        dict.set_item("cache_fill", self.cached as f64 / self.cache_room.max(1) as f64)?;
         dict.set_item("simulations", self.search.simulations)?;
         dict.set_item("evaluations", self.search.evaluations)?;
         dict.set_item("cache_hits", self.search.cache_hits)?;

@@ -178,6 +178,11 @@ impl Hub {
     pub(crate) fn counts(&self) -> Stats {
         let mut stats = locked(&self.stats).clone();
         (stats.rounds, stats.left_over) = self.models.stats();
+        for model in self.models.all() {
+            let (cached, room) = model.cached();
+            stats.cached += cached;
+            stats.cache_room += room;
+        }
         stats
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use azpy_core::batched::RoundStats;
+use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Seat, Served, Wish};
 use azpy_core::game::Turn;
@@ -58,6 +59,7 @@ pub(crate) struct Model<G: Hosted> {
     number: u64,
     /// The evaluator's name for its network, for the cache.
     network: Option<u64>,
+    cache: Option<Arc<Cache>>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
     /// Requests that have not reached the desk yet. Nothing is done under this lock, so that nobody waits for it.
@@ -84,6 +86,7 @@ impl<G: Hosted> Model<G> {
             config,
             number,
             network: evaluator.network_id(),
+            cache,
             evaluator: Mutex::new(evaluator),
             device,
             arrived: Mutex::default(),
@@ -275,6 +278,10 @@ impl<G: Hosted> AnyModel for Model<G> {
 
     fn end_largest(&self) -> bool {
         locked(&self.desk).end_largest()
+    }
+
+    fn cached(&self) -> (usize, usize) {
+        self.cache.as_ref().map_or((0, 0), |cache| (cache.len(), cache.capacity()))
     }
 }
 

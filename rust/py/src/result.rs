@@ -269,12 +269,14 @@ impl SearchResult {
     }
 
     /// Counts of this run: simulations, evaluations (leaves the evaluator answered, the root's own included),
-    /// cache_hits, terminals, collisions, rounds, unexpanded (leaves for whose children a full tree had no room); and of the tree: nodes, memory_bytes.
+    /// cache_hits, terminals, collisions, rounds, unexpanded (leaves for whose children a full tree had no room), depth
+    /// (plies of the longest descent, rolls counted); and of the tree: nodes, memory_bytes.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = search_stats(py, &self.stats)?;
         stats.set_item("nodes", self.nodes)?;
         stats.set_item("memory_bytes", self.memory)?;
+        stats.set_item("depth", self.inner.depth)?;
         Ok(stats)
     }
 

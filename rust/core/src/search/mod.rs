@@ -61,6 +61,8 @@ struct Run {
     leaf_streams: u64,
     /// Leaves since `begin`, whoever answered for them.
     leaves_met: u64,
+    /// Plies of the longest descent.
+    depth: usize,
     stats: SearchStats,
     stop: Stop,
     fault: Option<GameFault>,
@@ -74,6 +76,7 @@ impl Run {
             stream,
             leaf_streams,
             leaves_met: 0,
+            depth: 0,
             stats: SearchStats::default(),
             stop: Stop::default(),
             fault: None,

@@ -38,6 +38,8 @@ pub struct SearchResult {
     pub action: Option<Action>,
     /// The line that `action` begins, most visited from there on, up to the first chance turn.
     pub principal_variation: Vec<Action>,
+    /// Plies of the longest descent since `begin`, rolls counted.
+    pub depth: usize,
     /// Why the search ended.
     pub stop: Stop,
 }
@@ -65,6 +67,7 @@ impl<G: Game> Search<G> {
             proof: root.proof,
             action: chosen.map(|index| children[index].action),
             principal_variation: chosen.map_or_else(Vec::new, |chosen| self.principal_variation(chosen)),
+            depth: self.run.depth,
             stop: self.run.stop,
         }
     }

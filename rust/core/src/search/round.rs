@@ -161,6 +161,7 @@ impl<G: Game> Search<G> {
     #[inline]
     fn ascend(&mut self, path: Range<usize>, value: Value) {
         let path = &self.round.paths[path];
+        self.run.depth = self.run.depth.max(path.len() - 1);
         if self.config.solver {
             solver::ascend(&mut self.tree, path, value);
         } else {

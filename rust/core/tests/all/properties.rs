@@ -11,7 +11,7 @@ use azpy_core::game::{Game, GameFault, PovValue, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop};
 use azpy_core::toy::Toy;
-use azpy_core::tree::ROOT;
+use azpy_core::tree::{NodeId, ROOT, Tree};
 use proptest::prelude::*;
 
 /// The hashed answers with a network number, so that they may be cached; counts rows and can fail at a call.
@@ -87,6 +87,24 @@ fn a_line_of_100_000_plies_is_searched_without_recursion() {
     let mut rounds = Rounds::new(Workers::Serial, None);
     while rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]).unwrap() {}
     assert_eq!(search.result().principal_variation.len(), 3_000);
+}
+
+#[test]
+fn the_longest_descent_is_as_deep_as_the_deepest_node_with_a_visit() {
+    fn deepest(tree: &Tree, id: NodeId) -> usize {
+        let first = tree.node(id).first_child;
+        let visited = tree.children(id).iter().enumerate().filter(|(_, child)| child.visits > 0);
+        visited.map(|(index, _)| 1 + deepest(tree, first + index as NodeId)).max().unwrap_or(0)
+    }
+    for seed in 0..20 {
+        for (simulations, eval_batch) in [(0, 1), (1, 1), (300, 1), (300, 8)] {
+            let config = SearchConfig { eval_batch, solver: seed % 2 == 0, ..SearchConfig::default() };
+            let search = run(&Toy::random(seed, 6, true), config, simulations, 0, &mut hashed());
+            assert_eq!(search.result().depth, deepest(search.tree(), ROOT), "seed {seed}");
+        }
+    }
+    assert_eq!(run(&Toy::chain(50), SearchConfig::default(), 30, 0, &mut Uniform).result().depth, 30);
+    assert_eq!(run(&Toy::chain(50), SearchConfig::default(), 90, 0, &mut Uniform).result().depth, 50);
 }
 
 #[test]

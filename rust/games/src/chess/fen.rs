@@ -1,26 +1,36 @@
-//! Positions as FEN, with the castling rights of X-FEN and Shredder-FEN for Chess960.
-
-use std::ops::RangeInclusive;
+//! Positions as FEN, with the castling rights of X-FEN and Shredder-FEN for Chess960; and as EPD, which has operations
+//! in place of the two counters of a FEN (Edwards 1994, 16.2), in many files behind them.
 
 use cozy_chess::{
     Board, BoardBuilder, BoardBuilderError, CastleRights, Color, File, Piece, Rank, Square, get_king_moves,
 };
 
+use super::notation::is_move;
 use super::{Chess, Rules};
 use azpy_core::text::shown;
 
-/// The words of a FEN: men, side to move, castling, en passant, and the two counters, which may be missing.
-const WORDS: RangeInclusive<usize> = 4..=6;
+/// Plies without a capture or a pawn's move after which the game is drawn.
+const FIFTY_MOVES: u16 = 100;
+
+/// Operations of EPD that many files write without the semicolon at their end.
+const OPEN_OPERATIONS: [&str; 12] = ["acd", "acn", "acs", "am", "bm", "ce", "dm", "fmvn", "hmvc", "pm", "pv", "sm"];
 
 impl Chess {
-    /// The position of a FEN, under these rules.
-    pub(super) fn from_fen(words: &[&str], rules: Rules) -> Result<Self, String> {
-        if !WORDS.contains(&words.len()) {
+    /// The position of a FEN, or of an EPD, with which a text begins, under these rules; and the text behind it, which is
+    /// empty or begins with "moves".
+    ///
+    /// The position may be of a game that went on where azpy's rules had ended it: its clock is above 100, or its number
+    /// is past `max_plies`. There the clock begins anew at 0, or the number at 1. The number 0, which some programs
+    /// write, is 1.
+    pub(super) fn from_fen(text: &str, rules: Rules) -> Result<(Self, &str), String> {
+        let (words, behind) = words_of(text);
+        let (operations, rest) = split_operations(behind)?;
+        if words.len() < 4 {
             return Err(format!(
                 "a FEN has 6 words (men, side to move, castling, en passant, clock, move number), of which the last two \
                  may be missing; got {}: {}",
                 words.len(),
-                shown(&words.join(" "))
+                shown(text.trim())
             ));
         }
         let mut builder = BoardBuilder::empty();
@@ -33,21 +43,15 @@ impl Chess {
         check_men(&builder)?;
         read_castling(&mut builder, words[2], rules.chess960)?;
         read_en_passant(&mut builder, words[3])?;
-        builder.halfmove_clock = match words.get(4).map(|word| (word, plain_number(word))) {
-            None => 0,
-            Some((_, Some(clock @ 0..=100))) => clock as u8,
-            Some((word, _)) => {
-                return Err(format!("the fifth word of a FEN is the fifty-move clock, 0 to 100, got {}", shown(word)));
-            }
+        let counter = |index: usize, opcode: &str, what: &str| {
+            let given = words.get(index).copied().or_else(|| operand_of(operations, opcode));
+            let wrong = |word: &str| format!("{what} of a FEN is a whole number, got {}", shown(word));
+            given.map(|word| plain_number(word).ok_or_else(|| wrong(word))).transpose()
         };
-        builder.fullmove_number = match words.get(5).map(|word| (word, plain_number(word))) {
-            None => 1,
-            Some((_, Some(number))) if number >= 1 => number,
-            Some((word, _)) => {
-                return Err(format!("the sixth word of a FEN is the move number, from 1 on, got {}", shown(word)));
-            }
-        };
-        let board = builder.build().map_err(|error| refusal(error, words))?;
+        let clock = counter(4, "hmvc", "the fifth word, the fifty-move clock,")?.unwrap_or(0);
+        builder.halfmove_clock = if clock <= FIFTY_MOVES { clock as u8 } else { 0 };
+        builder.fullmove_number = counter(5, "fmvn", "the sixth word, the move number,")?.unwrap_or(1).max(1);
+        let board = builder.build().map_err(|error| refusal(error, words[3]))?;
         // The crate does not count kings among what gives check.
         if get_king_moves(board.king(Color::White)).has(board.king(Color::Black)) {
             return Err("the kings stand side by side; no game leads there".to_owned());
@@ -55,16 +59,12 @@ impl Chess {
         if board.checkers().len() > 2 {
             return Err(format!("{} men give check at once; no game leads there", board.checkers().len()));
         }
-        let max_plies = rules.max_plies;
-        let game = Self::at(board, rules);
-        if game.ply() > usize::from(max_plies) {
-            return Err(format!(
-                "move {} is past the {max_plies} plies after which this game is drawn; give a lower move number, or make \
-                 the game with a higher max_plies",
-                game.board.fullmove_number()
-            ));
+        let mut game = Self::at(board, rules);
+        if game.ply() > usize::from(rules.max_plies) {
+            game.board.set_fullmove_number(1);
+            game = Self::at(game.board, rules);
         }
-        Ok(game)
+        Ok((game, rest))
     }
 
     /// The position as FEN. The en-passant square is there after every pawn's double step, as the standard asks. Of the
@@ -124,9 +124,79 @@ fn castling_of(board: &Board, color: Color) -> String {
     letters.map(|letter| if color == Color::White { letter.to_ascii_uppercase() } else { letter }).collect()
 }
 
-/// Digits alone: a sign would be read too.
+/// The words of a FEN with which a text begins, without operations; and the text behind them.
+fn words_of(text: &str) -> (Vec<&str>, &str) {
+    let (mut words, mut rest) = (Vec::new(), text.trim_start());
+    while words.len() < 6 {
+        let (word, behind) = next_word(rest);
+        // An operation begins with a letter.
+        let is_operation = words.len() >= 4 && word.starts_with(char::is_alphabetic);
+        if word.is_empty() || word == "moves" || is_operation {
+            break;
+        }
+        words.push(word);
+        rest = behind.trim_start();
+    }
+    (words, rest)
+}
+
+/// The word with which a text begins, and the text behind it. A semicolon ends a word too.
+fn next_word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|letter: char| letter.is_whitespace() || letter == ';').unwrap_or(text.len()))
+}
+
+/// The operations of an EPD, which end with their line; and the text behind them.
+fn split_operations(text: &str) -> Result<(&str, &str), String> {
+    if text.is_empty() || next_word(text).0 == "moves" {
+        return Ok(("", text));
+    }
+    let (operations, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+    let (opcode, operand, behind) = next_operation(operations);
+    // A move without the word "moves" before it must not pass for an operation.
+    let is_ended = behind.is_some() && !is_move(opcode);
+    if !(opcode.is_empty() || is_ended || operand.starts_with('"') || OPEN_OPERATIONS.contains(&opcode)) {
+        return Err(format!(
+            "expected \"moves\", nothing, or operations of EPD such as bm Qd1+; after the words of a FEN, got {}",
+            shown(operations.trim())
+        ));
+    }
+    let rest = rest.trim_start();
+    if rest.is_empty() || next_word(rest).0 == "moves" {
+        return Ok((operations, rest));
+    }
+    Err(format!("more than one position: {} follows the first one; give one at a time", shown(rest)))
+}
+
+/// The opcode and the operand of the first operation, and the text behind its semicolon, if it has one.
+fn next_operation(text: &str) -> (&str, &str, Option<&str>) {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let end = text.find(|letter: char| {
+        is_quoted ^= letter == '"' && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+        letter == ';' && !is_quoted
+    });
+    let operation = text[..end.unwrap_or(text.len())].trim();
+    let (opcode, operand) = operation.split_once(char::is_whitespace).unwrap_or((operation, ""));
+    (opcode, operand.trim(), end.map(|end| &text[end + 1..]))
+}
+
+/// The operand of this opcode, if it is there.
+fn operand_of<'a>(operations: &'a str, wanted: &str) -> Option<&'a str> {
+    let mut rest = Some(operations);
+    while let Some(text) = rest {
+        let (opcode, operand, behind) = next_operation(text);
+        if opcode == wanted {
+            return Some(operand);
+        }
+        rest = behind;
+    }
+    None
+}
+
+/// Digits alone: a sign would be read too. A number beyond those of all games counts as the largest one.
 fn plain_number(word: &str) -> Option<u16> {
-    if word.bytes().all(|byte| byte.is_ascii_digit()) { word.parse().ok() } else { None }
+    let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| word.parse().unwrap_or(u16::MAX))
 }
 
 fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), String> {
@@ -237,11 +307,11 @@ fn read_en_passant(builder: &mut BoardBuilder, word: &str) -> Result<(), String>
     Ok(())
 }
 
-fn refusal(error: BoardBuilderError, words: &[&str]) -> String {
+fn refusal(error: BoardBuilderError, en_passant: &str) -> String {
     match error {
         BoardBuilderError::InvalidBoard => "the player who is not to move is in check; no game leads there".to_owned(),
         BoardBuilderError::InvalidEnPassant => {
-            format!("no pawn can just have gone two steps past {}, the en-passant square of the FEN", shown(words[3]))
+            format!("no pawn can just have gone two steps past {}, the en-passant square of the FEN", shown(en_passant))
         }
         // Each of the others was looked at before.
         error => format!("{error} (in a FEN)"),

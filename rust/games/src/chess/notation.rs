@@ -1,10 +1,8 @@
 //! Moves as SAN and UCI, and positions as text: "FEN moves ...".
 
-use std::borrow::Cow;
-
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{Notation, moves_of, play_named, shown};
-use azpy_core::written::{Bounds, Named, Unfit, Variations, WrittenGame};
+use azpy_core::written::{Bounds, Named, Unfit, Variations, WrittenGame, Wrong};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{Board, File, Move, Piece, Rank, Square};
 
@@ -76,6 +74,11 @@ fn castling(word: &str) -> Option<bool> {
     }
 }
 
+/// Whether a word is shaped as a move.
+pub(super) fn is_move(word: &str) -> bool {
+    castling(word).is_some() || Description::read(word).is_some()
+}
+
 /// What PGN calls the variants that are played by these rules, and which of them begin at any of 960 positions.
 const VARIANTS: [(&str, bool); 10] = [
     ("", false),
@@ -123,12 +126,18 @@ impl Chess {
         }
         let (mut found, own) = (Vec::new(), self.board.colors(self.board.side_to_move()));
         let (castles, description) = (castling(core), Description::read(core));
-        // As UCI writes it in Chess960, castling is understood in standard chess too.
-        let king_takes_rook = core.parse::<Move>().ok().filter(|_| core.len() == 4);
+        // UCI has two ways to write castling, and each is understood in both kinds of chess: the king takes its rook, or
+        // goes two squares from the e file. No step of a king is written so.
+        let squares = core.parse::<Move>().ok().filter(|_| core.len() == 4);
+        let castles_by = |played: Move| {
+            let file = if played.to > played.from { File::G } else { File::C };
+            let two_squares = Move { to: Square::new(file, played.from.rank()), ..played };
+            squares == Some(played) || (played.from.file() == File::E && squares == Some(two_squares))
+        };
         self.board.generate_moves(|moves| {
             for played in moves {
                 let fits = if own.has(played.to) {
-                    castles == Some(played.to > played.from) || king_takes_rook == Some(played)
+                    castles == Some(played.to > played.from) || castles_by(played)
                 } else {
                     description.as_ref().is_some_and(|description| description.fits(moves.piece, played))
                 };
@@ -208,8 +217,11 @@ impl Chess {
         let &(_, needs_start) = known.ok_or_else(|| Unfit::Variant(format!("the variant is {}", shown(variant))))?;
         match game.tag("FEN") {
             Some(fen) => {
-                let words: Vec<_> = fen.split_whitespace().collect();
-                Self::from_fen(&words, self.rules).map(Some).map_err(Unfit::Start)
+                let (start, rest) = Self::from_fen(fen, self.rules).map_err(Unfit::Start)?;
+                if rest.is_empty() {
+                    return Ok(Some(start));
+                }
+                Err(Unfit::Start(format!("the tag FEN has more than a position: {}", shown(rest))))
             }
             None if needs_start => Err(Unfit::Start("a game of Chess960 without its start, FEN".to_owned())),
             None => Ok(None),
@@ -228,7 +240,7 @@ impl Chess {
     /// A position as FEN, "FEN moves ...", "startpos moves ...", PGN, or the moves that lead there from here.
     pub(super) fn read_position(&self, text: &str) -> Result<Self, String> {
         let (start, moves) = self.read_start(text)?;
-        let game = pgn::read(&moves, None).map_err(|wrong| wrong.why)?;
+        let game = pgn::read(moves, None).map_err(|wrong| wrong.why)?;
         let mut state = self.begin(start, &game)?;
         state.play_main_line(&game).map_err(Unfit::into_text)?;
         Ok(state)
@@ -236,13 +248,17 @@ impl Chess {
 
     /// See [`Notation::read_variations`].
     pub(super) fn read_tree(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let (start, text) = self.read_start(text)?;
-        let game = pgn::read(&text, Some(bounds)).map_err(|wrong| wrong.in_line_of(&text))?;
+        let (start, moves) = self.read_start(text)?;
+        // Lines are counted from the beginning of the whole text.
+        let game = pgn::read(moves, Some(bounds)).map_err(|Wrong { at, why }| {
+            let at = text.len() - moves.len() + at;
+            Wrong { at, why }.in_line_of(text)
+        })?;
         let start = self.begin(start, &game)?;
         let (moves, left_out) = game.moves.play(start.clone(), |state, number, word| {
             // A word is a part of the text.
             let at = word.as_ptr() as usize - text.as_ptr() as usize;
-            let action = state.read_action(number, word).map_err(|unfit| unfit.in_line_of(&text, at))?;
+            let action = state.read_action(number, word).map_err(|unfit| unfit.in_line_of(text, at))?;
             Ok((action, play_named(state, action)))
         })?;
         let mut tags = tags_of(&game);
@@ -292,26 +308,25 @@ impl Chess {
     }
 
     /// The position with which a text begins, if it begins with one; and the moves behind.
-    fn read_start<'a>(&self, text: &'a str) -> Result<(Option<Self>, Cow<'a, str>), String> {
-        let words: Vec<_> = text.split_whitespace().collect();
-        let words = words.strip_prefix(&["position"]).unwrap_or(&words);
-        let (start, rest) = match words {
-            ["startpos", rest @ ..] => (self.start(), rest),
-            ["fen", rest @ ..] => self.read_fen(rest)?,
-            [first, ..] if looks_like_fen(first) => self.read_fen(words)?,
-            _ => return Ok((None, Cow::Borrowed(text))),
-        };
-        match rest {
-            [] => Ok((Some(start), Cow::Borrowed(""))),
-            ["moves", moves @ ..] => Ok((Some(start), Cow::Owned(moves.join(" ")))),
-            [word, ..] => Err(format!("expected \"moves\" or nothing after the position, got {}", shown(word))),
+    fn read_start<'a>(&self, text: &'a str) -> Result<(Option<Self>, &'a str), String> {
+        let trimmed =
+            |text: &'a str| text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
+        let split = |text: &'a str| text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+        let mut here = trimmed(text);
+        if let ("position", behind) = split(here) {
+            here = trimmed(behind);
         }
-    }
-
-    /// The position of a FEN at the beginning of the words, and the words after it.
-    fn read_fen<'a, 'w>(&self, words: &'a [&'w str]) -> Result<(Self, &'a [&'w str]), String> {
-        let end = words.iter().position(|&word| word == "moves").unwrap_or(words.len());
-        Ok((Self::from_fen(&words[..end], self.rules)?, &words[end..]))
+        let (start, rest) = match split(here) {
+            ("startpos", behind) => (self.start(), trimmed(behind)),
+            ("fen", behind) => Self::from_fen(behind, self.rules)?,
+            (first, _) if looks_like_fen(first) => Self::from_fen(here, self.rules)?,
+            _ => return Ok((None, text)),
+        };
+        match split(rest) {
+            ("", _) => Ok((Some(start), "")),
+            ("moves", moves) => Ok((Some(start), moves)),
+            (word, _) => Err(format!("expected \"moves\" or nothing after the position, got {}", shown(word))),
+        }
     }
 
     /// See [`Notation::to_text`]. The past that matters begins where the oldest position that can come again was, or for

@@ -32,8 +32,28 @@ fn castling_is_written_as_each_kind_of_chess_does() {
             }
         }
     }
+    // Each way to write castling is understood in both kinds of chess.
+    for start in [az119(), chess960(0)] {
+        for side in ["w", "b"] {
+            let state = start.parse(&fen.replace('w', side)).unwrap();
+            let rank = if side == "w" { "1" } else { "8" };
+            for (rook, king) in [("h", "g"), ("a", "c")] {
+                let [takes, steps] =
+                    [rook, king].map(|file| state.parse_actions(&format!("e{rank}{file}{rank}")).unwrap());
+                assert_eq!(takes, steps);
+                assert!(state.short_name(takes[0]).starts_with("O-O"));
+            }
+        }
+    }
+    // But steps of a king are steps, and what is no right is no move.
+    let state = chess960(0).parse("4k3/8/8/8/8/8/8/5K1R w H - 0 1").unwrap();
+    assert_eq!(state.short_name(state.parse_actions("f1g1").unwrap()[0]), "Kg1");
+    let rook = chess960(0).parse("4k3/8/8/8/8/8/8/4KR2 w F - 0 1").unwrap();
+    assert_eq!(rook.parse_actions("e1g1").unwrap(), rook.parse_actions("e1f1").unwrap());
+    for text in ["e1g1", "e1h1", "e1c1", "e1a1"] {
+        assert!(at("4k3/8/8/8/8/8/8/R3K2R w - - 0 1").parse_actions(text).is_err(), "{text}");
+    }
     let state = at(fen);
-    assert_eq!(state.parse_actions("e1h1").unwrap(), state.parse_actions("e1g1").unwrap());
     assert_eq!(after(&state, number(&state, "e1c1")).fen(), "r3k2r/pppppppp/8/8/8/8/PPPPPPPP/2KR3R b kq - 1 1");
     // A king that does not move when it castles.
     let state = chess960(0).parse("4k3/8/8/8/8/8/8/6KR w H - 0 1").unwrap();
@@ -94,12 +114,20 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/8/8/8/8/8/8/4K3 w - e6 0 1", "no pawn can just have gone two steps past \"e6\""),
         ("4k3/8/8/8/4P3/8/8/4K3 b - e4 0 1", "no pawn can just have gone two steps past \"e4\""),
         ("4k3/8/8/8/4P3/8/8/4K3 b - e9 0 1", "en passant in a FEN is - or a square, got \"e9\""),
-        ("4k3/8/8/8/8/8/8/4K3 w - - 101 1", "the fifty-move clock, 0 to 100, got \"101\""),
-        ("4k3/8/8/8/8/8/8/4K3 w - - +1 1", "the fifty-move clock, 0 to 100, got \"+1\""),
-        ("4k3/8/8/8/8/8/8/4K3 w - - 0 0", "the move number, from 1 on, got \"0\""),
-        ("4k3/8/8/8/8/8/8/4K3 w - - 0 300", "move 300 is past the 512 plies after which this game is drawn"),
-        ("4k3/8/8/8/8/8/8/4K3 w - - 0 99999", "the move number, from 1 on, got \"99999\""),
-        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 e2e4", "a FEN has 6 words"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - +1 1", "the fifty-move clock, of a FEN is a whole number, got \"+1\""),
+        ("4k3/8/8/8/8/8/8/4K3 w - - - -", "the fifty-move clock, of a FEN is a whole number, got \"-\""),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 -1", "the move number, of a FEN is a whole number, got \"-1\""),
+        ("4k3/8/8/8/8/8/8/4K3 w - - hmvc many;", "the fifty-move clock, of a FEN is a whole number, got \"many\""),
+        ("4k3/8/8/8/8/8/8/4K3 w - - hmvc;", "the fifty-move clock, of a FEN is a whole number, got \"\""),
+        (
+            "4k3/8/8/8/8/8/8/4K3 w - - x 1",
+            "or operations of EPD such as bm Qd1+; after the words of a FEN, got \"x 1\"",
+        ),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 e1e2 e8e7;", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 2 3", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/2P5/4K3 w - - c4 e5", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Kd1;\n4k3/8/8/8/8/8/8/3K4 w - - bm Kd2;", "more than one position"),
         ("4k3/8/8/8/8/8/8/4K3", "a FEN has 6 words"),
         ("4k3/8/8/8/1b6/5n2/8/q3K3 w - - 0 1", "3 men give check at once; no game leads there"),
         ("4k3/pppppppp/p7/8/8/8/8/4K3 w - - 0 1", "Black has 10 men, 9 of them pawns; at most 16 and 8 are possible"),
@@ -107,6 +135,64 @@ fn bad_positions_are_refused_with_the_reason() {
         let error = start.parse(fen).err().unwrap_or_else(|| panic!("{fen} was accepted"));
         assert!(error.contains(why), "{fen}: {error}");
     }
+}
+
+#[test]
+fn positions_are_read_as_the_files_of_the_world_have_them() {
+    let (men, start) = ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq -", az119());
+    for (behind, clock, number) in [
+        ("", 0, 1),
+        (" 7", 7, 1),
+        (" 7 30", 7, 30),
+        (" 007 030", 7, 30),
+        (" 98 1", 98, 1),
+        // A game that azpy's rules have ended begins anew: beyond fifty moves, or beyond `max_plies`.
+        (" 101 80", 0, 80),
+        (" 150 80", 0, 80),
+        (" 99999999999999999999 80", 0, 80),
+        (" 7 258", 7, 1),
+        (" 120 6000", 0, 1),
+        (" 7 99999999999999999999", 7, 1),
+        (" 7 0", 7, 1),
+        (" 0 0", 0, 1),
+        (";", 0, 1),
+        (" ;", 0, 1),
+        (" 7 30;", 7, 30),
+        (" 7 30 ;", 7, 30),
+        (" 7 30 ;D1 26 ;D2 568", 7, 30),
+        (" bm O-O", 0, 1),
+        (" bm O-O; id \"moves; of a name\";", 0, 1),
+        (" c4 \"a remark\"", 0, 1),
+        (" c4 \"not closed; hmvc 3;", 0, 1),
+        (" 7 30 bm O-O; am Kd1;", 7, 30),
+        (" hmvc 7; fmvn 30;", 7, 30),
+        (" id \"hmvc 9; x\"; fmvn 30; hmvc 7", 7, 30),
+        (" hmvc 101; fmvn 0;", 0, 1),
+        (" 8 31 hmvc 7; fmvn 30;", 8, 31),
+        (" unheard_of 3 4; acd 9;", 0, 1),
+        (" noop;\r\n", 0, 1),
+    ] {
+        let text = format!("{men}{behind}");
+        let state = start.parse(&text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert_eq!(state.fen(), format!("{men} {clock} {number}"), "{text:?}");
+        assert!(!legal(&state).is_empty(), "{text:?}");
+        for before in ["position fen ", "fen ", " ", "\n", "\u{feff}"] {
+            assert_eq!(start.parse(&format!("{before}{text}")).unwrap().key(), state.key());
+        }
+        let moved = start.parse(&format!("{text}\nmoves e1g1 {{a move}}\n e8c8")).unwrap();
+        assert_eq!(moved.key(), state.parse("e1g1 e8c8").unwrap().key(), "{text:?}");
+        let tag = text.replace('"', "\\\"");
+        let game = start.parse(&format!("[FEN \"{}\"]\n\nO-O O-O-O", tag.trim())).unwrap();
+        assert_eq!(game.key(), moved.key(), "{text:?}");
+        assert_eq!(read(&text).unwrap().start.key(), state.key());
+    }
+    // The fifty-first move is the first that azpy's rules do not see.
+    assert_eq!(start.parse(&format!("{men} 100 80")).unwrap().ending(), Some(Ending::FiftyMoves));
+    let capped = Chess::new(Encoding::Az18, None, 60).unwrap();
+    assert_eq!(capped.parse(&format!("{men} 0 31")).unwrap().ending(), Some(Ending::PlyCap));
+    assert_eq!(capped.parse(&format!("{men} 0 32")).unwrap().ending(), None);
+    let error = start.parse(&format!("[FEN \"{men} 0 1 moves e1g1\"]\n\nO-O-O")).unwrap_err();
+    assert_eq!(error, "the tag FEN has more than a position: \"moves e1g1\"");
 }
 
 const GAME: &str = r#"% a line that is no part of it
@@ -295,6 +381,11 @@ fn variations_are_read_where_they_stand() {
     let game = read("4k3/8/8/8/8/8/8/4K2R w K - 0 1 moves e1g1").unwrap();
     assert_eq!((tree_text(&game.moves), game.start.ply()), ("O-O+".replace('+', ""), 0));
     assert!(read("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1").unwrap().moves.is_empty());
+    // Lines are those of the whole text.
+    let wrong = read("4k3/8/8/8/8/8/8/4K2R w K - 0 1;\nmoves e1g1\nKe7\nKe5").unwrap_err();
+    assert!(wrong.starts_with("line 4: action 3 is \"Ke5\""), "{wrong}");
+    let wrong = read("startpos moves e2e4\ne7e5 {").unwrap_err();
+    assert_eq!(wrong, "line 2: a comment that begins with { has no end");
 }
 
 #[test]
