@@ -239,7 +239,7 @@ class _Go(Board):
     def _cells(self, state: _core.State) -> list[set[int]]:
         """The stones of each color as cells, which are the actions that put them there."""
         stones = stones_of(state)
-        return [{(ord(row) - 97) * self.size + ord(column) - 97 for column, row in stones[color]} for color in (0, 1)]
+        return [{(ord(point[1]) - 97) * self.size + ord(point[0]) - 97 for point in stones[color]} for color in (0, 1)]
 
     def _status_list(self, words: list[str]) -> str:
         """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""

@@ -41,7 +41,7 @@ def unsettled(own: Set[int], other: Set[int], size: int) -> set[int]:
     settled = [region for region in regions if not region & other]
     empty = set(range(size * size)) - own - other
     empty -= set[int]().union(*settled, *their_regions)
-    return {cell for cell in empty if not own.issuperset(_beside(cell, size))}
+    return {cell for cell in empty if not own >= set(_beside(cell, size))}
 
 
 def _alive(own: Set[int], other: Set[int], size: int) -> tuple[set[int], list[_Cells]]:
