@@ -78,8 +78,9 @@ pub(crate) fn forked(threads: &str, object: &str) -> PyErr {
 
 /// Raises the `TypeError` of a class whose objects stay in their process: neither `pickle` nor `copy` takes them.
 #[pyfunction]
-pub(crate) fn stays_here(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let name = object.get_type().fully_qualified_name()?;
+#[pyo3(signature = (it, /))]
+pub(crate) fn stays_here(it: &Bound<'_, PyAny>) -> PyResult<()> {
+    let name = it.get_type().fully_qualified_name()?;
     Err(PyTypeError::new_err(format!(
         "{name} cannot be pickled or copied: it belongs to the memory and the threads of this process. Make another one \
          where it is needed, or pass on what it gave: arrays, azpy.State, azpy.GameRecord and azpy's evaluators can be \
