@@ -115,8 +115,8 @@ class Times:
         clock = Clock(left, system.increment, (1 if system.counts_periods else stones) if in_period else None)
         seconds = seconds_to_think(clock, self._overhead)
         if system.moves and not in_period:
-            # A period follows the main time: its share of a move can be had in any case.
-            seconds = max(seconds, min(left, system.period / system.moves) - self._overhead)
+            # A period follows the main time: what it gives a move can be had in any case.
+            seconds = max(seconds, seconds_to_think(Clock(system.period, moves=system.moves), self._overhead))
         if system.most_left is not None:
             # The time that would be lost after the move.
             seconds = max(seconds, min(left + system.increment - system.most_left, _OF_THE_REST * left))
