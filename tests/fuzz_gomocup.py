@@ -53,13 +53,13 @@ class Gomocup(Dialect):
             self.in_board = word != "DONE"
             return True
         self.in_board = word == "BOARD"
-        # Some lines of INFO are refused, in words that are no answer to a command.
+        # What is wrong with an INFO is a message, and no answer.
         self.due += bool(text) and word not in {"BOARD", "INFO"}
         return True
 
     def hears(self, line: str) -> None:
         assert re.match("OK$|[0-5],[0-5]$|ERROR .|UNKNOWN .|MESSAGE .|name=.azpy", line), line
-        if not line.startswith(("ERROR INFO", "MESSAGE")):
+        if not line.startswith("MESSAGE"):
             self.came += 1
             self.last.append(line)
 

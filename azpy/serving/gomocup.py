@@ -182,8 +182,8 @@ class Gomocup:
             self._played = played
             raise RequestError("the game is over: no move is left to find")
         if self._track is None:
-            memory = self._limits.get("max_memory", 0) >> 20
-            limit = min(TREES_MB, max(1, memory)) if memory else TREES_MB
+            memory = self._limits.get("max_memory", 0)
+            limit = min(TREES_MB, max(1, memory >> 20)) if memory else TREES_MB
             self._track = Track(open_engine(self._served, threads=1, total_memory_mb=limit))
         game = self._track.follow(self._served.start, played)
         seconds = self._seconds()
@@ -203,13 +203,13 @@ class Gomocup:
         return max(0.001, min(found)) if found else None
 
     def _info(self, text: str) -> str:
-        """INFO has no answer; words that azpy does not know are ignored, as the description wants it."""
+        """INFO has no answer: what is wrong with it is a MESSAGE. Unknown words change nothing."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         if key != "rule" and key not in _LIMITS:
             return ""
         if not re.fullmatch(rf"-?[0-9]{{1,{_LONGEST_NUMBER}}}", value):
-            raise RequestError(f"INFO {key}: expected a whole number, got {value[:40]!r}")
+            return f"MESSAGE INFO {key}: expected a whole number, got {value[:40]!r}"
         if key == "rule":
             self._rule = int(value)
             return f"MESSAGE {self._rule_problem()}" if self._rule else ""
