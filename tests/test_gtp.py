@@ -23,8 +23,8 @@ from azpy.serving.models import open_player
 from go_games import KO_AT_THE_END, random_game
 from talks import PATIENCE, GtpTalk
 
-GO_ALONE = ("komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf")
-GO_ALONE += ("final_status_list", "kgs-genmove_cleanup", "kata-get-rules", "kata-set-rules", "kata-set-rule")
+GO_ALONE = ["komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf"]
+GO_ALONE += ["final_status_list", "kgs-genmove_cleanup", "kata-get-rules", "kata-set-rules", "kata-set-rule"]
 
 
 @contextmanager

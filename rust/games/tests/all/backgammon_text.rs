@@ -129,7 +129,8 @@ fn ids_of_other_programs_are_positions() {
     same(" 4HPwATDgc/ABMA\n", &format!("{start} turn=x"));
     same("4HPwATDgc/ABMA:MIHlAAAAAAAE", &format!("{start} turn=o roll=3-1"));
     same("4HPwATDgc/ABMA:MAEPAAAAAAAE", &format!("{start} turn=o roll=6-3"));
-    same("4HPwATDgc/ABMA:cAkPAAAAAAAE", &format!("{start} turn=x"));
+    same("4HPwATDgc/ABMA:cAkPAAAAAAAE", &format!("{start} turn=x roll=6-3"));
+    same("4HPwATDgc/ABMA:cAkAAAAAAAAA", &format!("{start} turn=x"));
     same("XGID=-b----E-C---eE---c-e----B-:0:0:1:13:2:3:0:7:10", &format!("{start} turn=x roll=3-1"));
     same("-b----E-C---eE---c-e----B-:1:-1:-1:00", &format!("{start} turn=o"));
     let (x, o) = ("x=24:1,13:4,7:2,6:4,5:2,1:1,off:1", "o=bar:1,15:1,13:5,8:4,6:4");
