@@ -137,7 +137,7 @@ fn ids_of_other_programs_are_positions() {
     same("XGID=aA---BDB--a-eD---d-d----A-:0:0:1:63:0:0:0:0:10", &format!("{x} {o} turn=x roll=6-3"));
     // No checker of x leaves the bar by 3-1: the turn passes at once.
     let (x, o) = ("x=bar:1,6:14", "o=12:3,6:2,5:2,4:2,3:2,2:2,1:2");
-    same("XGID=------N------c------bbbbbbA:0:0:1:31:0:0:0:0:10", &format!("{x} {o} turn=o"));
+    same("XGID=------N------c-----bbbbbbA:0:0:1:31:0:0:0:0:10", &format!("{x} {o} turn=o"));
     // The game is over: whoever is named as the next one, no roll follows.
     for turn in ["1:00", "-1:31"] {
         let id = format!("XGID=-----------------------o--:0:0:{turn}:0:0:0:0:10");
