@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from azpy.serving.gtp import Gtp
-from azpy.serving.gtp_cleanup import chains, unsettled
+from azpy.serving.gtp_cleanup import _alive, chains, unsettled
 from azpy.serving.models import open_player
 from talks import GtpTalk
 
@@ -222,15 +222,16 @@ def random_board(rng: random.Random, size: int) -> tuple[frozenset[int], frozens
 
 
 def test_stones_that_cannot_be_taken_are_those_that_no_line_of_play_takes() -> None:
-    """`unsettled` is empty if and only if all stones are beyond reach, though their player passes all the time."""
+    """All are alive if and only if none can be taken though their player always passes; `unsettled` is empty then."""
     rng, alive, dead = random.Random(1), 0, 0
     while alive < 40 or dead < 100:
         size = rng.choice([3, 4])
         own, other = random_board(rng, size)
         if not own or len(own) + len(other) < size * size - 7:
             continue
-        points = unsettled(other, own, size)
-        if not can_take(own, other, size):
+        points, (living, _) = unsettled(other, own, size), _alive(own, other, size)
+        assert (own <= living) != can_take(own, other, size), (own, other, size)
+        if own <= living:
             alive += 1
             assert not points, (own, other, size)
         else:
