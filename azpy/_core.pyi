@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypedDict, Unpack, final, overload, type_check_only
+from typing import Any, NoReturn, Protocol, TypedDict, Unpack, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ __all__ = [
     "make_game",
     "parse_state",
     "random_playouts",
+    "stays_here",
 ]
 
 __version__: str
@@ -87,6 +88,7 @@ def list_games() -> dict[str, dict[str, int | float | str]]: ...
 def make_game(name: str, **params: int | float | str) -> State: ...
 def parse_state(game: str | State | GameLike, text: str) -> State: ...
 def random_playouts(game: str | State | GameLike, games: int, seed: int = 0) -> int: ...
+def stays_here(it: object, /) -> NoReturn: ...
 
 @final
 class Facts:
@@ -202,10 +204,12 @@ class Variations:
 @final
 class UniformEvaluator:
     def __new__(cls) -> UniformEvaluator: ...
+    def __reduce__(self) -> tuple[Any, tuple[()]]: ...
 
 @final
 class RolloutEvaluator:
     def __new__(cls, seed: int = 0) -> RolloutEvaluator: ...
+    def __reduce__(self) -> tuple[Any, tuple[int]]: ...
 
 @final
 class SearchResult:
@@ -444,6 +448,7 @@ class GameRecord:
     @property
     def targets(self) -> NDArray[np.float32]: ...  # [K] what a network learns; sums to 1 a ply
     def __len__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
     @staticmethod
     def of_actions(
         start: State, actions: Sequence[int], outcome: float, *, game_id: int = 0, seed: int = 0

@@ -1,5 +1,6 @@
 """Thinking on the opponent's time: a search that goes on in the background until it is wanted."""
 
+import copyreg
 import threading
 from types import TracebackType
 
@@ -57,3 +58,6 @@ class pondering:  # noqa: N801  (read as a verb: `with azpy.pondering(search):`)
         self._thread.join()
         if error is None and self._error is not None:
             raise self._error
+
+
+copyreg.pickle(pondering, _core.stays_here)

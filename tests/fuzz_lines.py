@@ -3,7 +3,7 @@
 `mixed` makes lines of a dialect: correct ones, correct ones with mistakes, and noise. A `Dialect` knows the correct
 lines of a protocol, counts which answers are due, and checks those that come. `fuzz` sends lines to a process and
 checks that every answer comes, that a known question has its known answer after each chunk, and that the memory does
-not grow. A new protocol is one more class in `DIALECTS`.
+not grow. A new protocol is one more class, in `DIALECTS` or in `test_engine_fuzz.py`.
 """
 
 import json
@@ -179,7 +179,10 @@ class Gtp(Dialect):
         self.known = self.last = ""
         said = """protocol_version name version known_command list_commands boardsize 5 19 clear_board komi 7.5 play b w
             genmove reg_genmove undo time_settings time_left final_score showboard fixed_handicap set_free_handicap
-            place_free_handicap loadsgf printsgf A1 C3 E5 pass lz-analyze kata-analyze lz-genmove_analyze interval
+            kgs-time_settings kata-time_settings none absolute byoyomi canadian fischer fischer-capped 0 -1
+            kata-list_time_settings final_status_list alive dead seki kgs-genmove_cleanup kata-get-rules
+            kata-set-rules chinese-kgs {"ko":"POSITIONAL"} kata-set-rule whiteHandicapBonus N place_free_handicap
+            loadsgf printsgf A1 C3 E5 pass lz-analyze kata-analyze lz-genmove_analyze interval
             allow avoid minmoves kata-genmove_analyze B2,C3 /dev/zero /dev/stdin /proc/self/mem /dev/null / . .. #"""
         self.words = said.encode().split()
 
@@ -196,15 +199,21 @@ class Gtp(Dialect):
             line = f"{pick(['genmove', 'reg_genmove', 'lz-genmove_analyze', 'kata-genmove_analyze'])} {color}"
         elif kind < 0.65:
             line = pick(["clear_board", "komi 6.5", "komi -3", "boardsize 5", "boardsize 9"])
-        elif kind < 0.75:
+        elif kind < 0.7:
             line = pick(["time_settings 0 1 0", "time_settings 0 0.002 1", f"time_left {color} 0.001 0"])
+        elif kind < 0.75:
+            systems = ["none", "byoyomi 0 0.001 3", "canadian 0 0.01 5", "fischer 0.01 0.001"]
+            rules = ["kata-get-rules", "kata-set-rules chinese-kgs", "kata-set-rule whiteHandicapBonus 0"]
+            line = pick([f"kgs-genmove_cleanup {color}", f"kata-time_settings {pick(systems)}", *rules])
         elif kind < 0.8:
             line = pick(["fixed_handicap 2", "place_free_handicap 3", f"set_free_handicap A1 {vertex}"])
         elif kind < 0.84:
             files = ["/dev/zero", "/dev/stdin", "/proc/self/mem", "/proc/kmsg", "pipe", "game.sgf", "."]
             line = f"loadsgf {pick(files)}"
         else:
-            line = pick(["undo", "showboard", "printsgf", "final_score", "name", "list_commands", "known_command play"])
+            line = pick(
+                ["undo", "showboard", "printsgf", "final_score", "name", "list_commands", "final_status_list alive"]
+            )
         return (f"{rng.randrange(1000)} {line}" if rng.random() < 0.3 else line).encode()
 
     def question(self) -> list[bytes]:
@@ -219,7 +228,7 @@ class Gtp(Dialect):
             return True
         # A time that a search may take is no mistake.
         is_long = any(re.fullmatch(r"[0-9]+(\.[0-9]*)?", word) and float(word) > 0.01 for word in words[1:])
-        is_long = is_long and words[0] in {"time_settings", "time_left"} and words[1:] != ["0", "1", "0"]
+        is_long = is_long and words[0].endswith(("time_settings", "time_left")) and words[1:] != ["0", "1", "0"]
         if words[0] == "quit" or is_long:
             return False
         self.due.append(number)

@@ -23,7 +23,8 @@ from azpy.serving.models import open_player
 from go_games import KO_AT_THE_END, random_game
 from talks import PATIENCE, GtpTalk
 
-GO_ALONE = ("komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf")
+GO_ALONE = ["komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf"]
+GO_ALONE += ["final_status_list", "kgs-genmove_cleanup", "kata-get-rules", "kata-set-rules", "kata-set-rule"]
 
 
 @contextmanager
@@ -549,7 +550,7 @@ def test_a_generated_move_is_among_the_allowed_ones(restriction: str, gtp: GtpTa
 
 
 def test_a_search_that_visits_nothing_gives_a_move(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gtp, "_seconds", lambda *_: 1e-9)
+    monkeypatch.setattr("azpy.serving.gtp_time.Times.seconds", lambda *_: 1e-9)
     gtp.say("7 lz-genmove_analyze b 5", "8 name")
     answer = [gtp.next() for _ in range(3)]
     assert answer[0] == "=7"

@@ -3,6 +3,7 @@
 PLAYER is a run folder, a checkpoint folder, a model file, mcts:N or uniform:N, with options of the search after ?, as
 for az-match. Protocols:
 
+  gomocup   Gomoku, five in a row
   gtp       Go and Othello
   json      analysis queries for every game; KataGo's names of fields for Go
   uci       chess
@@ -21,6 +22,7 @@ from types import FrameType
 
 from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
 from azpy.errors import SettingsError
+from azpy.serving.gomocup import Gomocup
 from azpy.serving.gtp import Gtp
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.lines import Conversation
@@ -29,7 +31,7 @@ from azpy.serving.uci import Uci
 from azpy.serving.wall_game_lines import WallGameLines
 from azpy.settings.run import checked
 
-_GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "wallgame": ("wall_game",)}
+_GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "gomocup": ("gomoku",), "wallgame": ("wall_game",)}
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
 _NOBODY_READS = 141  # the exit code
 
@@ -41,7 +43,7 @@ def _parser() -> Parser:
     add(
         "--protocol",
         required=True,
-        choices=("gtp", "json", "uci", "ugi", "wallgame"),
+        choices=("gomocup", "gtp", "json", "uci", "ugi", "wallgame"),
         help="what the other program speaks",
     )
     add("--game", type=not_empty, help=f"for mcts, uniform and model files; {GAME_OF_RUN}")
@@ -108,6 +110,8 @@ def _engine(arguments: Sequence[str]) -> int:
             JsonLines(models, talk).run()
         elif given.protocol == "gtp":
             Gtp(models, talk).run()
+        elif given.protocol == "gomocup":
+            Gomocup(models, talk).run()
         else:
             Uci(models, talk, given.protocol).run()
     sys.stdout.flush()

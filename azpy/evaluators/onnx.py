@@ -9,7 +9,7 @@ used or refused, never replaced.
 import copy
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -112,6 +112,7 @@ class OnnxEvaluator(CheckedEvaluator):
         compact: bool | None = None,
         batch: int = 64,
     ) -> None:
+        self._given = {name: value for name, value in locals().items() if name not in {"self", "model"}}
         if not 1 <= threads <= MOST_THREADS:
             raise SettingsError(f"threads must be at least 1, at most {MOST_THREADS}; got {threads}")
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
@@ -123,6 +124,7 @@ class OnnxEvaluator(CheckedEvaluator):
             compact = False  # a search would go past it, by evaluate_legal
         shape: GameShape | None = make_position(game) if isinstance(game, str) else game
         self.name, data = _read(model)
+        self._source = model if isinstance(model, bytes) else Path(self.name).absolute()
         self.network_id = network_id(data, precision)
         ort = import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
@@ -272,6 +274,25 @@ class OnnxEvaluator(CheckedEvaluator):
                 'probabilities that sum to 1: logits need policy_kind="logits"'
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the path of the model's file or checkpoint, or the bytes that were given, and the arguments.
+
+        The model is opened anew there, on the device of the same name.
+
+        Raises:
+            TypeError: in a subclass, whose arguments are not known here.
+        """
+        if type(self) is not OnnxEvaluator:
+            name = type(self).__name__
+            raise TypeError(f"{name} cannot be pickled: a subclass of OnnxEvaluator needs a __reduce__ of its own")
+        return _opened_again, (self._source, self._given, self.network_id)
+
+    def __copy__(self) -> Self:
+        """Another evaluator with the same session."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread.
 
@@ -285,6 +306,18 @@ class OnnxEvaluator(CheckedEvaluator):
         if self._open is not None:
             other._runner = self._open()
         return other
+
+
+def _opened_again(model: Path | bytes, given: Mapping[str, Any], network: int) -> OnnxEvaluator:
+    """What `pickle` gives back.
+
+    Raises:
+        ModelError: the file holds another network by now.
+    """
+    evaluator = OnnxEvaluator(model, **given)
+    if evaluator.network_id != network:
+        raise ModelError(f"{evaluator.name} has another network by now than the one whose evaluator was pickled")
+    return evaluator
 
 
 class _Runner:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 import azpy
 from azpy import _core
 from azpy.errors import one_line
-from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
+from azpy.serving.gtp_time import KGS, SYSTEMS, Times
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, WARMEST, Served, chosen, lower_bound, open_engine
 from azpy.serving.pending import Pending
@@ -34,14 +34,13 @@ class Gtp:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
-        self._models, self._talk, self._overhead = models, talk, overhead
+        self._models, self._talk = models, talk
         self._model = next(iter(models))  # its name
         self._simulations: int | None = None  # of every move, if the other program sets it
         self._temperature: float | None = None  # in place of the player's own
         self._board = board_of(self._served.start)
         self._track = self._opened()
-        self._main, self._period, self._stones = 0.0, -1.0, 0  # the time settings, in seconds; -1 for none yet
-        self._clocks: dict[int, Clock] = {}
+        self._times = Times(overhead)
         self._analysis: Pending | None = None
         self._commands: dict[str, Callable[[list[str]], str]] = {
             "protocol_version": lambda _: "2",
@@ -57,8 +56,11 @@ class Gtp:
             "genmove": lambda words: self._genmove(words, True),
             "reg_genmove": lambda words: self._genmove(words, False),
             "undo": lambda _: self._undo(),
-            "time_settings": self._time_settings,
-            "time_left": self._time_left,
+            "time_settings": self._times.settings,
+            "kgs-time_settings": lambda words: self._times.named_settings(words, KGS),
+            "kata-time_settings": lambda words: self._times.named_settings(words, SYSTEMS),
+            "kata-list_time_settings": lambda _: " ".join(SYSTEMS),
+            "time_left": lambda words: self._times.left(_color(words[0] if words else ""), words[1:]),
             "final_score": lambda _: self._board.score(),
             "showboard": lambda _: self._board.picture(),
             "kata-list-params": lambda _: " ".join(self._parameters()),
@@ -66,6 +68,8 @@ class Gtp:
             "kata-set-param": self._set_parameter,
             **self._board.commands,
         }
+        if unsettled := self._board.unsettled:
+            self._commands["kgs-genmove_cleanup"] = lambda words: self._cleanup(words, unsettled)
 
     def _names(self) -> list[str]:
         return sorted([*self._commands, *_ANALYZE, *_GENMOVE_ANALYZE, "quit"])
@@ -129,7 +133,7 @@ class Gtp:
 
     def _clear(self) -> str:
         self._board.clear()
-        self._clocks = {}
+        self._times.forget()
         self._track.forget()
         return ""
 
@@ -192,34 +196,6 @@ class Gtp:
             self._model = name
             self._track = self._opened()
 
-    # Time -------------------------------------------------------------------------------------------------------------
-
-    def _time_settings(self, words: list[str]) -> str:
-        if len(words) != 3 or not all(re.fullmatch(r"[0-9]{1,7}(\.[0-9]*)?", word) for word in words):
-            raise Refused("syntax error: expected the main time, the time of a period and its stones")
-        self._main, self._period, self._stones = float(words[0]), float(words[1]), int(float(words[2]))
-        self._clocks = {}
-        return ""
-
-    def _time_left(self, words: list[str]) -> str:
-        if len(words) != 3 or not all(re.fullmatch(r"-?[0-9]{1,7}(\.[0-9]*)?", word) for word in words[1:]):
-            raise Refused("syntax error: expected a color, seconds and stones")
-        stones = int(float(words[2]))
-        self._clocks[_color(words[0])] = Clock(max(0.0, float(words[1])), moves=stones if stones > 0 else None)
-        return ""
-
-    def _seconds(self, color: int) -> float | None:
-        """Seconds for a move of this color; None without a limit."""
-        if self._period < 0 or (self._period > 0 and self._stones == 0):
-            return None
-        full = Clock(self._period, moves=self._stones) if self._main == 0 else Clock(self._main)
-        clock = self._clocks.get(color, full)
-        seconds = seconds_to_think(clock, self._overhead)
-        if clock.moves is None and self._stones > 0:
-            # A period follows the main time: its share of a move can be had in any case.
-            seconds = max(seconds, min(clock.left, self._period / self._stones) - self._overhead)
-        return max(0.001, seconds)
-
     # Searches ---------------------------------------------------------------------------------------------------------
 
     def _genmove(self, words: list[str], plays: bool) -> str:
@@ -234,6 +210,25 @@ class Gtp:
             self._board.advance(line, action)
         return vertex
 
+    def _cleanup(self, words: list[str], unsettled: Callable[[Line], list[int]]) -> str:
+        """Plays on while stones of the opponent can still be taken, and passes then.
+
+        azpy's rules call no stone dead: a search alone may pass beside dead stones where it wins with them too.
+        """
+        color = _color(words[0] if len(words) == 1 else "")
+        line = self._board.line_of(color)
+        if line is None:
+            return "pass"
+        state = self._board.state(line)
+        action = state.num_actions - 1  # a pass
+        if actions := unsettled(line):
+            result = self._search(line, color, actions=actions)
+            # A seki stays, where the game is won as it is and a stone there would lose it.
+            if result.value >= 0 or not self._board.score().startswith("BW"[color]):
+                action = chosen(result, self._warmth())
+        self._board.advance(line, action)
+        return self._board.vertex(state, action)
+
     def _search(
         self,
         line: Line,
@@ -242,7 +237,7 @@ class Gtp:
         actions: Sequence[int] | None = None,
     ) -> _core.SearchResult:
         game = self._track.follow(self._board.start(line), line.played)
-        seconds = self._seconds(color)
+        seconds = self._times.seconds(color)
         simulations = self._served.simulations if seconds is None else None
         return game.search(
             self._simulations or simulations,

@@ -13,6 +13,8 @@ from pathlib import Path
 from azpy import _core
 from azpy.errors import AzpyError
 from azpy.games.notations import decoded
+from azpy.serving.gtp_cleanup import chains, unsettled
+from azpy.serving.gtp_rules import Rules
 from azpy.serving.positions import COLUMNS, empty_board, forgotten, is_go, point_of, setup_of, sgf_point, stones_of
 
 __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
@@ -49,6 +51,7 @@ class Board(ABC):
         name: of the game, as `list_games` says it.
         line: the position now.
         commands: those that only this game has, by name.
+        unsettled: given a line, the moves that may still take dead stones off; None in a game without dead stones.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Board(ABC):
         self._first, self.size = start, start.obs_shape[1]
         self.line, self._past = Line(), deque[Line](maxlen=_MOST_UNDONE)
         self.commands: dict[str, Callable[[list[str]], str]] = {}
+        self.unsettled: Callable[[Line], list[int]] | None = None
 
     def fits(self, start: _core.State) -> bool:
         """Whether a player of the game that begins so can play on here."""
@@ -179,6 +183,7 @@ class _Go(Board):
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
         self._komi = _komi_of(start.to_text()) or 0.0
+        self._rules_said, self.unsettled = Rules(start), self._unsettled
         self.commands = {
             "komi": self._set_komi,
             "fixed_handicap": self._fixed_handicap,
@@ -186,6 +191,10 @@ class _Go(Board):
             "set_free_handicap": self._set_handicap,
             "loadsgf": self._load,
             "printsgf": self._print,
+            "final_status_list": self._status_list,
+            "kata-get-rules": lambda _: self._rules_said.said(),
+            "kata-set-rules": lambda words: self._rules_said.set_all(" ".join(words), self._has_handicap()),
+            "kata-set-rule": lambda words: self._rules_said.set_one(words, self._has_handicap()),
         }
 
     def fits(self, start: _core.State) -> bool:
@@ -221,6 +230,34 @@ class _Go(Board):
             state.play(state.num_actions - 1)
         found = re.search(r"RE\[([^\]]*)\]", state.to_text())
         return "0" if found is None else found[1]
+
+    def _unsettled(self, line: Line) -> list[int]:
+        """Moves of the color to move that may still take stones of the other one; see `gtp_cleanup`."""
+        state = self.state(line)
+        stones = self._cells(state)
+        points = unsettled(stones[state.turn], stones[1 - state.turn], self.size)
+        return [action for action in state.legal_actions() if action in points]
+
+    def _cells(self, state: _core.State) -> list[set[int]]:
+        """The stones of each color as cells, which are the actions that put them there."""
+        stones = stones_of(state)
+        return [{(ord(point[1]) - 97) * self.size + ord(point[0]) - 97 for point in stones[color]} for color in (0, 1)]
+
+    def _status_list(self, words: list[str]) -> str:
+        """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""
+        if words not in (["alive"], ["dead"], ["seki"]):
+            raise Refused("syntax error: expected alive, dead or seki")
+        state = self.state(self.line)
+        found = (
+            [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
+            if words == ["alive"]
+            else []
+        )
+        return "\n".join(" ".join(state.action_name(cell) for cell in sorted(chain)) for chain in found)
+
+    def _has_handicap(self) -> bool:
+        """Whether Black's stones were set up before White's first move."""
+        return "AB[" in self.line.setup and "AW[" not in self.line.setup
 
     def _set_komi(self, words: list[str]) -> str:
         if len(words) != 1 or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", words[0]):
@@ -269,6 +306,10 @@ class _Go(Board):
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
         if any(stones_of(self.state(self.line)).values()):
             raise Refused("board not empty")
+        if (bonus := self._rules_said.bonus) != "0":
+            raise Refused(
+                f"azpy counts no bonus of {bonus} for a handicap: kata-set-rule whiteHandicapBonus 0 is needed"
+            )
         stones = [sgf_point(column, row, self.size) for column, row in points]
         self.clear()
         self.line = Line(setup_of({0: stones, 1: []}, 1))

@@ -1,9 +1,10 @@
 """What `azpy.Engine` answers a request with: a future that can be told to stop."""
 
+import copyreg
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from azpy._core import SearchResult
+from azpy._core import SearchResult, stays_here
 
 
 class Pending(Future[SearchResult]):
@@ -16,3 +17,6 @@ class Pending(Future[SearchResult]):
     def stop(self) -> None:
         """Has the request answered with what is known by now. The root is evaluated in any case."""
         self._stop()
+
+
+copyreg.pickle(Pending, stays_here)

@@ -41,6 +41,7 @@
 //! Invariant: a player's checkers, those off included, are 15; no point has both colours; where dice are left, one of
 //! them can be played; closed places are taken ones.
 
+mod ids;
 mod notation;
 mod picture;
 mod side;

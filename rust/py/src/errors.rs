@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use azpy_core::batched::SearchError;
 use azpy_core::selfplay::SelfPlayError;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyType};
 
 create_exception!(azpy._core, CoreError, PyRuntimeError, "A bug in azpy itself: a panic in the core.");
 create_exception!(
@@ -74,6 +74,32 @@ pub(crate) fn copied(py: Python<'_>, error: &PyErr) -> PyErr {
 /// What is refused in a fork of the process that has the threads.
 pub(crate) fn forked(threads: &str, object: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{threads} in the process that was forked: make {object} in each process"))
+}
+
+/// Raises the `TypeError` of a class whose objects stay in their process: neither `pickle` nor `copy` takes them.
+#[pyfunction]
+#[pyo3(signature = (it, /))]
+pub(crate) fn stays_here(it: &Bound<'_, PyAny>) -> PyResult<()> {
+    let name = it.get_type().fully_qualified_name()?;
+    Err(PyTypeError::new_err(format!(
+        "{name} cannot be pickled or copied: it belongs to the memory and the threads of this process. Make another one \
+         where it is needed, or pass on what it gave: arrays, azpy.State, azpy.GameRecord and azpy's evaluators can be \
+         pickled"
+    )))
+}
+
+/// Has pickle and copy refuse each class of the module that does not say how it is pickled. `copyreg` has the one table
+/// that both read, and `multiprocessing` too.
+pub(crate) fn keep_here(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let (register, refuse) = (py.import("copyreg")?.getattr("pickle")?, module.getattr("stays_here")?);
+    for class in module.dict().values() {
+        let Ok(class) = class.cast_into::<PyType>() else { continue };
+        if !class.is_subclass_of::<PyBaseException>()? && !class.getattr("__dict__")?.contains("__reduce__")? {
+            register.call1((class, &refuse))?;
+        }
+    }
+    Ok(())
 }
 
 /// A failed round as an exception: the evaluator's own error as it is.

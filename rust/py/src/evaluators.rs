@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySlice, PyTuple};
+use pyo3::types::{PyList, PySlice, PyTuple, PyType};
 
 use crate::errors::EvaluatorError;
 use crate::hosted::{Fault, Hosted};
@@ -44,6 +44,10 @@ impl UniformEvaluator {
     fn new() -> Self {
         Self
     }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, ()) {
+        (py.get_type::<Self>(), ())
+    }
 }
 
 /// Equal priors and the outcome of one random game from the position: plain Monte Carlo tree search, in Rust.
@@ -57,6 +61,10 @@ impl RolloutEvaluator {
     #[pyo3(signature = (seed = 0))]
     fn new(#[pyo3(from_py_with = whole)] seed: i128) -> PyResult<Self> {
         within("seed", seed, 0, U64).map(Self)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (u64,)) {
+        (py.get_type::<Self>(), (self.0,))
     }
 }
 

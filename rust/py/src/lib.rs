@@ -107,6 +107,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<walk::Walk>()?;
     module.add_class::<written::GameReader>()?;
     module.add_class::<written::WrittenGame>()?;
+    module.add_function(wrap_pyfunction!(errors::stays_here, module)?)?;
+    errors::keep_here(module)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(state::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;

@@ -202,6 +202,11 @@ impl GameRecord {
         CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(PyValueError::new_err)
     }
 
+    /// Pickles `to_bytes`.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (self.to_bytes(py),)))
+    }
+
     fn __len__(&self) -> usize {
         self.0.plies.len()
     }

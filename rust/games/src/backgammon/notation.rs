@@ -14,12 +14,14 @@
 //! | `left=` | which of them are left, a double as often as it is: `5-5-5`; not there if all are |
 //! | `closed=` | places that may not go again this turn; not there if there are none |
 //! | `plies=` | plies of the game so far; not there if there are none |
+//!
+//! [`ids`] reads the ids of other programs.
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::{play_line, shown};
 
-use super::Backgammon;
 use super::side::BAR;
+use super::{Backgammon, ids};
 use crate::notation::Words;
 use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side};
 
@@ -85,20 +87,15 @@ fn left_text(game: &Backgammon) -> String {
 }
 
 pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
+    if let Some(read) = ids::read(start, text) {
+        return read;
+    }
     if !text.contains('=') {
         return play_line(start, text);
     }
     let words = Words::read(text, &KEYS, EXPECTED)?;
-    let mut game = *start;
-    game.sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
-    let [x, o] = game.sides;
-    if let Some(place) = each(x.taken() & from_other_side(o.taken())).next() {
-        return Err(format!("x's point {} has checkers of both players", place + 1));
-    }
-    if game.sides == [Side::NONE; 2] {
-        return Err("both players have all checkers off".to_owned());
-    }
-    game.mover = match words.needed("turn")? {
+    let sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
+    let mover = match words.needed("turn")? {
         "x" => Player::Zero,
         "o" => Player::One,
         other => return Err(format!("turn must be x or o, got {}", shown(other))),
@@ -107,13 +104,23 @@ pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String
         None => 0,
         Some(text) => text.parse::<u16>().map_err(|_| format!("plies must be a whole number, got {}", shown(text)))?,
     };
-    game.plies_left = game
-        .max_plies
-        .checked_sub(plies)
-        .ok_or_else(|| format!("plies must be at most {} in this game, got {plies}", game.max_plies))?;
-    (game.opening, game.dice, game.left, game.closed) = (false, [0; 2], [0; 2], 0);
+    let mut game = placed(start, sides, mover, plies)?;
     parse_turn(&mut game, &words)?;
     Ok(game)
+}
+
+/// A position before a roll; refused where the checkers of both cannot stand so.
+pub(super) fn placed(start: &Backgammon, sides: [Side; 2], mover: Player, plies: u16) -> Result<Backgammon, String> {
+    let [x, o] = sides;
+    if let Some(place) = each(x.taken() & from_other_side(o.taken())).next() {
+        return Err(format!("x's point {} has checkers of both players", place + 1));
+    }
+    if sides == [Side::NONE; 2] {
+        return Err("both players have all checkers off".to_owned());
+    }
+    let plies_left = (start.max_plies.checked_sub(plies))
+        .ok_or_else(|| format!("plies must be at most {} in this game, got {plies}", start.max_plies))?;
+    Ok(Backgammon { sides, mover, plies_left, opening: false, dice: [0; 2], left: [0; 2], closed: 0, ..*start })
 }
 
 /// The dice, and what is left to play.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::game::Game;
+use azpy_core::game::{Game, Turn};
 use azpy_core::text::Notation;
 use azpy_games::Backgammon;
 use proptest::prelude::*;
@@ -119,11 +119,88 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     }
 }
 
-const TEXTS: [&str; 4] = [
+#[test]
+fn ids_of_other_programs_are_positions() {
+    let words = |id: &str| Backgammon::default().parse(id).unwrap_or_else(|error| panic!("{id}: {error}")).to_text();
+    let start = "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5";
+    // As GNU Backgammon 1.07 prints them; the names of the match and the score count for nothing.
+    let same = |id: &str, expected: &str| assert_eq!(words(id).as_deref(), Some(expected), "{id}");
+    same("4HPwATDgc/ABMA", &format!("{start} turn=x"));
+    same(" 4HPwATDgc/ABMA\n", &format!("{start} turn=x"));
+    same("4HPwATDgc/ABMA:MIHlAAAAAAAE", &format!("{start} turn=o roll=3-1"));
+    same("4HPwATDgc/ABMA:MAEPAAAAAAAE", &format!("{start} turn=o roll=6-3"));
+    same("4HPwATDgc/ABMA:cAkPAAAAAAAE", &format!("{start} turn=x roll=6-3"));
+    same("4HPwATDgc/ABMA:cAkAAAAAAAAA", &format!("{start} turn=x"));
+    same("XGID=-b----E-C---eE---c-e----B-:0:0:1:13:2:3:0:7:10", &format!("{start} turn=x roll=3-1"));
+    same("-b----E-C---eE---c-e----B-:1:-1:-1:00", &format!("{start} turn=o"));
+    let (x, o) = ("x=24:1,13:4,7:2,6:4,5:2,1:1,off:1", "o=bar:1,15:1,13:5,8:4,6:4");
+    same("XGID=aA---BDB--a-eD---d-d----A-:0:0:1:63:0:0:0:0:10", &format!("{x} {o} turn=x roll=6-3"));
+    // No checker of x leaves the bar by 3-1: the turn passes at once.
+    let (x, o) = ("x=bar:1,6:14", "o=12:3,6:2,5:2,4:2,3:2,2:2,1:2");
+    same("XGID=------N------c-----bbbbbbA:0:0:1:31:0:0:0:0:10", &format!("{x} {o} turn=o"));
+    // The game is over: whoever is named as the next one, no roll follows.
+    for turn in ["1:00", "-1:31"] {
+        let id = format!("XGID=-----------------------o--:0:0:{turn}:0:0:0:0:10");
+        same(&id, "x=off:15 o=2:15 turn=o");
+        assert_eq!(Backgammon::default().parse(&id).unwrap().turn(), Turn::Terminal);
+    }
+    let long = Backgammon::with_max_plies(false, 9).unwrap();
+    assert_eq!(long.parse("4HPwATDgc/ABMA").unwrap().max_plies(), 9, "the game is the one that was given");
+}
+
+#[test]
+fn ids_that_are_none_are_refused_with_the_reason() {
+    let refused = |text: &str| Backgammon::default().parse(text).unwrap_err();
+    let letters = "the position id must be 14 letters of base64, got ";
+    assert_eq!(refused("4HPwATDgc/ABM:cAkPAAAAAAAE"), format!("{letters}\"4HPwATDgc/ABM\""));
+    assert_eq!(refused("4HPwATDgc_ABMA:cAkPAAAAAAAE"), format!("{letters}\"4HPwATDgc_ABMA\""));
+    assert_eq!(
+        refused("4HPwATDgc/ABMB:cAkPAAAAAAAE"),
+        format!("{letters}\"4HPwATDgc/ABMB\""),
+        "bits that fill no byte"
+    );
+    assert_eq!(refused("4HPwATDgc/ABMA:cAkP"), "the match id must be 12 letters of base64, got \"cAkP\"");
+    assert_eq!(refused("/////////////w"), "the position id has more than 15 checkers of a player");
+    assert_eq!(refused("AAAAAAAAAAAAAA"), "both players have all checkers off");
+    assert!(refused("4HPwATDgc/ABMA:MIH9AAAAAAAE").starts_with("the dice must be from 1 to 6, got 3 and 7"));
+    assert!(refused("4HPwATDgc/ABMA:cBkPAAAAAAAE").starts_with("the match id says that a double is offered"));
+    assert!(refused("4HPwATDgc/ABMA:cCkPAAAAAAAE").starts_with("the match id says that a resignation is offered"));
+    assert!(refused("4HPwATDgc/ABMA:cAsPAAAAAAAE").starts_with("the match id says that a player gave up"));
+    let xgid = |rest: &str| refused(&format!("XGID={rest}"));
+    assert!(xgid("").starts_with("an XGID must be BOARD:CUBE:OWNER:TURN:DICE and what follows, got \"\""));
+    assert!(xgid("-b----E-C---eE---c-e----B:0:0:1:00").starts_with("the board of an XGID must be 26 letters"));
+    assert!(
+        xgid("-b----Z-C---eE---c-e----B-:0:0:1:00").starts_with("the board of an XGID has \"Z\" at letter 7: expected")
+    );
+    assert!(xgid("Ab----D-C---eE---c-e----B-:0:0:1:00").starts_with("the board of an XGID has \"A\" at letter 1"));
+    assert!(xgid("-b----E-C---eE---c-d----Ba:0:0:1:00").starts_with("the board of an XGID has \"a\" at letter 26"));
+    assert_eq!(xgid("-b----F-C---eE---c-e----B-:0:0:1:00"), "the XGID has more than 15 checkers of a player");
+    assert_eq!(xgid("-b----E-C---eE---c-e----B-:0:0:0:00"), "the turn of an XGID must be 1 or -1, got \"0\"");
+    for double in ["D", "B", "R"] {
+        let text = format!("-b----E-C---eE---c-e----B-:0:0:1:{double}");
+        assert_eq!(
+            xgid(&text),
+            format!("the dice of the XGID are {double}, a double that is offered: azpy has no cube")
+        );
+    }
+    for dice in ["0", "1", "-1", "x1", ""] {
+        assert!(
+            xgid(&format!("-b----E-C---eE---c-e----B-:0:0:1:{dice}")).starts_with("the dice of an XGID must be 00 or")
+        );
+    }
+    for dice in ["07", "01", "77", "70"] {
+        assert!(xgid(&format!("-b----E-C---eE---c-e----B-:0:0:1:{dice}")).starts_with("the dice must be from 1 to 6"));
+    }
+}
+
+const TEXTS: [&str; 7] = [
     "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=1 closed=24 plies=2",
     "x=bar:1,13:5,6:4,1:2,off:3 o=23:2,8:7,6:6 turn=o roll=4-4 left=4-4 closed=8",
     "x=1:1,off:14 o=bar:15 turn=x",
     "3-1 8/5 6/5 6-5 24/18 18/13",
+    "4HPwATDgc/ABMA:MIHlAAAAAAAE",
+    "XGID=aA---BDB--a-eD---d-d----A-:0:0:1:63:0:0:0:0:10",
+    "4HPwATDgc/ABMA",
 ];
 
 proptest! {
@@ -146,6 +223,6 @@ proptest! {
 #[test]
 #[ignore = "minutes"]
 fn millions_of_broken_positions_do_not_break_the_reader() {
-    const LETTERS: &[u8] = b"xoturnlefcsdpib=:,-/*0123456789 ";
+    const LETTERS: &[u8] = b"xoturnlefcsdpib=:,-/*0123456789 ABEMXYZ";
     read_broken::<Backgammon>(&TEXTS, LETTERS);
 }

@@ -1,0 +1,164 @@
+//! Positions of backgammon as other programs name them: GNU Backgammon's ids, and XGID.
+//!
+//! ```text
+//! 4HPwATDgc/ABMA                position id: the board. x is to roll.
+//! 4HPwATDgc/ABMA:MIHlAAAAAAAE   position id and match id: the board, the player to move, the dice
+//! XGID=-b----E-C---eE---c-e----B-:0:0:1:31:0:0:0:7:10
+//! ```
+//!
+//! The player that both programs call X, player 1 of GNU Backgammon, is x here. Neither form knows how many plies were
+//! played: there are none so far. Neither knows the opening roll: any roll may follow where no dice are there.
+//!
+//! The cube, the score, the length of the match and its rules have no place in azpy's single games. They are read over.
+//! A double or a resignation that waits for an answer is refused: no action of azpy answers it.
+//!
+//! Sources: GNU Backgammon's manual (A technical description of the position id, of the match id); the description of
+//! XGID in eXtreme Gammon's help.
+
+use azpy_core::game::Player;
+use azpy_core::text::shown;
+
+use super::Backgammon;
+use super::notation::placed;
+use super::side::{BAR, PLACES};
+use crate::tables::{CHECKERS, ROLLS, Side};
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const POSITION: usize = 14; // letters, of 10 bytes
+const MATCH: usize = 12; // letters, of 9 bytes
+const XGID: &str = "XGID=";
+const POINTS: usize = 26; // letters of XGID's board: the bar of the upper player, 24 points, the bar of the lower one
+
+/// The position of an id; nothing for a text of another kind.
+pub(super) fn read(start: &Backgammon, text: &str) -> Option<Result<Backgammon, String>> {
+    let text = text.trim();
+    if text.contains(char::is_whitespace) {
+        return None;
+    }
+    if let Some(fields) = text.strip_prefix(XGID) {
+        return Some(read_xgid(start, fields));
+    }
+    match text.split_once(':') {
+        _ if text.contains('=') => None,
+        Some((_, rest)) if rest.contains(':') => Some(read_xgid(start, text)),
+        Some((position, of_match)) => Some(read_gnu(start, position, Some(of_match))),
+        None => (text.len() == POSITION && bits(text).is_some()).then(|| read_gnu(start, text, None)),
+    }
+}
+
+/// A board, a player to move, and the dice, where they are rolled.
+fn position(start: &Backgammon, sides: [Side; 2], mover: Player, dice: [u32; 2]) -> Result<Backgammon, String> {
+    let mut game = placed(start, sides, mover, 0)?;
+    if let Some(winner) = game.winner() {
+        // The other programs leave the turn where it was. Here the loser would be next, and no dice are left.
+        game.mover = winner.opponent();
+        return Ok(game);
+    }
+    let [low, high] = [dice[0].min(dice[1]), dice[0].max(dice[1])];
+    if high > 0 {
+        let outcome = ROLLS.iter().position(|roll| roll.map(u32::from) == [high, low]);
+        // Where no checker can move, the turn passes at once.
+        game.roll(outcome.ok_or_else(|| format!("the dice must be from 1 to 6, got {} and {}", dice[0], dice[1]))?);
+    }
+    Ok(game)
+}
+
+/// The bits of a text in base64, the first one lowest; nothing for another text, or for bits that fill no byte.
+fn bits(text: &str) -> Option<u128> {
+    let (mut found, mut at, mut held, mut count) = (0, 0, 0_u32, 0);
+    for letter in text.bytes() {
+        held = held << 6 | BASE64.iter().position(|known| *known == letter)? as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            found |= u128::from(held >> count) << at;
+            held &= (1 << count) - 1;
+            at += 8;
+        }
+    }
+    (held == 0).then_some(found)
+}
+
+fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<Backgammon, String> {
+    let decoded = |text: &str, letters: usize, what: &str| {
+        let found = bits(text).filter(|_| text.len() == letters);
+        found.ok_or_else(|| format!("{what} must be {letters} letters of base64, got {}", shown(text)))
+    };
+    let board = decoded(board, POSITION, "the position id")?;
+    let of_match = of_match.map(|text| decoded(text, MATCH, "the match id")).transpose()?;
+    let part = |from: u32, bits: u32| of_match.map(|word| (word >> from) as u32 & ((1 << bits) - 1));
+    // Bits 0 to 5 are the cube, bit 7 the Crawford rule; bits 21 and later are the match and its score.
+    let mover = if part(6, 1) == Some(0) { Player::One } else { Player::Zero };
+    let dice = [15, 18].map(|from| part(from, 3).unwrap_or(0));
+    match (part(8, 3), part(12, 1), part(13, 2)) {
+        (Some(3..), ..) => return Err("the match id says that a player gave up, which azpy's rules do not have".into()),
+        (_, Some(1), _) => return Err("the match id says that a double is offered: azpy has no cube".into()),
+        (.., Some(1..)) => return Err("the match id says that a resignation is offered: azpy has none".into()),
+        _ => {}
+    }
+    // Each checker is a 1, and each place ends in a 0: the opponent's 25 places, then those of the player to move.
+    let (mut both, mut whose, mut place) = ([Side::NONE; 2], 0, 0);
+    for at in 0..80 {
+        if board >> at & 1 == 0 {
+            place += 1;
+            if place == PLACES {
+                (whose, place) = (whose + 1, 0);
+            }
+        } else if whose < 2 && both[whose].on_board() < CHECKERS {
+            both[whose].add(place as u32);
+        } else {
+            return Err(format!("the position id has more than {CHECKERS} checkers of a player"));
+        }
+    }
+    let [other, own] = both;
+    position(start, if mover == Player::Zero { [own, other] } else { [other, own] }, mover, dice)
+}
+
+fn read_xgid(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
+    let fields: Vec<_> = text.split(':').collect();
+    let [board, _, _, turn, dice, ..] = fields[..] else {
+        return Err(format!(
+            "an XGID must be BOARD:CUBE:OWNER:TURN:DICE and what follows, got {}; a position id of GNU Backgammon has \
+             {POSITION} letters, and perhaps : and {MATCH} letters of the match id",
+            shown(text)
+        ));
+    };
+    let wrong = |index: usize, letter: char| {
+        format!(
+            "the board of an XGID has {} at letter {}: expected -, A to O or a to o",
+            shown(&letter.to_string()),
+            index + 1
+        )
+    };
+    let mut sides = [Side::NONE; 2];
+    for (index, letter) in board.chars().enumerate() {
+        // Capitals are the lower player, who runs from letter 24 down to 1; the other player runs the other way.
+        let (side, count, place) = match letter {
+            '-' => continue,
+            'A'..='O' => (0, letter as u32 - 'A' as u32 + 1, index.checked_sub(1)),
+            'a'..='o' => (1, letter as u32 - 'a' as u32 + 1, (PLACES - 1).checked_sub(index)),
+            _ => return Err(wrong(index, letter)),
+        };
+        let place = place.filter(|place| *place <= BAR as usize).ok_or_else(|| wrong(index, letter))? as u32;
+        if sides[side].on_board() + count > CHECKERS {
+            return Err(format!("the XGID has more than {CHECKERS} checkers of a player"));
+        }
+        (0..count).for_each(|_| sides[side].add(place));
+    }
+    if board.chars().count() != POINTS {
+        return Err(format!("the board of an XGID must be {POINTS} letters, got {}", shown(board)));
+    }
+    let mover = match turn {
+        "1" => Player::Zero,
+        "-1" => Player::One,
+        _ => return Err(format!("the turn of an XGID must be 1 or -1, got {}", shown(turn))),
+    };
+    let dice = match dice.as_bytes() {
+        [first @ b'0'..=b'9', second @ b'0'..=b'9'] => [first, second].map(|die| u32::from(die - b'0')),
+        b"D" | b"B" | b"R" => {
+            return Err(format!("the dice of the XGID are {dice}, a double that is offered: azpy has no cube"));
+        }
+        _ => return Err(format!("the dice of an XGID must be 00 or two digits from 1 to 6, got {}", shown(dice))),
+    };
+    position(start, sides, mover, dice)
+}

@@ -1,0 +1,252 @@
+"""The rules and the end of a game of Go over GTP: rules as KataGo names them, the status of stones, cleanup."""
+
+import json
+import random
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+
+import pytest
+
+from azpy.serving.gtp import Gtp
+from azpy.serving.gtp_cleanup import _alive, chains, unsettled
+from azpy.serving.models import open_player
+from talks import GtpTalk
+
+OURS = {"hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False, "tax": "NONE"}
+OURS |= {"friendlyPassOk": False, "whiteHandicapBonus": "0"}
+
+
+@contextmanager
+def talk_with(game: str = "go(size=7)", simulations: int = 20) -> Iterator[GtpTalk]:
+    models = {"player": open_player(f"uniform:{simulations}", game, 100)}
+    talk = GtpTalk(lambda conversation: Gtp(models, conversation).run())
+    try:
+        yield talk
+    finally:
+        talk.close()
+
+
+@pytest.fixture
+def gtp() -> Iterator[GtpTalk]:
+    with talk_with() as talk:
+        yield talk
+
+
+def set_up(gtp: GtpTalk, *rows: str) -> None:
+    """Puts the stones of a drawing on the board: x is Black, o is White; the top row first."""
+    assert gtp.ask("clear_board") == "="
+    for line, row in enumerate(rows):
+        for column, cell in enumerate(row.split()):
+            if cell != ".":
+                vertex = f"{'ABCDEFGHJ'[column]}{len(rows) - line}"
+                assert gtp.ask(f"play {'b' if cell == 'x' else 'w'} {vertex}") == "=", vertex
+
+
+def stones(gtp: GtpTalk) -> list[str]:
+    """The rows of the board, without numbers."""
+    return [" ".join(line.split()[1:]) for line in gtp.ask("showboard").splitlines()[2:]]
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_rules_are_said_and_the_same_rules_can_be_set(gtp: GtpTalk) -> None:
+    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
+    assert gtp.ask(f"kata-set-rules {json.dumps(OURS)}") == "="
+    for rule, value in OURS.items():
+        said = value if isinstance(value, str) else str(value).lower()
+        assert gtp.ask(f"kata-set-rule {rule} {said}") == "=", rule
+        assert gtp.ask(f'kata-set-rules {{"{rule}": {json.dumps(value)}}}') == "=", rule
+    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
+    with talk_with("go(size=5,superko=0)") as simple:
+        assert json.loads(simple.ask("kata-get-rules").removeprefix("= ")) == {**OURS, "ko": "SIMPLE"}
+        assert simple.ask("kata-set-rules chinese") == "="
+        assert simple.ask("kata-set-rules chinese-kgs") == "? rule ko: azpy plays SIMPLE here, not POSITIONAL"
+
+
+def test_other_rules_are_refused_and_change_nothing(gtp: GtpTalk) -> None:
+    refused = {
+        "tromp-taylor": "rule suicide: azpy plays false here, not true",
+        "chinese": "rule ko: azpy plays POSITIONAL here, not SIMPLE",
+        "japanese": "rule scoring: azpy plays AREA here, not TERRITORY",
+        "korean": "rule scoring: azpy plays AREA here, not TERRITORY",
+        "stone-scoring": "rule tax: azpy plays NONE here, not ALL",
+        "aga": "rule ko: azpy plays POSITIONAL here, not SITUATIONAL",
+        "bga": "rule ko: azpy plays POSITIONAL here, not SITUATIONAL",
+        "new-zealand": "rule suicide: azpy plays false here, not true",
+        "aga-button": "rule hasButton: azpy plays false here, not true",
+        '{"ko":"POSITIONAL","scoring":"TERRITORY","whiteHandicapBonus":"N"}': "rule scoring: azpy plays AREA here",
+        '{"ko":"TRIPLE"}': "rule ko: expected SIMPLE, POSITIONAL, SITUATIONAL, got 'TRIPLE'",
+        '{"komi":7}': "unknown rule 'komi': expected ko, scoring",
+        '{"ko":1e400}': "expected one of tromp-taylor",
+        "ancient": "expected one of tromp-taylor",
+        "": "expected one of tromp-taylor",
+    }
+    for words, problem in refused.items():
+        assert gtp.ask(f"kata-set-rules {words}").startswith(f"? {problem}"), words
+    for words in ("", "ko", "ko SIMPLE now"):
+        assert gtp.ask(f"kata-set-rule {words}").startswith("? syntax error"), words
+    assert gtp.ask("kata-set-rule suicide maybe") == "? rule suicide: expected false, true, got 'maybe'"
+    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
+
+
+def test_no_handicap_is_played_with_a_bonus_that_no_score_has(gtp: GtpTalk) -> None:
+    assert gtp.ask("kata-set-rules chinese-ogs") == "="
+    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == {**OURS, "whiteHandicapBonus": "N"}
+    for command in ("fixed_handicap 2", "place_free_handicap 2", "set_free_handicap A1 B2"):
+        assert gtp.ask(command).startswith(
+            "? azpy counts no bonus of N for a handicap: kata-set-rule whiteHandicapBonus"
+        )
+    assert gtp.ask("kata-set-rule whiteHandicapBonus 0") == "="
+    assert gtp.ask("fixed_handicap 2") == "= C3 E5"
+    assert gtp.ask("kata-set-rules chinese-ogs").startswith("? rule whiteHandicapBonus: the game has a handicap")
+    assert gtp.ask("clear_board") == "="
+    assert gtp.ask("kata-set-rules chinese-ogs") == "="
+
+
+# The end --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_stone_is_alive_in_its_chain(gtp: GtpTalk) -> None:
+    set_up(gtp, *[". . . . . . ."] * 5, "x x . . . o .", ". x . o . . .")
+    assert gtp.ask("final_status_list alive").splitlines() == ["= A2 B2 B1", "F2", "D1"]
+    assert gtp.ask("final_status_list dead") == gtp.ask("final_status_list seki") == "="
+    for words in ("", "alive dead", "black_territory", "ALIVE"):
+        assert gtp.ask(f"final_status_list {words}") == "? syntax error: expected alive, dead or seki"
+
+
+LIVING = (
+    "x . x . x . x",
+    "x x x x x x x",
+    ". . . . . . .",
+    "x x x x x x x",
+    "o o o o o x x",
+    ". o . o o x .",
+    "o o o o o x .",
+)
+
+
+def test_cleanup_passes_where_nothing_can_be_taken_and_not_before(gtp: GtpTalk) -> None:
+    set_up(gtp, *LIVING)
+    before = stones(gtp)
+    assert gtp.ask("kgs-genmove_cleanup b") == "= pass", "White has two eyes"
+    assert stones(gtp) == before
+    assert gtp.ask("undo") == "=", "the pass is a move"
+    # A dead stone within Black's area: Black has won by far, and takes it off though.
+    set_up(gtp, *LIVING[:2], ". . . o . . .", *LIVING[3:])
+    assert gtp.ask("final_score") == "= B+3.5"
+    assert gtp.ask("play w pass") == "="
+    assert gtp.ask("genmove b") == "= pass", "two passes win"
+    moves = list[str]()
+    while not moves or moves[-1] != "= pass":
+        moves.append(gtp.ask("kgs-genmove_cleanup b"))
+        assert gtp.ask("play w pass") == "="
+        assert len(moves) < 20
+    assert moves[:-1], "Black played on"
+    assert "D5" not in gtp.ask("final_status_list alive").split()
+    assert gtp.ask("final_score") == "= B+11.5"
+    assert stones(gtp)[0] == LIVING[0], "no eye was filled"
+    for words in ("", "b w", "x"):
+        assert gtp.ask(f"kgs-genmove_cleanup {words}").startswith("? syntax error")
+
+
+@pytest.mark.parametrize(("value", "answer"), [(-0.9, "= pass"), (0.9, "= E6")])
+def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found:
+        """What a search says of White's last eye, as of a seki."""
+
+        action = 11  # E6
+
+    def search(*_: object, **given: object) -> object:
+        assert given["actions"] == [11, 12], "the points of White's eye alone"
+        return Found
+
+    monkeypatch.setattr(Found, "value", value, raising=False)
+    with talk_with() as gtp:
+        inside = ("x . x o o o o", "x x x o . . o", "x . x o o o o")
+        set_up(gtp, *inside, "x x x x x x x", "x . x x x . x", "x x x x x x x", "x x x x x x x")
+        assert gtp.ask("final_score").startswith("= B+")
+        monkeypatch.setattr(Gtp, "_search", search)
+        assert gtp.ask("kgs-genmove_cleanup b") == answer
+
+
+# Unconditional life ---------------------------------------------------------------------------------------------------
+
+
+def beside(cell: int, size: int) -> set[int]:
+    row, column = divmod(cell, size)
+    near = {(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)}
+    return {r * size + c for r, c in near if 0 <= r < size and 0 <= c < size}
+
+
+def chain_of(cell: int, cells: Set[int], size: int) -> set[int]:
+    chain = {cell}
+    while True:
+        more = {other for one in chain for other in beside(one, size) if other in cells} - chain
+        if not more:
+            return chain
+        chain |= more
+
+
+def is_free(chain: Set[int], taken: Set[int], size: int) -> bool:
+    return any(other not in taken for one in chain for other in beside(one, size))
+
+
+def can_take(own: frozenset[int], other: frozenset[int], size: int) -> bool:
+    """Whether `other` can take a stone of `own` if `own` always passes: every line of play is tried."""
+    seen, waiting = {other}, [other]
+    while waiting:
+        theirs = waiting.pop()
+        for cell in set(range(size * size)) - own - theirs:
+            after = theirs | {cell}
+            if any(not is_free(chain_of(one, own, size), own | after, size) for one in own):
+                return True
+            if is_free(chain_of(cell, after, size), own | after, size) and after not in seen:  # no suicide
+                seen.add(after)
+                waiting.append(after)
+    return False
+
+
+def random_board(rng: random.Random, size: int) -> tuple[frozenset[int], frozenset[int]]:
+    """Stones that have liberties, many of the first player."""
+    share = rng.choice([0.5, 0.7])
+    drawn = [rng.random() for _ in range(size * size)]
+    own = {cell for cell, one in enumerate(drawn) if one < share}
+    other = {cell for cell, one in enumerate(drawn) if share <= one < share + 0.15}
+    for mine, theirs in ((other, own), (own, other)):
+        for cell in sorted(mine):
+            if cell in mine and not is_free(chain_of(cell, mine, size), own | other, size):
+                mine -= chain_of(cell, mine, size)
+        assert not mine & theirs
+    return frozenset(own), frozenset(other)
+
+
+def test_stones_that_cannot_be_taken_are_those_that_no_line_of_play_takes() -> None:
+    """All are alive if and only if none can be taken though their player always passes; `unsettled` is empty then."""
+    rng, alive, dead = random.Random(1), 0, 0
+    while alive < 40 or dead < 100:
+        size = rng.choice([3, 4])
+        own, other = random_board(rng, size)
+        if not own or len(own) + len(other) < size * size - 7:
+            continue
+        points, (living, _) = unsettled(other, own, size), _alive(own, other, size)
+        assert (own <= living) != can_take(own, other, size), (own, other, size)
+        if own <= living:
+            alive += 1
+            assert not points, (own, other, size)
+        else:
+            dead += 1
+            # No eye of the one who takes, and no stone. Where all points are eyes or settled, none is left.
+            assert points.isdisjoint(own | other)
+            assert not any(beside(cell, size) <= other for cell in points)
+
+
+def test_chains_are_connected_parts() -> None:
+    rng = random.Random(2)
+    for _ in range(200):
+        size = rng.randrange(2, 7)
+        cells = {cell for cell in range(size * size) if rng.random() < 0.6}
+        expected = {frozenset(chain_of(cell, cells, size)) for cell in cells}
+        found = chains(cells, size)
+        assert set(found) == expected
+        assert [min(chain) for chain in found] == sorted(min(chain) for chain in expected)

@@ -1,0 +1,173 @@
+"""The time systems of GTP: what they leave for a move, by a plain clock that counts along."""
+
+import math
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from azpy.serving.gtp import Gtp
+from azpy.serving.gtp_time import KGS, SYSTEMS, Times
+from azpy.serving.models import open_player
+from talks import GtpTalk
+
+OVERHEAD = 0.1
+
+
+@pytest.fixture
+def gtp() -> Iterator[GtpTalk]:
+    talk = GtpTalk(lambda conversation: Gtp({"player": open_player("uniform:9", "go(size=5)", 9)}, conversation).run())
+    yield talk
+    talk.close()
+
+
+class Referee:
+    """A clock of one player as a server keeps it; `spend` fails once the flag falls."""
+
+    def __init__(self, system: str) -> None:
+        self.kind, *numbers = system.split()
+        self.numbers = [float(number) for number in numbers]
+        self.main = self.numbers[0]
+        # What is left of the period, and stones or periods that are left; both 0 in the main time.
+        self.period, self.count = 0.0, 0
+        if not self.main and len(self.numbers) == 3:
+            self.period, self.count = self.numbers[1], int(self.numbers[2])
+
+    def told(self) -> list[str]:
+        in_main = not self.count
+        return [f"{self.main if in_main else self.period:.3f}", "0" if in_main else str(self.count)]
+
+    def spend(self, seconds: float) -> None:
+        """A move that took so long."""
+        if self.kind in {"absolute", "fischer", "fischer-capped"}:
+            if self.kind == "fischer-capped" and self.numbers[3] >= 0:
+                assert seconds <= self.numbers[3] + 1e-9
+            assert seconds < self.main, "the flag fell"
+            self.main -= seconds
+            self.main += self.numbers[1] if self.kind != "absolute" else 0
+            if self.kind == "fischer-capped" and self.numbers[2] >= 0:
+                self.main = min(self.main, self.numbers[2])
+            return
+        _, length, count = self.numbers
+        if not self.count:
+            if seconds < self.main:
+                self.main -= seconds
+                return
+            seconds, self.main = seconds - self.main, 0.0
+            self.period, self.count = length, int(count)
+        if self.kind == "byoyomi":
+            while seconds >= self.period:
+                seconds, self.count = seconds - self.period, self.count - 1
+                assert self.count, "the flag fell"
+            self.period = length
+        else:
+            assert seconds < self.period, "the flag fell"
+            self.period, self.count = self.period - seconds, self.count - 1
+            if not self.count:
+                self.period, self.count = length, int(count)
+
+
+@pytest.mark.parametrize(
+    ("system", "late"),
+    [
+        ("absolute 600", (0.01, 4)),
+        ("byoyomi 20 5 3", (3, 4.6)),
+        ("byoyomi 0 2 1", (1.5, 1.9)),
+        ("canadian 20 30 10", (1.5, 3.5)),
+        ("canadian 0 30 10", (1.5, 3.5)),
+        ("fischer 30 2", (1.4, 2)),
+        ("fischer-capped 30 2 30 -1", (1.4, 2)),
+        ("fischer-capped 3 5 6 -1", (2, 5)),
+        ("fischer-capped 300 2 -1 1.5", (1.39, 1.5)),
+    ],
+)
+@pytest.mark.parametrize("told", [True, False])
+def test_no_flag_falls_and_the_time_is_used(system: str, late: tuple[float, float], told: bool) -> None:
+    times, referee = Times(OVERHEAD), Referee(system)
+    assert times.named_settings(system.split(), SYSTEMS) == ""
+    rng, spent = random.Random(1), list[float]()
+    for move in range(150):
+        if told or move:  # the first move may come before `time_left`
+            times.left(0, referee.told())
+        seconds = times.seconds(0)
+        assert seconds is not None
+        spent.append(seconds)
+        referee.spend(seconds + rng.random() * OVERHEAD)
+    assert late[0] <= sum(spent[-50:]) / 50 <= late[1], spent[-20:]
+    assert times.seconds(1) == pytest.approx(spent[0]), "the other color's clock is as it was"
+
+
+def test_seconds_are_those_of_the_formula() -> None:
+    """A 25th of the rest, or of the moves until more time comes, and 0.8 of the increment."""
+
+    def seconds(system: str, left: str) -> float:
+        times = Times(0.0)
+        times.named_settings(system.split(), SYSTEMS)
+        times.left(1, left.split())
+        found = times.seconds(1)
+        assert found is not None
+        return found
+
+    assert seconds("absolute 100", "50 0") == pytest.approx(2)
+    assert seconds("byoyomi 100 10 5", "50 0") == pytest.approx(9), "a period is there after the main time"
+    assert seconds("byoyomi 100 10 5", "4 0") == pytest.approx(9)
+    assert seconds("byoyomi 1000 10 5", "500 0") == pytest.approx(20)
+    assert seconds("byoyomi 100 10 5", "10 5") == seconds("byoyomi 100 10 5", "10 1") == pytest.approx(9)
+    assert seconds("canadian 100 30 10", "50 0") == pytest.approx(3)
+    assert seconds("canadian 100 30 10", "20 5") == pytest.approx(4)
+    assert seconds("fischer 100 10", "50 0") == pytest.approx(2 + 8)
+    assert seconds("fischer 100 10", "10 0") == pytest.approx(5), "half of what is left at most"
+    assert seconds("fischer-capped 100 10 100 -1", "95 0") == pytest.approx(95 / 25 + 8)
+    assert seconds("fischer-capped 100 10 100 -1", "100 0") == pytest.approx(12)
+    assert seconds("fischer-capped 10 10 10 -1", "10 0") == pytest.approx(5)
+    assert seconds("fischer-capped 40 10 40 -1", "40 0") == pytest.approx(10), "what the limit would take away"
+    assert seconds("fischer-capped 100 10 -1 3", "50 0") == pytest.approx(3)
+    assert seconds("absolute 0", "0 0") == pytest.approx(0.001)
+
+
+def test_the_systems_are_named_and_refused(gtp: GtpTalk) -> None:
+    assert gtp.ask("kata-list_time_settings") == f"= {' '.join(SYSTEMS)}"
+    good = ["none", "absolute 60", "byoyomi 60 10.5 3", "canadian 60 10 5", "BYOYOMI 0 1 1"]
+    for words in good:
+        for command in ("kgs-time_settings", "kata-time_settings"):
+            assert gtp.ask(f"{command} {words}") == "=", words
+    assert gtp.ask("kata-time_settings none") == "="
+    for words in ("fischer 60 5", "fischer-capped 60 5 -1 -1", "fischer-capped 60 5 60 9.5"):
+        assert gtp.ask(f"kgs-time_settings {words}") == f"? syntax error: expected {', '.join(KGS)}, and its numbers"
+        assert gtp.ask(f"kata-time_settings {words}") == "=", words
+    assert gtp.ask("kata-time_settings absolute 2147483647") == "="
+    assert gtp.ask("time_left b 2147483647 0") == "="
+    assert gtp.ask("kata-time_settings none") == "="
+    bad = ["", "none 1", "absolute", "absolute x", "absolute -1", "absolute nan", "absolute 1e9", "byoyomi 1 2"]
+    bad += ["byoyomi 1 2 0", "byoyomi 1 2 1.5", "canadian 1 2 0", "canadian 1 2 3 4", "fischer 1", "fischer 1 -2"]
+    bad += ["fischer-capped 1 2 3", "fischer-capped 1 -2 3 4", f"absolute {'9' * 5000}", "japanese 1 2 3"]
+    for words in bad:
+        assert gtp.ask(f"kata-time_settings {words}").startswith("? syntax error: expected "), words
+    assert gtp.ask("kata-time_settings fischer-capped 9 1 5 -1").startswith(
+        "? the main time is 9 s, more than the most"
+    )
+    for words in ("", "b", "b 1", "x 1 1", "b 1 x", "b 1 1 1"):
+        assert gtp.ask(f"time_left {words}").startswith("? syntax error: expected a color"), words
+    assert gtp.ask("genmove b").startswith("= "), "no limit was set"
+
+
+def test_a_move_has_the_seconds_of_its_clock(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[tuple[int, float]]()
+    true = Times.seconds
+
+    def seconds(times: Times, color: int) -> float | None:
+        found = true(times, color)
+        asked.append((color, math.inf if found is None else found))
+        return 0.001
+
+    monkeypatch.setattr(Times, "seconds", seconds)
+    assert gtp.ask("kgs-time_settings byoyomi 100 10 3") == "="
+    assert gtp.ask("time_left w 8 2") == "="
+    for color in "bw":
+        assert gtp.ask(f"genmove {color}").startswith("= ")
+    assert gtp.ask("clear_board") == "="
+    assert gtp.ask("genmove w").startswith("= ")
+    assert gtp.ask("time_settings 0 1 0") == "="
+    assert gtp.ask("genmove b").startswith("= ")
+    assert [color for color, _ in asked] == [0, 1, 1, 0]
+    assert [found for _, found in asked] == pytest.approx([9.95 * 0.9, 7.95 * 0.9, 9.95 * 0.9, math.inf])
