@@ -36,6 +36,7 @@ the formulas and their sources). Ctrl-C prints the result so far.
 import argparse
 import json
 import math
+import re
 import sys
 import textwrap
 from collections import Counter
@@ -344,7 +345,7 @@ def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, in
     for index, rating in enumerate(ratings):
         own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
         folder = (specs[index].model or Path()).parent.name
-        iteration = int(folder) if folder.isdigit() else None
+        iteration = int(folder) if re.fullmatch("[0-9]+", folder) else None
         score = {"score": sum(own) / len(own) if own else None, "games": len(own) * table.games}
         rows.append({"player": names[index], "iteration": iteration} | asdict(rating) | score)
     matches = [{"a": names[i], "b": names[j]} | _facts_of(result) for i, j, result in results]
