@@ -412,11 +412,19 @@ def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_pa
     examiner.look_at(record)
     examiner.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     examiner.look_at(record)  # it was under way at the change
-    data = bytearray(record.to_bytes())
-    place = data.index(record.actions[1].tobytes() + record.players[1].tobytes())
-    data[place : place + 4] = record.actions[0].tobytes()  # where the first player already is
+    known = model.network_id.to_bytes(8, "little")
+    before, *pieces = record.to_bytes().split(known)
+    assert len(pieces) == len(record)
+    for ply in range(len(record)):  # one ply alone is of another network
+        named = [bytes([known[0] ^ 1]) + known[1:] if at == ply else known for at in range(len(record))]
+        data = before + b"".join(one + piece for one, piece in zip(named, pieces, strict=True))
+        with pytest.raises(RefusedError, match=f"names the network {model.network_id ^ 1:#018x}, which does not play"):
+            examiner.look_at(azpy.GameRecord.from_bytes(data))
+    changed = bytearray(record.to_bytes())
+    place = changed.index(record.actions[1].tobytes() + record.players[1].tobytes())
+    changed[place : place + 4] = record.actions[0].tobytes()  # where the first player already is
     with pytest.raises(RefusedError, match=f"game {record.game_id} breaks the rules: .*ply 1"):
-        examiner.look_at(azpy.GameRecord.from_bytes(bytes(data)))
+        examiner.look_at(azpy.GameRecord.from_bytes(bytes(changed)))
     exact = Examiner(settings(), start)
     exact.play(Lineup(PlayingNetwork([model], b"")))
     exact.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))

@@ -1,6 +1,7 @@
 """Workers at a shared folder: the same games and weights as without them, and nothing in the folder is believed."""
 
 import contextlib
+import hashlib
 import json
 import os
 import subprocess
@@ -176,6 +177,35 @@ def test_a_result_counts_once_and_stays_until_it_is_written_down(tmp_path: Path)
     head.fleet.close()
 
 
+def test_a_result_stays_until_the_last_of_its_games_is_written_down(tmp_path: Path) -> None:
+    """The caller has written a game down when it asks for the next one: not before."""
+    head, games, taken, kept = Head(tmp_path), games_of(), list[int](), list[list[int]]()
+    for number, part in enumerate((games[:2], games[2:])):
+        data = seal(pack(head.facts, storage.frame(*part)))
+        head.fleet._there.write("results", f"{KEY}-{number:08d}", data)
+    for _ in range(5):
+        taken += [game.game_id for game in head.fleet.take(1)]
+        kept.append([int(path.name[-8:]) for path in sorted((tmp_path / "results").iterdir())])
+    assert taken == [0, 1, 2, 3]
+    assert kept == [[0, 1], [0, 1], [1], [1], []]
+    head.fleet.close()
+
+
+def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one(tmp_path: Path) -> None:
+    first, games = Head(tmp_path), games_of()
+    assert first.send(0, games[:2]) == [0, 1]
+    first.fleet._sign._ended.set()  # no word more of it
+    second = Head(tmp_path)
+    assert [game.game_id for game in second.fleet.take(9)] == [0, 1]
+    assert [game.game_id for game in second.fleet.rest()] == [0, 1]  # an interrupt came before they were written down
+    second.fleet.close()
+    assert len(list((tmp_path / "results").iterdir())) == 1
+    third = Head(tmp_path)
+    assert [game.game_id for game in third.fleet.take(9)] == [0, 1]
+    third.fleet.close()  # the run has ended, and has them
+    assert not list((tmp_path / "results").iterdir())
+
+
 def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: Path) -> None:
     head, games = Head(tmp_path), games_of()
     whole = seal(pack(head.facts, storage.frame(*games)))
@@ -289,6 +319,30 @@ def test_what_could_not_be_sent_before_the_network_changed_is_kept_where_it_may_
     player: Any = SimpleNamespace(play=lambda _: {}, in_hand=0)
     worker._play(player, {"number": 2, "network": {"sha256": None}, "opponents": []})
     assert worker._finished == ([] if deterministic else games)
+    worker._sign.close()
+    worker._place.close()
+
+
+def test_a_network_that_is_not_what_its_name_says_is_not_played(tmp_path: Path) -> None:
+    worker, model, played = Guest(str(tmp_path), say=lambda _: None), b"the file of a network", list[bytes]()
+    worker._head = {"settings": {"deterministic": False}}
+    sha256 = hashlib.sha256(model).hexdigest()
+
+    def play(lineup: dict[str, Any]) -> dict[str, Any]:
+        played.append(worker._network(lineup["network"]["sha256"]))
+        return {}
+
+    player: Any = SimpleNamespace(play=play, in_hand=0)
+    lineup = {"number": 1, "network": {"sha256": sha256}, "opponents": []}
+    for wrong in (model[:-1], b"another network", b""):
+        worker._place.write("networks", sha256, wrong)
+        worker._play(player, lineup)
+        assert played == []
+        assert worker._lineup == {}  # it looks again
+        assert worker._sign._facts["trouble"] == f"a network cannot be read: networks/{sha256} is damaged"
+    worker._place.write("networks", sha256, model)
+    worker._play(player, lineup)
+    assert (played, worker._lineup, worker._sign._facts["trouble"]) == ([model], lineup, "")
     worker._sign.close()
     worker._place.close()
 

@@ -236,6 +236,21 @@ def test_reports_and_answers_that_wait_are_bounded(monkeypatch: pytest.MonkeyPat
     asyncio.run(fill())
 
 
+def test_answers_and_reports_are_told_apart_by_their_turns_too() -> None:
+    async def fill() -> list[tuple[int, str]]:
+        box = Outbox(asyncio.get_running_loop())
+        for text in ("old", "new"):
+            for turn in (0, 1, 2):
+                box.put({"id": "same", "turnNumber": turn, "isDuringSearch": True, "text": text})
+        box.put({"id": "same", "turnNumber": 1, "isDuringSearch": False, "text": "answer"})
+        found = []
+        while not box.is_empty:
+            found.append(json.loads(box.get().line))
+        return [(one["turnNumber"], one["text"]) for one in found]
+
+    assert asyncio.run(fill()) == [(1, "answer"), (0, "new"), (2, "new")]
+
+
 # Clients that do not read, or leave -----------------------------------------------------------------------------------
 
 
