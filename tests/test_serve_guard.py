@@ -45,20 +45,21 @@ PAGE = "https://board.example"
 )
 def test_the_name_in_host_is_one_of_the_servers(host: str, status: int) -> None:
     guard = Guard(answers_200, hosts=["2001:db8::7"])
-    assert asyncio.run(status_of(guard, [(b"host", host.encode())])) == status
+    for kind in ("http", "websocket"):
+        assert asyncio.run(status_of(guard, [(b"host", host.encode())], kind=kind)) == status
 
 
 async def answers_200(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-async def status_of(app: Any, headers: list[tuple[bytes, bytes]], method: str = "GET", path: str = "/metrics") -> int:
+async def status_of(app: Any, headers: list[tuple[bytes, bytes]], method: str = "GET", kind: str = "http") -> int:
     found: list[Any] = []
 
     async def send(message: Any) -> None:
         found.append(message)
 
-    await app({"type": "http", "method": method, "path": path, "headers": headers}, None, send)
+    await app({"type": kind, "method": method, "path": "/metrics", "headers": headers}, None, send)
     status: int = found[0]["status"]
     return status
 
@@ -102,6 +103,13 @@ def test_a_session_ends_with_its_logout() -> None:
         assert page.get("/metrics", headers=cookie).status_code == 200
         assert page.post("/logout", headers=cookie).status_code == 200
         assert page.get("/metrics", headers=cookie).status_code == 401
+
+
+def test_the_cookie_goes_by_tls_alone_where_a_proxy_has_it() -> None:
+    with serving("pig", token=TOKEN) as address:
+        for scheme, is_secure in (("http", False), ("https", True)):
+            answer = httpx.post(f"http://{address}/login", json={"token": TOKEN}, headers={"x-forwarded-proto": scheme})
+            assert ("Secure" in answer.headers["set-cookie"].split("; ")) == is_secure
 
 
 def test_the_sessions_that_are_kept_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
