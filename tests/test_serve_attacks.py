@@ -444,6 +444,23 @@ def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatc
     asyncio.run(drains())
 
 
+def test_the_drain_waits_for_no_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drains() -> None:
+        site = Site({"main": open_model("uniform:2", "pig", 2)})
+        analyst, box = site._enter()
+        box.put({"id": "1"})
+        site._leave(analyst, box)
+        assert (site._analysts, site._outboxes) == (set(), set())  # or each client that ever came would stay
+
+        async def waits(_: float) -> None:
+            raise AssertionError
+
+        monkeypatch.setattr(asyncio, "sleep", waits)
+        await site.drain(PATIENCE)
+
+    asyncio.run(drains())
+
+
 def test_the_drain_ends_open_posts_and_refuses_what_is_new() -> None:
     query = {"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
     with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "1") as (address, running):
