@@ -88,6 +88,34 @@ def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monk
         assert synced(checkpoint / "manifest.json")
 
 
+def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, named, fsync = dict[int, int](), list[str](), os.fsync  # bytes of a file that reached the device, by inode
+
+    def noted(fd: int) -> None:
+        there[os.fstat(fd).st_ino] = os.fstat(fd).st_size
+        fsync(fd)
+
+    def checked(move: Any) -> Any:
+        def moved(source: Path, target: Path) -> None:
+            files = [one for one in (source, *Path(source).rglob("*")) if one.is_file()]
+            assert [there.get(one.stat().st_ino) for one in files] == [one.stat().st_size for one in files], target
+            named.append(Path(target).name)
+            move(source, target)
+
+        return moved
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "replace", checked(os.replace))
+    monkeypatch.setattr(os, "rename", checked(os.rename))
+    with folder(tmp_path) as run:
+        run.append(*play(2))
+        run.seal(1)
+        save(run, 1)
+    with storage.output(tmp_path / "export") as file:
+        file.write(b"text")
+    assert {"config.toml", "journal.bin", "000001.npz", "000001", "export"} == set(named)
+
+
 def test_a_checkpoint_that_cannot_be_deleted_is_an_error_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
