@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import azpy
 from azpy.errors import RunError
 from azpy.fleet import child
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker
+from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.runs.storage import SealedGames
@@ -238,3 +240,12 @@ def test_the_process_learns_from_every_iteration_though_some_had_no_steps(asked:
         seen = sum(game.positions for game in games[: 10 * newest])
         window = pupil._games(settings, {"games": str(tmp_path), "seen": seen, "iterations": there})
         assert (window.buffer.num_positions, window.seen) == (seen, seen)
+
+
+def test_the_process_takes_no_steps_with_other_weights_than_the_trainer_has(tmp_path: Path) -> None:
+    settings, pupil = Settings(**SMALL), _Pupil(lambda _: None)
+    task = {"settings": asdict(settings), "taken": 1}
+    weights = _bytes(learner_of(settings, make_position(settings.game)))  # after no step
+    for body in (b"", weights, b""):
+        with pytest.raises(RunError, match="has no weights after 1 steps"):
+            pupil.fit(task, body)

@@ -1,6 +1,7 @@
 """az-serve bears clients that mean ill: they cost it little memory, no thread, and nobody else an answer."""
 
 import asyncio
+import contextlib
 import json
 import os
 import resource
@@ -265,6 +266,23 @@ def test_a_websocket_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> N
                 client.sendall(frame(1, b'{"id":"1","action":"show"}') * 100)
         assert_soon(lambda: "azpy_connections 0" in httpx.get(f"http://{address}/metrics").text)
         assert_soon(lambda: model.engine.stats["open"] == 0)
+
+
+@pytest.mark.parametrize("before", ["", "GET /health HTTP/1.1\r\nHost: {0}\r\n\r\n"])
+@pytest.mark.parametrize("head", ["", "GET /health HTTP/1.1\r\nHost: {0}\r\nX: "])
+def test_a_head_that_does_not_end_ends_the_connection(before: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first request of a connection, and of a further one."""
+    monkeypatch.setattr(server, "_HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server, "_KEEP_ALIVE", 1)  # a connection on which nothing comes after an answer
+    with serving("pig") as address, connected(address) as slow:
+        if before:
+            slow.sendall(before.format(address).encode())
+            assert slow.recv(65536).startswith(b"HTTP/1.1 200 ")
+        slow.sendall(head.format(address).encode())
+        with contextlib.suppress(ConnectionResetError):
+            while slow.recv(65536):
+                pass
+        assert httpx.get(f"http://{address}/health").status_code == 200
 
 
 def assert_soon(holds: Any) -> None:

@@ -13,6 +13,7 @@ from websockets.typing import Origin
 
 from azpy.errors import SettingsError
 from azpy.runs.reader import StoredRun
+from azpy.web import archive
 from azpy.web import guard as guards
 from azpy.web.app import Site
 from azpy.web.guard import Guard
@@ -140,6 +141,19 @@ def test_all_but_the_page_and_the_state_of_the_process_needs_the_token(run: Stor
         for path in ("/games", "/about", "/metrics"):
             assert web.get(path, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
         assert web.get("/board/app.py").status_code == 401
+
+
+def test_the_games_of_the_newest_iteration_are_listed_up_to_a_bound(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
+        for most, query, iteration in ((200, "", 2), (200, "?iteration=1", 1), (3, "", 2)):
+            monkeypatch.setattr(archive, "_A_PAGE", most)
+            found = web.get(f"/games{query}").json()
+            ids = [record.game_id for _, record in run.games([iteration])]
+            assert (found["iterations"], found["iteration"]) == ([1, 2], iteration)
+            assert [game["game_id"] for game in found["games"]] == ids[:most]
+            assert len(ids) > 3
 
 
 @pytest.mark.parametrize("digits", ["9" * 5_000, "9" * 20, "-1", "1.0", "x", "\u0661"])
