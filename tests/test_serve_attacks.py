@@ -14,7 +14,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -292,6 +294,22 @@ def assert_soon(holds: Any) -> None:
             return
         done.wait(0.05)
     raise AssertionError
+
+
+def test_a_client_that_reads_slowly_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waiting, ended = [0.0], [1_000], list[float]()
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    found = server.Server(Site({}))
+    transport = SimpleNamespace(get_write_buffer_size=lambda: waiting[0], abort=lambda: ended.append(now[0]))
+    found.server_state.connections = {Mock(transport=transport)}
+    for seconds in range(200):
+        now[0], waiting[0] = float(seconds), 1_000 - seconds // 20  # it takes a byte each 20 seconds
+        found._end_stalled()
+    assert ended == []
+    for seconds in range(200, 231):
+        now[0] = float(seconds)
+        found._end_stalled()
+    assert ended == [211.0, *range(212, 231)]  # 30 seconds after its last byte
 
 
 def test_an_answer_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
