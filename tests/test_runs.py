@@ -356,6 +356,27 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
     assert checkpoint.optimizer["count"].shape == ()
 
 
+def test_a_checkpoint_is_whole_wherever_the_writing_of_an_int8_model_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = storage.write_atomically
+    with folder(tmp_path) as run:
+        save(run, 1)
+        for writes in (0, 1, 2):
+            left = [write] * writes
+
+            def cut(path: Path, data: bytes, left: list[Any] = left) -> None:
+                if not left:
+                    raise KeyboardInterrupt
+                left.pop()(path, data)
+
+            monkeypatch.setattr(storage, "write_atomically", cut)
+            with contextlib.suppress(KeyboardInterrupt):
+                run.add_int8(1, b"int8")
+            assert run.load_checkpoint(1).int8 == (b"int8" if writes == 2 else None)
+        run.add_int8(7, b"int8")  # such a checkpoint was pruned meanwhile
+
+
 def test_old_checkpoints_are_pruned_whole(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in range(1, 6):
