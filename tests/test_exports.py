@@ -414,6 +414,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
             ["run", "--npz", "x", "--iterations", "4-3"],
             "--iterations takes a number or a range such as 3-10, got '4-3'",
         ),
+        (["run", "--npz", "x", "--iterations", "9" * 5_000], "--iterations takes a number or a range"),
         (["run", "--npz", "x", "--iterations", "all"], "--iterations takes a number or a range"),
         (["run", "--onnx", "x", "--iterations", "1"], "--iterations goes with --npz, --jsonl, --pgn and --sgf"),
         (["run", "--npz", "x", "--checkpoint", "1"], "--checkpoint goes with --onnx"),

@@ -412,11 +412,19 @@ def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_pa
     examiner.look_at(record)
     examiner.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     examiner.look_at(record)  # it was under way at the change
-    data = bytearray(record.to_bytes())
-    place = data.index(record.actions[1].tobytes() + record.players[1].tobytes())
-    data[place : place + 4] = record.actions[0].tobytes()  # where the first player already is
+    known = model.network_id.to_bytes(8, "little")
+    before, *pieces = record.to_bytes().split(known)
+    assert len(pieces) == len(record)
+    for ply in range(len(record)):  # one ply alone is of another network
+        named = [bytes([known[0] ^ 1]) + known[1:] if at == ply else known for at in range(len(record))]
+        data = before + b"".join(one + piece for one, piece in zip(named, pieces, strict=True))
+        with pytest.raises(RefusedError, match=f"names the network {model.network_id ^ 1:#018x}, which does not play"):
+            examiner.look_at(azpy.GameRecord.from_bytes(data))
+    changed = bytearray(record.to_bytes())
+    place = changed.index(record.actions[1].tobytes() + record.players[1].tobytes())
+    changed[place : place + 4] = record.actions[0].tobytes()  # where the first player already is
     with pytest.raises(RefusedError, match=f"game {record.game_id} breaks the rules: .*ply 1"):
-        examiner.look_at(azpy.GameRecord.from_bytes(bytes(data)))
+        examiner.look_at(azpy.GameRecord.from_bytes(bytes(changed)))
     exact = Examiner(settings(), start)
     exact.play(Lineup(PlayingNetwork([model], b"")))
     exact.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
@@ -521,6 +529,34 @@ def test_a_worker_gets_many_ids_in_one_message_and_is_never_short_of_them() -> N
         table.accept(worker.name, game, b"")
     assert all(message["do"] == "games" for message in worker.messages)
     assert len(worker.messages) <= 640 / 32 + 1
+
+
+def told(**changes: Any) -> tuple[Telling, Told]:
+    """A head that has told its worker what to play, on a clock that goes on by a second at each look."""
+    table = IdTable(deterministic=True)
+    table.ask(range(10))
+    clock = itertools.count().__next__
+    fleet = Telling(settings(historical_share=0.0, **changes), make_position("tic_tac_toe"), table, clock)
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    return fleet, fleet._workers[0]
+
+
+def test_games_that_were_taken_and_not_written_down_are_there_at_an_interrupt() -> None:
+    fleet, worker = told()
+    fleet._read(worker, pack({"said": "playing", "lineup": 1, "row_exact": True, "answers": [None]}))
+    games = sorted(frames_of("tic_tac_toe"), key=lambda game: game.game_id)
+    fleet._read(worker, pack({"said": "games", "stats": {}, "pipelines": {}}, storage.frame(*games)))
+    assert [game.game_id for game in fleet.take(1)] == [0]
+    assert [game.game_id for game in fleet.rest()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("lineup", [float("inf"), 10**30, 2, 0, -1, 1.0, True, "1", None])
+def test_a_worker_cannot_play_a_lineup_that_is_none(lineup: object) -> None:
+    fleet, worker = told()
+    with pytest.raises(ValueError, match="it says that it plays lineup"):  # the head ends such a worker
+        fleet._read(worker, pack({"said": "playing", "lineup": lineup, "row_exact": True, "answers": [None]}))
+    fleet._read(worker, pack({"said": "playing", "lineup": 1, "row_exact": True, "answers": [None]}))
+    assert worker.lineup == 1
 
 
 def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:

@@ -176,6 +176,35 @@ def test_a_result_counts_once_and_stays_until_it_is_written_down(tmp_path: Path)
     head.fleet.close()
 
 
+def test_a_result_stays_until_the_last_of_its_games_is_written_down(tmp_path: Path) -> None:
+    """The caller has written a game down when it asks for the next one: not before."""
+    head, games, taken, kept = Head(tmp_path), games_of(), list[int](), list[list[int]]()
+    for number, part in enumerate((games[:2], games[2:])):
+        data = seal(pack(head.facts, storage.frame(*part)))
+        head.fleet._there.write("results", f"{KEY}-{number:08d}", data)
+    for _ in range(5):
+        taken += [game.game_id for game in head.fleet.take(1)]
+        kept.append([int(path.name[-8:]) for path in sorted((tmp_path / "results").iterdir())])
+    assert taken == [0, 1, 2, 3]
+    assert kept == [[0, 1], [0, 1], [1], [1], []]
+    head.fleet.close()
+
+
+def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one(tmp_path: Path) -> None:
+    first, games = Head(tmp_path), games_of()
+    assert first.send(0, games[:2]) == [0, 1]
+    first.fleet._sign._ended.set()  # no word more of it
+    second = Head(tmp_path)
+    assert [game.game_id for game in second.fleet.take(9)] == [0, 1]
+    assert [game.game_id for game in second.fleet.rest()] == [0, 1]  # an interrupt came before they were written down
+    second.fleet.close()
+    assert len(list((tmp_path / "results").iterdir())) == 1
+    third = Head(tmp_path)
+    assert [game.game_id for game in third.fleet.take(9)] == [0, 1]
+    third.fleet.close()  # the run has ended, and has them
+    assert not list((tmp_path / "results").iterdir())
+
+
 def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: Path) -> None:
     head, games = Head(tmp_path), games_of()
     whole = seal(pack(head.facts, storage.frame(*games)))
@@ -189,7 +218,11 @@ def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: 
     assert "is refused: its network gives other bits" in head.fleet.notices.pop()
     said = as_object((tmp_path / "head").read_bytes())
     assert sorted(said["refused"]) == ["a" * 16, "b" * 16]
-    assert head.send(5, games, key="c" * 16) == [0, 1, 2, 3]
+    assert head.send(5, games, key="c" * 16) == [0, 1, 2, 3]  # and deaths count from here on
+    assert head.send(6, games, key="d" * 16, row_exact=False) == []
+    assert "is refused: its network's answer to a position depends on what else is in its batch" in (
+        head.fleet.notices.pop()
+    )
     head.fleet.close()
 
 
@@ -203,6 +236,7 @@ def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
         assert head.fleet._there.claim(name, KEY)
     head.fleet.take(1)
     assert head.table.held(worker.name) > 0
+    assert head.fleet._there.names("taken") == []  # or the folder would fill up
     now[0] = 1000.0
     head.fleet.take(1)
     assert head.table.held(worker.name) == 0
@@ -427,116 +461,6 @@ def test_a_head_that_is_killed_is_followed_by_another(starts: Starts, tmp_path: 
     assert found[0] == found[1]
 
 
-class Alone:
-    """A head with one worker that claimed a task, on a clock of its own."""
-
-    def __init__(self, path: Path) -> None:
-        self.now, self._beat = 0.0, 0
-        chosen = settings(workers=f"folder:{path}", deterministic=False, historical_share=0.0)
-        self.table = IdTable(deterministic=False, clock=lambda: self.now)
-        self.table.ask(range(1000))
-        start = make_position("tic_tac_toe")
-        self.fleet = FolderFleet(chosen, start, self.table, str(path), lambda: self.now, lambda _: None)
-        self.play()
-        self.say()
-        self.take(2.0)
-        self.fleet._there.claim(self.fleet._there.names("open")[0], KEY)
-        self.take(0.0)
-        self.worker = self.fleet._workers[KEY]
-        assert self.table.held(self.worker.name)
-
-    def play(self) -> None:
-        self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
-
-    def say(self, **facts: Any) -> None:
-        self._beat += 1
-        said = {"beat": self._beat, "epoch": self.fleet._epoch, "slots": 8, "lineup": 1, "in_hand": 3, "host": "h"}
-        text = json.dumps(said | {"stats": {}, "pipelines": {}} | facts)
-        self.fleet._there.write("workers", KEY, text.encode())
-
-    def take(self, seconds: float) -> None:
-        self.now += seconds
-        self.fleet.take(9)
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[Alone]:
-    head = Alone(tmp_path)
-    yield head
-    head.fleet.close()
-
-
-def test_workers_keep_their_games_over_a_fit_that_is_longer_than_a_lease(alone: Alone) -> None:
-    held = alone.table.held(alone.worker.name)
-    alone.table._seconds.append(1.0)  # before a first game a lease is endless
-    alone.fleet.pause()
-    alone.now += alone.table.lease_seconds() + 1.0
-    alone.play()
-    alone.say()
-    alone.take(1.0)
-    assert alone.table.held(alone.worker.name) == held
-    assert not alone.fleet.notices
-
-
-def test_what_a_worker_claimed_before_it_ended_is_free_at_once(alone: Alone) -> None:
-    there = alone.fleet._there
-    for name in there.names("open"):
-        assert there.claim(name, KEY)
-    alone.say(ended="it was told to end")
-    alone.take(2.0)
-    assert alone.fleet._workers == {}
-    assert alone.table.num_open == 1000
-    assert alone.fleet.notices == ["worker 1 on h ended: it was told to end; its games are open again"]
-
-
-def test_games_that_are_done_before_the_head_sees_the_claim_hold_up_nothing(alone: Alone) -> None:
-    """Their ids counted as held for ever; so many of them, and the head gave out no task any more."""
-    done = 0
-    for _ in range(80):
-        alone.say()
-        alone.take(2.0)
-        for name in alone.fleet._there.names("open"):
-            ids = [game for part in alone.fleet._tasks[int(name.split("-")[1])].ids for game in part]
-            done += sum(alone.table.accept(alone.worker.name, game, b"") for game in ids)
-            assert alone.fleet._there.claim(name, KEY)
-        alone.take(0.0)
-    assert done > 200
-    assert len(alone.fleet._desk._first) < 50  # nothing is kept for them either
-
-
-@pytest.mark.parametrize("stats", [{"rows": 10**400}, {"rows": 1e308}, {str(number): 1 for number in range(65)}])
-def test_totals_that_no_worker_can_have_are_not_believed(stats: dict[str, float], alone: Alone) -> None:
-    alone.say(stats=stats)
-    alone.take(2.0)
-    assert alone.fleet.stats == {}
-
-
-def test_names_of_totals_do_not_add_up(alone: Alone) -> None:
-    for first in range(0, 640, 64):
-        alone.say(stats={str(first + number): 1 for number in range(64)})
-        alone.take(2.0)
-    assert len(alone.fleet.stats) == 64
-
-
-def test_a_result_that_may_not_be_read_is_dropped_and_the_others_are_read(
-    alone: Alone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = Place.read
-
-    def refused(place: Place, part: str, name: str, most: int) -> bytes:
-        if part == "results":
-            raise PermissionError(13, "Permission denied")
-        return read(place, part, name, most)
-
-    alone.fleet._there.write("results", f"{KEY}-00000000", b"x")
-    monkeypatch.setattr(Place, "read", refused)
-    alone.take(2.0)
-    assert len(alone.fleet.notices) == 1
-    assert "is damaged and was dropped: [Errno 13] Permission denied" in alone.fleet.notices[0]
-    alone.take(0.0)
-    assert len(alone.fleet.notices) == 1
-
-
 def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A count that came first saw the sign of the head before, and ended the new one."""
 
@@ -551,4 +475,16 @@ def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monke
     sign = Sign(place, "", "head", lambda: False)
     sign.say(epoch="new")
     assert as_object(place.read("", "head", MOST_SAID))["epoch"] == "new"
+    place.close()
+
+
+def test_a_head_begins_with_tasks_of_its_own(tmp_path: Path) -> None:
+    place, old = Place(tmp_path, make=True), "f" * 16
+    place.write("open", f"{old}-00000001", b"{}")
+    place.write("open", f"{old}-00000002-{KEY}", b"{}")
+    place.write("taken", f"{old}-00000003-{KEY}", b"{}")
+    place.write("networks", "0" * 64, b"half of one")
+    head = Head(tmp_path)
+    assert [place.names(part) for part in ("open", "taken", "networks")] == [[], [], []]
+    head.fleet.close()
     place.close()

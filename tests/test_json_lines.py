@@ -345,6 +345,7 @@ def test_what_is_wrong_is_said_and_the_next_query_is_answered(go: Client, fields
         ('{"id":"a","id":"b"}', "a key comes twice"),
         ('{"id":"a","seconds":NaN}', "NaN is no number of JSON"),
         ('{"id":"a","seconds":1e400}', "1e400 is too large a number"),
+        ('{"id":"a","simulations":' + "9" * 5_000 + "}", f"{'9' * 40} is too large a number"),
         ('{"id":"\\ud800"}', "half a surrogate pair is no character"),
         ('{"id":' * 40, "more than 32 lists and objects in each other"),
         ('{"id":"a","moves":[' + '"pass",' * 8_000, "expected one JSON object a line"),

@@ -4,16 +4,20 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import azpy
 from azpy.errors import RunError
 from azpy.fleet import child
 from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker
+from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
+from azpy.runs.storage import SealedGames
 from azpy.settings import Settings
 from azpy.training import learner_process
 from azpy.training.budget import Budget
@@ -221,3 +225,27 @@ def test_a_process_that_always_dies_ends_the_run(tmp_path: Path, monkeypatch: py
         train(tmp_path)
     rows = [row for row in RunFolder(tmp_path, {}).metrics() if row["kind"] == "iteration"]
     assert len(rows) == 1
+
+
+@pytest.mark.parametrize("asked", [[1, 2, 3, 4], [1, 2, 4], [1, 4], [3, 4], [4]])
+def test_the_process_learns_from_every_iteration_though_some_had_no_steps(asked: list[int], tmp_path: Path) -> None:
+    settings, sealed = Settings(**SMALL | {"window_min": 10_000}), SealedGames(tmp_path, {})
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8, games=40) as play:
+        games = sorted(play, key=lambda game: game.game_id)
+    for iteration in range(1, 5):
+        sealed.write(iteration, games[10 * iteration - 10 : 10 * iteration])
+    pupil = _Pupil(lambda _: None)
+    for newest in asked:
+        there = list(range(1, newest + 1))
+        seen = sum(game.positions for game in games[: 10 * newest])
+        window = pupil._games(settings, {"games": str(tmp_path), "seen": seen, "iterations": there})
+        assert (window.buffer.num_positions, window.seen) == (seen, seen)
+
+
+def test_the_process_takes_no_steps_with_other_weights_than_the_trainer_has(tmp_path: Path) -> None:
+    settings, pupil = Settings(**SMALL), _Pupil(lambda _: None)
+    task = {"settings": asdict(settings), "taken": 1}
+    weights = _bytes(learner_of(settings, make_position(settings.game)))  # after no step
+    for body in (b"", weights, b""):
+        with pytest.raises(RunError, match="has no weights after 1 steps"):
+            pupil.fit(task, body)

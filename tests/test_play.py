@@ -35,12 +35,13 @@ def test_a_game_in_the_terminal_is_played_to_its_end() -> None:
 
 
 def test_two_people_undo_and_ask() -> None:
-    lines = "moves\n1 2\nundo\nmoves\nhint\nlevel 5\nlevel x\nnonsense\nhelp\nswitch\ntext\nnew\nquit\n"
+    lines = "moves\n1 2\nundo\nmoves\nhint\nlevel 5\nlevel x\n"
+    lines += f"level {'9' * 5_000}\nnonsense\nhelp\nswitch\ntext\nnew\nquit\n"
     code, said, wrong = play("uniform:9", "--game", "connect_four", "--side", "both", lines=lines)
     assert (code, wrong) == (0, "")
     assert said.count("1 2 3 4 5 6 7\n> ") >= 2
     assert "visits  value" in said
-    assert "expected a number of simulations" in said
+    assert said.count("expected a number of simulations") == 2
     assert "'nonsense' is not legal there" in said
 
 

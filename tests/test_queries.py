@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ import azpy
 from azpy.errors import RequestError
 from azpy.games.names import make_position
 from azpy.serving.limits import NO_LIMITS, Limits
-from azpy.serving.models import Model, open_engine, open_player
+from azpy.serving.models import Model, open_engine, open_model, open_player
 from azpy.serving.pending import Pending
 from azpy.serving.positions import Line
 from azpy.serving.queries import Analyst
 from azpy.serving.query import read_query
 from azpy.serving.track import Track
 from go_games import KO_AT_THE_END
+from test_onnx import make_model
 
 
 class Engine:
@@ -79,6 +81,33 @@ def test_a_client_that_leaves_while_a_query_is_taken_has_no_search() -> None:
     assert [pending.cancelled() for pending in engine.given] == [True], "the other turns are not begun"
     assert said == []
     assert not analyst.is_busy
+
+
+def test_a_search_that_the_engine_cancels_is_answered() -> None:
+    engine = Engine()
+    analyst, said = analyst_of(engine)
+    analyst.take({"id": "1"})
+    assert said == []
+    engine.given[0].cancel()
+    assert said == [{"id": "1", "turnNumber": 0, "error": "CancelledError"}]
+    assert not analyst.is_busy
+
+
+def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
+    start = make_position("go(size=5)")
+    (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
+    model, said = open_model(str(tmp_path / "model.onnx"), start.game, 5), list[dict[str, Any]]()
+    try:
+        analyst = Analyst({"main": model}, said.append)
+        for action in ({}, {"action": "show"}):
+            analyst.take({"id": "1", "boardXSize": 7, "boardYSize": 7, **action})
+            assert said.pop()["error"].startswith(f"the network plays {start.game}, not go(size=7")
+        assert model.engine.stats["requests"] == 0  # in a batch with others it would fail those too
+        analyst.take({"id": "2", "boardXSize": 5, "boardYSize": 5})
+        analyst.wait()
+        assert said.pop()["rootInfo"]["visits"] == 5
+    finally:
+        model.engine.close()
 
 
 def test_an_answered_search_leaves_no_tree_behind() -> None:

@@ -11,8 +11,13 @@ from azpy.errors import SettingsError
 from azpy.runs.folder import read_checkpoint
 from azpy.training.budget import Budget
 from azpy.training.events import Finished, Matched, Saved
+from azpy.training.generations import is_kept
 from azpy.training.trainer import Trainer
 from test_trainer import run, settings
+
+
+def test_the_newest_checkpoints_and_every_tenth_are_kept() -> None:
+    assert [iteration for iteration in range(26) if is_kept(iteration, 25)] == [0, 10, 20, 23, 24, 25]
 
 
 @pytest.mark.slow

@@ -88,6 +88,34 @@ def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monk
         assert synced(checkpoint / "manifest.json")
 
 
+def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, named, fsync = dict[int, int](), list[str](), os.fsync  # bytes of a file that reached the device, by inode
+
+    def noted(fd: int) -> None:
+        there[os.fstat(fd).st_ino] = os.fstat(fd).st_size
+        fsync(fd)
+
+    def checked(move: Any) -> Any:
+        def moved(source: Path, target: Path) -> None:
+            files = [one for one in (source, *Path(source).rglob("*")) if one.is_file()]
+            assert [there.get(one.stat().st_ino) for one in files] == [one.stat().st_size for one in files], target
+            named.append(Path(target).name)
+            move(source, target)
+
+        return moved
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "replace", checked(os.replace))
+    monkeypatch.setattr(os, "rename", checked(os.rename))
+    with folder(tmp_path) as run:
+        run.append(*play(2))
+        run.seal(1)
+        save(run, 1)
+    with storage.output(tmp_path / "export") as file:
+        file.write(b"text")
+    assert {"config.toml", "journal.bin", "000001.npz", "000001", "export"} == set(named)
+
+
 def test_a_checkpoint_that_cannot_be_deleted_is_an_error_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +354,27 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
     assert checkpoint.onnx == b"model" * 100
     np.testing.assert_array_equal(checkpoint.model["weight"], np.full((3, 2), 0.25, np.float32))
     assert checkpoint.optimizer["count"].shape == ()
+
+
+def test_a_checkpoint_is_whole_wherever_the_writing_of_an_int8_model_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = storage.write_atomically
+    with folder(tmp_path) as run:
+        save(run, 1)
+        for writes in (0, 1, 2):
+            left = [write] * writes
+
+            def cut(path: Path, data: bytes, left: list[Any] = left) -> None:
+                if not left:
+                    raise KeyboardInterrupt
+                left.pop()(path, data)
+
+            monkeypatch.setattr(storage, "write_atomically", cut)
+            with contextlib.suppress(KeyboardInterrupt):
+                run.add_int8(1, b"int8")
+            assert run.load_checkpoint(1).int8 == (b"int8" if writes == 2 else None)
+        run.add_int8(7, b"int8")  # such a checkpoint was pruned meanwhile
 
 
 def test_old_checkpoints_are_pruned_whole(tmp_path: Path) -> None:

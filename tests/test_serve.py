@@ -305,6 +305,7 @@ def test_whoever_leaves_frees_what_it_asked_for() -> None:
         while model.engine.stats["open"] and time.monotonic() < until:
             time.sleep(0.02)
         assert model.engine.stats["open"] == 0
+        assert model.engine.stats["finished"] == 0  # by the time limit of a client
         assert "rootInfo" in post(address, {"id": "1", "simulations": 2}).json()
 
 

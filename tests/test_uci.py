@@ -301,6 +301,18 @@ def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
     assert seconds_to_think(Clock(100.0), 0.1) < 4.0
 
 
+@pytest.mark.parametrize("moves", [1, 2, 10, 25])
+@pytest.mark.parametrize("share", [1.01, 1.5, 4.0, 100.0])
+def test_a_clock_that_has_time_for_the_overhead_of_its_moves_never_runs_out(moves: int, share: float) -> None:
+    overhead = 0.1
+    left = moves * overhead * share + moves * 0.001  # a thousandth is the least that a move takes
+    for still in range(moves, 0, -1):
+        seconds = seconds_to_think(Clock(left, moves=still), overhead)
+        assert seconds >= 0.001
+        left -= seconds + overhead
+        assert left > -1e-9, (still, seconds)
+
+
 def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)

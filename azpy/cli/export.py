@@ -128,9 +128,9 @@ def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     if not iterations:
         raise RunError(f"{run.path} has no sealed games yet")
     if chosen is not None:
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", chosen)
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", chosen)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise SettingsError(f"--iterations takes a number or a range such as 3-10, got {chosen!r}")
+            raise SettingsError(f"--iterations takes a number or a range such as 3-10, got {chosen[:40]!r}")
         iterations = range(int(match[1]), int(match[2] or match[1]) + 1)
     games = list(run.games(iterations))
     check_rules(run.start, (record for _, record in games))

@@ -47,6 +47,7 @@ games of pairs that did not count. docs/training.md has the fields of .jsonl.
 
 import argparse
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -299,7 +300,7 @@ def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, in
     for index, rating in enumerate(ratings):
         own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
         folder = (specs[index].model or Path()).parent.name
-        iteration = int(folder) if folder.isdigit() else None
+        iteration = int(folder) if re.fullmatch("[0-9]+", folder) else None
         score = {"score": sum(own) / len(own) if own else None, "games": len(own) * table.games}
         rows.append({"player": names[index], "iteration": iteration} | rating_facts(rating) | score)
     matches = [{"a": names[i], "b": names[j]} | facts_of(result) for i, j, result in results]

@@ -1,5 +1,6 @@
 """A game in the terminal: the person types names of actions, the player answers."""
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -181,6 +182,6 @@ class Terminal:
         self._people = {0, 1} - self._people
 
     def _set_level(self, words: list[str]) -> None:
-        if len(words) != 1 or not words[0].isdecimal() or not 1 <= int(words[0]) <= 10_000_000:
+        if len(words) != 1 or not re.fullmatch("[0-9]{1,8}", words[0]) or not 1 <= int(words[0]) <= 10_000_000:
             raise RequestError("level: expected a number of simulations from 1 to 10000000")
         self._simulations = int(words[0])

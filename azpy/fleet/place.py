@@ -112,16 +112,13 @@ class Place:
                 raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error
             raise
         with os.fdopen(descriptor, "rb", buffering=0) as file:
-            facts = os.fstat(file.fileno())
-            if not stat.S_ISREG(facts.st_mode):
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ValueError(f"{part}/{name} is no regular file")
-            if facts.st_size > most:
-                raise ValueError(f"{part}/{name} has {facts.st_size} bytes, expected {most} at most")
             data = bytearray()
             while len(data) <= most and (piece := file.read(min(1 << 20, most + 1 - len(data)))):
                 data += piece
         if len(data) > most:
-            raise ValueError(f"{part}/{name} grew beyond {most} bytes")
+            raise ValueError(f"{part}/{name} has more than {most} bytes")
         return bytes(data)
 
     def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:

@@ -189,9 +189,12 @@ class RemoteFleet(AtDesk, ABC, Generic[_Worker]):
                 case "ready" if message["version"] != _core.__version__:
                     raise ValueError(f"it is of version {message['version']}, expected {_core.__version__}")
                 case "playing":
-                    if message["lineup"] == self._desk.number:
+                    lineup, newest = message["lineup"], self._desk.number
+                    if type(lineup) is not int or not 1 <= lineup <= newest:
+                        raise ValueError(f"it says that it plays lineup {lineup!r:.40}, the newest is {newest}")
+                    if lineup == newest:
                         self._desk.check_answers(message)
-                    worker.lineup = tally.lineup = int(message["lineup"])
+                    worker.lineup = tally.lineup = lineup
                     self._table.renew(worker.name)
                 case "games":
                     tally.note(message)

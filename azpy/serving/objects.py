@@ -30,7 +30,9 @@ def decoded(line: str) -> dict[str, Any]:
             if depth > _DEEPEST:
                 raise RequestError(f"more than {_DEEPEST} lists and objects in each other")
     try:
-        found = json.loads(line, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        found = json.loads(
+            line, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite, parse_int=_whole
+        )
         if "\\u" in line:
             json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
@@ -58,6 +60,13 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise RequestError(f"{digits[:40]} is too large a number")
     return value
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python takes 4,300 digits
+        raise RequestError(f"{digits[:40]} is too large a number") from None
 
 
 def field(fields: Mapping[str, Any], path: str) -> object:

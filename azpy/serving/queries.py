@@ -245,9 +245,7 @@ class Analyst:
         try:
             if self._closed:
                 return
-            if pending.cancelled():
-                self._fail(one.query.identity, RuntimeError("cancelled"), one.turn)
-            elif (error := pending.exception()) is not None:
+            if (error := pending.exception()) is not None:
                 self._fail(one.query.identity, error, one.turn)
             else:
                 self._answered(time.monotonic() - one.began)

@@ -24,14 +24,14 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import azpy
-from azpy.errors import AzpyError, RequestError
+from azpy.errors import AzpyError, RequestError, SettingsError
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
 from azpy.web import archive
-from azpy.web.guard import COOKIE, Guard
+from azpy.web.guard import COOKIE, ORIGIN, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox, Ready
 
@@ -73,6 +73,9 @@ class Site:
     Attributes:
         app: the ASGI application.
         ready: whether queries are taken.
+
+    Raises:
+        SettingsError: an origin that no browser sends.
     """
 
     def __init__(
@@ -92,6 +95,10 @@ class Site:
         self._analysts: set[Analyst] = set()
         self._outboxes: set[Outbox] = set()
         self._reloads = threading.Lock()
+        origins = list(origins)
+        for origin in origins:
+            if not ORIGIN.fullmatch(origin):
+                raise SettingsError(f"--origin takes an origin such as https://example.org, got {origin!r}")
         routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
@@ -104,7 +111,7 @@ class Site:
             Route("/board/{name}", self._page),
             Route("/about", self._tell_about),
             Route("/games", self._games),
-            Route("/games/{number:int}", self._games),
+            Route("/games/{number}", self._games),
         ]
         self._guard: Guard | None = None
 
@@ -161,11 +168,12 @@ class Site:
         if self._run is None:
             return _refusal(404, "this server has no run to show games of")
         number, iteration = request.path_params.get("number"), request.query_params.get("iteration")
-        if iteration is not None and not re.fullmatch("[0-9]{1,9}", iteration):
-            return self._refused(400, "query", f"iteration: expected a whole number, got {iteration[:40]!r}")
+        for name, given in (("number of a game", number), ("iteration", iteration)):
+            if given is not None and not re.fullmatch("[0-9]{1,19}", given):  # int() takes no 5,000 digits
+                return self._refused(400, "query", f"{name}: expected a whole number, got {given[:40]!r}")
         try:
             if number is not None:
-                return JSONResponse(await asyncio.to_thread(archive.game, self._run, number))
+                return JSONResponse(await asyncio.to_thread(archive.game, self._run, int(number)))
             chosen = None if iteration is None else int(iteration)
             return JSONResponse(await asyncio.to_thread(archive.games, self._run, chosen))
         except AzpyError as error:

@@ -3,21 +3,24 @@
 - Host: a page of another site can give its own name the address 127.0.0.1 (DNS rebinding). Its requests then carry its
   own name as Host, and are refused.
 - Origin: browsers send a page's origin with each WebSocket and each POST. Other sites' pages are refused. A program
-  sends none.
+  sends none. Pages of the listed origins may ask with `Authorization`, and may read the answers (CORS).
 - Token: from the header `Authorization: Bearer TOKEN`, or from the cookie that `POST /login` gives for it. It is never
   part of an address or of a log. `POST /logout` ends what the cookie stands for, as the end of the process does.
 """
 
 import hmac
-import json
 import re
 import secrets
 from collections.abc import Iterable
 
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["COOKIE", "LOOPBACK", "Guard"]
+__all__ = ["COOKIE", "LOOPBACK", "ORIGIN", "Guard"]
 
+# As a browser writes it: no *, no "null", no path and no capital letters, with which it would never be equal.
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^A-Z/?#@*\s]+")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 COOKIE = "azpy_session"
 _MOST_SESSIONS = 10_000
@@ -49,6 +52,14 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), token: str | None = None):
         self._app, self._origins = app, frozenset(origins)
+        # Without credentials: a page of another origin shows the token itself, and never by our cookie.
+        self._cors = CORSMiddleware(
+            self._with_token,
+            allow_origins=self._origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=("Authorization",),
+            allow_private_network=True,  # a public page asks a server at home
+        )
         # An address of IPv6 stands in brackets there.
         names = (f"[{host}]" if ":" in host and not host.startswith("[") else host for host in hosts)
         self._hosts = frozenset({*LOOPBACK, *(name.lower() for name in names)})
@@ -60,19 +71,21 @@ class Guard:
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
+
+        async def protected(message: Message) -> None:
+            await send(_protected(message))
+
         problem = self._problem(scope)
-        if problem is None:
-            await self._app(scope, receive, lambda message: send(_protected(message)))
-            return
-        status, said = problem
-        kind = "http" if scope["type"] == "http" else "websocket.http"
-        body = json.dumps({"error": said}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if status == 401:
-            headers.append((b"www-authenticate", b"Bearer"))
-        start = {"type": "http.response.start", "status": status, "headers": headers}
-        await send({**_protected(start), "type": f"{kind}.response.start"})
-        await send({"type": f"{kind}.response.body", "body": body})
+        answer = self._cors if problem is None else JSONResponse({"error": problem}, 403)
+        await answer(scope, receive, protected)
+
+    async def _with_token(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request that shows the token, where one is needed. A browser's preflight request shows none."""
+        answer = self._app
+        if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
+            said = {"error": "a token is needed: Authorization: Bearer TOKEN"}
+            answer = JSONResponse(said, 401, {"www-authenticate": "Bearer"})
+        await answer(scope, receive, send)
 
     def session(self, token: str) -> str | None:
         """A name for a cookie that stands for the token; None for a wrong token."""
@@ -88,18 +101,16 @@ class Guard:
         """Lets the cookie of a request stand for the token no longer."""
         self._sessions.pop(_cookie(_values(scope, b"cookie")), None)
 
-    def _problem(self, scope: Scope) -> tuple[int, str] | None:
-        """The status and the reason of a refusal; None to let a request in."""
+    def _problem(self, scope: Scope) -> str | None:
+        """Why Host or Origin is refused; None for neither."""
         host = next(iter(_values(scope, b"host")), "")
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
-            return 403, "this server does not answer to the name in Host: start it with --host NAME"
-        asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD", "OPTIONS"}
+            return "this server does not answer to the name in Host: start it with --host NAME"
+        asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD"}
         # The scheme may have been https in front of this server.
         let_in = {f"http://{host}", f"https://{host}", *self._origins}
         if asks and not let_in.issuperset(_values(scope, b"origin")):
-            return 403, "pages of this Origin may not ask: start the server with --origin ORIGIN"
-        if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
-            return 401, "a token is needed: Authorization: Bearer TOKEN"
+            return "pages of this Origin may not ask: start the server with --origin ORIGIN"
         return None
 
     def _is_known(self, scope: Scope) -> bool:
@@ -121,7 +132,7 @@ def _cookie(headers: Iterable[str]) -> str:
 
 
 def _protected(message: Message) -> Message:
-    if message["type"] in {"http.response.start", "websocket.accept"}:
+    if message["type"] in {"http.response.start", "websocket.accept", "websocket.http.response.start"}:
         given = list(message.get("headers", []))
         known = {name.lower() for name, _ in given}
         message = {**message, "headers": [*given, *(pair for pair in _HEADERS if pair[0] not in known)]}

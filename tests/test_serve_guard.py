@@ -1,0 +1,269 @@
+"""Who is let in by az-serve: Host, Origin, CORS, the token, and the sessions that stand for it."""
+
+import asyncio
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
+
+from azpy.errors import SettingsError
+from azpy.runs.reader import StoredRun
+from azpy.web import archive
+from azpy.web import guard as guards
+from azpy.web.app import Site
+from azpy.web.guard import Guard
+from served import serving
+
+TOKEN = "a token of the tests"
+PAGE = "https://board.example"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:", 200),
+        ("LOCALHOST:1", 200),
+        ("[::1]", 200),
+        ("[::1]:8000", 200),
+        ("[2001:db8::7]:8000", 200),
+        ("[2001:DB8::7]", 200),
+        ("2001:db8::7", 403),
+        ("localhost.", 403),
+        ("localhost:80:80", 403),
+        ("localhost:x", 403),
+        ("a@localhost", 403),
+        ("localhost/", 403),
+        ("localhost, evil.example", 403),
+        ("evil.example", 403),
+        ("xn--localhost", 403),
+    ],
+)
+def test_the_name_in_host_is_one_of_the_servers(host: str, status: int) -> None:
+    guard = Guard(answers_200, hosts=["2001:db8::7"])
+    for kind in ("http", "websocket"):
+        assert asyncio.run(status_of(guard, [(b"host", host.encode())], kind=kind)) == status
+
+
+async def answers_200(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def status_of(app: Any, headers: list[tuple[bytes, bytes]], method: str = "GET", kind: str = "http") -> int:
+    found: list[Any] = []
+
+    async def send(message: Any) -> None:
+        found.append(message)
+
+    await app({"type": kind, "method": method, "path": "/metrics", "headers": headers}, None, send)
+    status: int = found[0]["status"]
+    return status
+
+
+def test_other_sites_cookies_do_not_hide_ours() -> None:
+    guard = Guard(answers_200, token=TOKEN)
+    mine = guard.session(TOKEN)
+    assert mine is not None
+    for cookies, status in (
+        (f"azpy_session={mine}", 200),
+        (f'settings={{"a":1}}; azpy_session={mine}', 200),
+        (f"a[b]=c; =; ;;azpy_session={mine}; x", 200),
+        (f"other=azpy_session={mine}", 401),
+        ("azpy_session=", 401),
+        (f"azpy_session={mine}x", 401),
+    ):
+        headers = [(b"host", b"localhost"), (b"cookie", cookies.encode())]
+        assert asyncio.run(status_of(guard, headers)) == status, cookies
+
+
+def test_several_headers_do_not_add_up() -> None:
+    guard, host = Guard(answers_200, token=TOKEN), (b"host", b"localhost")
+    right, wrong = (b"authorization", f"Bearer {TOKEN}".encode()), (b"authorization", b"Bearer wrong")
+    assert asyncio.run(status_of(guard, [host, right])) == 200
+    assert asyncio.run(status_of(guard, [host, wrong, right])) == 401
+    evil, same = (b"origin", b"http://evil.example"), (b"origin", b"http://localhost")
+    for origins in ([evil, same], [same, evil]):
+        assert asyncio.run(status_of(guard, [host, right, *origins], "POST")) == 403
+    assert asyncio.run(status_of(guard, [host, right, same], "POST")) == 200
+
+
+def test_a_session_ends_with_its_logout() -> None:
+    with serving("pig", token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as page:
+        page.cookies.set("azpy_session", "a name that somebody else chose")
+        page.post("/login", json={"token": TOKEN})
+        kept = [one.value for one in page.cookies.jar if one.value != "a name that somebody else chose"]
+        page.cookies.clear()
+        cookie = {"cookie": f"azpy_session={kept[0]}"}
+        assert page.get("/metrics", headers=cookie).status_code == 200
+        assert page.post("/logout", headers={**cookie, "origin": "http://evil.example"}).status_code == 403
+        assert page.get("/metrics", headers=cookie).status_code == 200
+        assert page.post("/logout", headers=cookie).status_code == 200
+        assert page.get("/metrics", headers=cookie).status_code == 401
+
+
+def test_the_cookie_goes_by_tls_alone_where_a_proxy_has_it() -> None:
+    with serving("pig", token=TOKEN) as address:
+        for scheme, is_secure in (("http", False), ("https", True)):
+            answer = httpx.post(f"http://{address}/login", json={"token": TOKEN}, headers={"x-forwarded-proto": scheme})
+            assert ("Secure" in answer.headers["set-cookie"].split("; ")) == is_secure
+
+
+def test_the_sessions_that_are_kept_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "_MOST_SESSIONS", 3)
+    guard = Guard(answers_200, token=TOKEN)
+    names = [str(guard.session(TOKEN)) for _ in range(5)]
+    cookies = [[(b"host", b"localhost"), (b"cookie", f"azpy_session={name}".encode())] for name in names]
+    assert [asyncio.run(status_of(guard, headers)) for headers in cookies] == [401, 401, 200, 200, 200]
+    assert len(guard._sessions) == 3
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
+    with zipfile.ZipFile(Path(__file__).parent / "data" / "format5.zip") as stored:
+        stored.extractall(path := tmp_path_factory.mktemp("run"))
+    return StoredRun(next(path.rglob("config.toml")).parent)
+
+
+def test_all_but_the_page_and_the_state_of_the_process_needs_the_token(run: StoredRun) -> None:
+    with serving(run.settings.game, run=run, token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as web:
+        open_to_all = {"/", "/health", "/ready", "/login"}
+        ways = [getattr(route, "path", "") for route in Site({}).app.routes]
+        assert {"/games", "/games/{number}", "/about", "/metrics", "/query", "/logout"} <= set(ways)
+        for way in set(ways) - open_to_all - {"/ws", "/board/{name}"}:
+            for method in ("GET", "HEAD", "POST", "OPTIONS"):
+                path = way.replace("{number}", "0")
+                assert web.request(method, path, json={}).status_code == 401, (method, path)
+        for path in ("/games", "/about", "/metrics"):
+            assert web.get(path, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert web.get("/board/app.py").status_code == 401
+
+
+def test_the_games_of_the_newest_iteration_are_listed_up_to_a_bound(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
+        for most, query, iteration in ((200, "", 2), (200, "?iteration=1", 1), (3, "", 2)):
+            monkeypatch.setattr(archive, "_A_PAGE", most)
+            found = web.get(f"/games{query}").json()
+            ids = [record.game_id for _, record in run.games([iteration])]
+            assert (found["iterations"], found["iteration"]) == ([1, 2], iteration)
+            assert [game["game_id"] for game in found["games"]] == ids[:most]
+            assert len(ids) > 3
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "9" * 20, "-1", "1.0", "x", "\u0661"])
+def test_a_number_in_an_address_is_a_whole_one(digits: str, run: StoredRun) -> None:
+    with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
+        for path in (f"/games/{digits}", f"/games?iteration={digits}"):
+            answer = web.get(path)
+            assert answer.status_code == 400
+            assert "expected a whole number" in answer.json()["error"]
+            assert len(answer.text) < 300
+        for path in ("/games/9999999999999999999", "/games?iteration=9999999999999999999"):
+            assert web.get(path).status_code == 404
+        assert web.get("/games").status_code == 200
+
+
+# Pages of other origins -----------------------------------------------------------------------------------------------
+
+
+def preflight(web: httpx.Client, origin: str, **more: str) -> httpx.Response:
+    wanted = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+    return web.options("/query", headers={"origin": origin} | wanted | more)
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_a_page_of_a_listed_origin_may_ask_and_read_the_answers(token: str | None) -> None:
+    with (
+        serving("pig", origins=[PAGE], token=token) as address,
+        httpx.Client(base_url=f"http://{address}", headers={"origin": PAGE}) as web,
+    ):
+        allowed = preflight(web, PAGE)
+        assert allowed.status_code == 200
+        assert allowed.headers["access-control-allow-origin"] == PAGE
+        assert "Authorization" in allowed.headers["access-control-allow-headers"]
+        assert {"GET", "POST"} <= set(allowed.headers["access-control-allow-methods"].split(", "))
+        assert "Origin" in allowed.headers["vary"]
+        assert preflight(web, PAGE, **{"access-control-request-private-network": "true"}).status_code == 200
+        shown = {} if token is None else {"authorization": f"Bearer {token}"}
+        wrong = {} if token is None else {"authorization": "Bearer wrong"}
+        answers = [
+            web.post("/query", json={"id": "1", "simulations": 2}, headers=shown),
+            web.post("/query", json={"id": 1}, headers=shown),
+            web.get("/metrics", headers=shown),
+            web.get("/nothing", headers=shown),
+            web.get("/metrics", headers=wrong),
+        ]
+        assert [answer.status_code for answer in answers] == [200, 400, 200, 404, 200 if token is None else 401]
+        for answer in (allowed, *answers):
+            assert answer.headers["access-control-allow-origin"] == PAGE
+            assert "Origin" in answer.headers["vary"]
+            assert "access-control-allow-credentials" not in answer.headers  # the cookie is for our own page alone
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("origins", [[], [PAGE]])
+@pytest.mark.parametrize("token", [None, TOKEN])
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", f"{PAGE}.evil.example", f"{PAGE}:444", "*"])
+def test_a_page_of_another_origin_may_not(origin: str, token: str | None, origins: list[str]) -> None:
+    async def asked(method: str, path: str, *more: tuple[bytes, bytes]) -> dict[str, Any]:
+        found: list[dict[str, Any]] = []
+
+        async def send(message: Any) -> None:
+            found.append(message)
+
+        headers = [(b"host", b"localhost"), (b"origin", origin.encode()), *more]
+        await guard({"type": "http", "method": method, "path": path, "headers": headers}, None, send)  # type: ignore[arg-type]
+        return {"status": found[0]["status"], **{name.decode().lower(): value for name, value in found[0]["headers"]}}
+
+    guard = Guard(answers_200, origins=origins, token=token)
+    wants = (b"access-control-request-method", b"POST")
+    for asking in (asked("OPTIONS", "/query", wants), asked("OPTIONS", "/query"), asked("POST", "/query")):
+        answer = asyncio.run(asking)
+        assert answer["status"] == 403
+        assert not [name for name in answer if name.startswith("access-control-")]
+    answer = asyncio.run(asked("GET", "/health"))  # a browser hides the answer from the page
+    assert answer["status"] == 200
+    assert not [name for name in answer if name.startswith("access-control-")]
+    assert "Origin" in answer["vary"].decode()
+
+
+def test_a_preflight_request_is_refused_by_its_host_as_any_other() -> None:
+    with serving("pig", origins=[PAGE]) as address, httpx.Client(base_url=f"http://{address}") as web:
+        answer = preflight(web, PAGE, host="evil.example")
+        assert answer.status_code == 403
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_listed_origin_opens_a_websocket_with_the_token_alone() -> None:
+    shown = {"Authorization": f"Bearer {TOKEN}"}
+    with serving("pig", origins=[PAGE], token=TOKEN) as address:
+        for origin, headers, status in (
+            (PAGE, {}, 401),
+            ("https://evil.example", shown, 403),
+            ("null", shown, 403),
+            (PAGE, {"Authorization": "Bearer wrong"}, 401),
+        ):
+            with (
+                pytest.raises(InvalidStatus) as caught,
+                connect(f"ws://{address}/ws", origin=Origin(origin), additional_headers=headers),
+            ):
+                pass
+            assert caught.value.response.status_code == status
+            assert caught.value.response.headers["X-Content-Type-Options"] == "nosniff"
+        with connect(f"ws://{address}/ws", origin=Origin(PAGE), additional_headers=shown) as web:
+            web.send('{"id":"1","simulations":2}')
+            assert "rootInfo" in str(web.recv(30))
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "null", "", "example.org", f"{PAGE}/", f"{PAGE}/page", "https://Board.example"]
+)
+def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(SettingsError, match="--origin takes an origin"):
+        Site({}, origins=[PAGE, origin])
