@@ -147,6 +147,11 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._journal.append(*records)
 
+    def drop(self, ids: Container[int]) -> None:
+        """Drops the journal's games with these ids."""
+        with storage.disk_errors(self.path):
+            self._journal.drop(ids)
+
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
         """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
         mine = [record for record in self.journal if ids is None or record.game_id in ids]

@@ -20,6 +20,7 @@ from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
+from azpy.fleet.table import AHEAD, id_after
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -423,8 +424,10 @@ class Trainer(Loop):
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
-            self._next_game = int(checkpoint.state["next_game"])
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
+            self._next_game = int(checkpoint.state["next_game"])
+            if self._next_game > AHEAD and not self._settings.deterministic:  # as `_drop_games_never_asked_for`
+                self._next_game = id_after(0, (game for i in held for game in self._run.sealed.ids(i)))
             self._window.refill(seen, held, self._run.sealed.read)
         self._resume_budget("iteration")
         if self._settings.tensorboard:
