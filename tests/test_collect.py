@@ -165,7 +165,7 @@ def test_a_game_in_the_journal_that_nobody_was_asked_for_does_not_count(number: 
 @pytest.mark.usefixtures("never_idle")
 @pytest.mark.parametrize("kind", ["collected", "trained"])
 def test_a_run_with_a_sealed_game_that_nobody_was_asked_for_goes_on(kind: str, tmp_path: Path) -> None:
-    path, chosen = tmp_path / "run", {"network": "1x8", "final_match_games": 2}
+    path, chosen = tmp_path / "run", dict[str, Any](network="1x8", final_match_games=2)
 
     def go_on(iterations: int) -> None:
         if kind == "collected":
