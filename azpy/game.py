@@ -106,7 +106,7 @@ class Game(ABC):
 
     @abstractmethod
     def outcome(self) -> float:
-        """The result for player 0, in [-1, 1]: 1 a win, -1 a loss. Asked at `azpy.TERMINAL` only."""
+        """The result for player 0, in [-1, 1]: 1 a win, -1 a loss, no bool. Asked at `azpy.TERMINAL` only."""
 
     @abstractmethod
     def encode(self) -> NDArray[np.float32]:

@@ -113,6 +113,47 @@ class OutcomeOfWhoeverWon(Line):
         return 0.0 if self.winner() < 0 else 1.0
 
 
+class TicTacToe(Line):
+    """Full boards, and so draws, end with an action of player 0."""
+
+    num_actions, obs_shape, max_plies = 9, (2, 1, 9), 9
+
+    def __init__(self) -> None:
+        self.cells = (-1,) * 9
+
+    def winner(self) -> int:
+        rows = ("012", "345", "678", "036", "147", "258", "048", "246")
+        found = [{self.cells[int(cell)] for cell in row} for row in rows]
+        return next((player for player in (0, 1) if {player} in found), -1)
+
+    def legal_actions(self) -> list[int]:
+        return [cell for cell in range(9) if self.cells[cell] < 0]
+
+
+@warns("one-sided")
+class LossIsZero(TicTacToe):
+    def outcome(self) -> float:
+        return {-1: 0.5, 0: 1.0, 1: 0.0}[self.winner()]
+
+
+@warns("one-sided")
+class LossOfPlayerOneIsZero(TicTacToe):
+    def outcome(self) -> float:
+        return {-1: -0.5, 0: 0.0, 1: -1.0}[self.winner()]
+
+
+@breaks("outcome")
+class OutcomeAsABool(TicTacToe):
+    def outcome(self) -> float:
+        return 0.5 if self.winner() < 0 else self.winner() == 0
+
+
+@breaks("outcome")
+class OutcomeAsABoolOfNumpy(TicTacToe):
+    def outcome(self) -> float:
+        return np.equal(self.winner(), 0)  # type: ignore[no-any-return]
+
+
 class LongLine(Line):
     """Four stones are enough to look at."""
 
@@ -243,6 +284,12 @@ class PolicyTooSmall(Nim):
 class NoMoveAndNoEnd(Hexapawn):
     def turn(self) -> int:
         return azpy.TERMINAL if self.theirs & {6, 7, 8} else self.player
+
+
+@breaks("legal-type")
+class MaskOfActions(Line):
+    def legal_actions(self) -> list[int]:
+        return [cell < 0 for cell in self.cells]
 
 
 @breaks("legal-type")

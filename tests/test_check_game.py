@@ -137,9 +137,25 @@ def test_where_whoever_moves_last_wins_an_outcome_for_the_last_to_play_is_one_si
             last = position.turn
             position.play(rng.choice(position.legal_actions()))
         for perspective, start in ((sound, position), (planted, ForTheLastToPlay(position, last))):
-            perspective.end(last, start.outcome())
+            perspective.end(start.outcome())
     assert sound.warnings() == []
     assert [warning.rule for warning in planted.warnings()] == ["one-sided"]
+
+
+def test_lines_tried_in_turn_may_all_be_won_by_one_player() -> None:
+    perspective = Perspective()
+    for _ in range(100):
+        perspective.end(1.0, at_random=False)
+    assert perspective.warnings() == []
+
+
+def test_a_bool_is_no_outcome_and_the_text_says_what_to_return() -> None:
+    failure = check_game("planted_games:OutcomeAsABool", games=20, seconds=20).failure
+    assert failure is not None
+    assert failure.got in ("True", "False")
+    assert failure.expected == "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw"
+    assert "return 1.0 if player 0 won, -1.0 if player 0 lost and 0.0 for a draw" in failure.advice
+    assert "False is a draw" in failure.advice
 
 
 def test_a_sound_game_of_double_turns_has_no_warning() -> None:

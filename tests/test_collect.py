@@ -1,5 +1,6 @@
 """az-train --collect-only: games for people who train elsewhere; no torch, nothing twice, nothing lost."""
 
+import hashlib
 import json
 import os
 import shlex
@@ -13,6 +14,8 @@ import pytest
 import azpy
 from azpy.cli.train import main
 from azpy.errors import ModelError
+from azpy.fleet.here import Here
+from azpy.fleet.table import ENDLESS
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun, check_rules
 from azpy.settings import Settings
@@ -121,11 +124,69 @@ def test_ids_go_on_above_every_sealed_iteration(tmp_path: Path) -> None:
     # Games end out of order: the highest id need not be in the last iteration.
     with RunFolder(tmp_path / "run", vars(settings())) as folder:
         for iteration, game in ((1, 9), (2, 3)):
-            with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=game, games=1) as play:
-                folder.append(next(play))
+            folder.append(game_with_id(game))
             folder.seal(iteration)
     collect(tmp_path / "run", iterations=3)
     assert min(record.game_id for iteration, record in sealed(tmp_path / "run") if iteration == 3) == 10
+
+
+def game_with_id(number: int) -> azpy.GameRecord:
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=number, games=1) as play:
+        return next(play)
+
+
+@pytest.fixture
+def never_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails where self-play would wait for ever: it has no game, and no id is left to play."""
+    take = Here.take
+
+    def taken(fleet: Here, most: int) -> list[azpy.GameRecord]:
+        found = take(fleet, most)
+        assert found or fleet._table.held("this process"), "no id is left to play"
+        return found
+
+    monkeypatch.setattr(Here, "take", taken)
+
+
+@pytest.mark.usefixtures("never_idle")
+@pytest.mark.parametrize("number", [ENDLESS - 1, 2**63, 2**64 - 2])
+def test_a_game_in_the_journal_that_nobody_was_asked_for_does_not_count(number: int, tmp_path: Path) -> None:
+    """Older versions took it from a worker; then no id was left, in each run after it too."""
+    with RunFolder(tmp_path / "run", vars(settings())) as folder:
+        folder.append(*map(game_with_id, (3, number, 4)))
+    events = collect(tmp_path / "run")
+    assert events[0].notices == (f"dropped from the journal: games that no worker was asked for (ids {number})",)
+    ids = [record.game_id for _, record in sealed(tmp_path / "run")]
+    assert {3, 4} < set(ids)
+    assert len(set(ids)) == len(ids) == 30
+    assert max(ids) < 100
+
+
+@pytest.mark.usefixtures("never_idle")
+@pytest.mark.parametrize("kind", ["collected", "trained"])
+def test_a_run_with_a_sealed_game_that_nobody_was_asked_for_goes_on(kind: str, tmp_path: Path) -> None:
+    path, chosen = tmp_path / "run", dict[str, Any](network="1x8", final_match_games=2)
+
+    def go_on(iterations: int) -> None:
+        if kind == "collected":
+            collect(path, iterations=iterations, **chosen)
+        else:
+            with Trainer(settings(iterations=iterations, **chosen), path) as trainer:
+                list(trainer.run())
+
+    go_on(1)
+    with RunFolder(path, vars(settings(iterations=1, **chosen))) as folder:
+        folder.sealed.write(1, [*folder.sealed.read(1), game_with_id(ENDLESS - 1)])
+    if kind == "trained":
+        checkpoint = path / "checkpoints/000001"
+        state = json.loads((checkpoint / "state.json").read_bytes()) | {"next_game": ENDLESS}
+        manifest = json.loads((checkpoint / "manifest.json").read_bytes())
+        (checkpoint / "state.json").write_text(json.dumps(state))
+        manifest["state.json"] = hashlib.sha256((checkpoint / "state.json").read_bytes()).hexdigest()
+        (checkpoint / "manifest.json").write_text(json.dumps(manifest))
+    go_on(2)
+    ids = [record.game_id for iteration, record in sealed(path) if iteration == 2]
+    assert 15 <= min(ids) <= max(ids) < 100
 
 
 def test_a_deterministic_collection_is_the_same_games_in_any_layout_and_in_parts(tmp_path: Path, model: Path) -> None:

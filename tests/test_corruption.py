@@ -5,6 +5,7 @@ is in order. In config.toml it is then a changed setting, which is said; in metr
 """
 
 import json
+import os
 import random
 import shutil
 from collections import Counter
@@ -19,7 +20,10 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun, read_player
+from azpy.runs.storage import sealed_in
 from azpy.settings.run import FIXED_SETTINGS, Settings
+from failing_disk import FailingDisk
 from starts import GAMES, Starts, command
 
 SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))
@@ -281,3 +285,111 @@ def test_following_the_advice_of_an_error_makes_the_run_go_on(starts: Starts, tm
         assert len(rows) == len(set(rows))
         assert len(ids) == len(set(ids))
         shutil.rmtree(path)
+
+
+def change(path: Path) -> None:
+    """All that a run does to its folder."""
+    changed = SETTINGS | {"learning_rate": 0.1}
+    with RunFolder(path, changed, FIXED_SETTINGS) as run:
+        run.note_changes(2, 20.0)
+        run.write_settings()
+        run.trim_metrics(1)
+        run.append_metrics({"kind": "stopped", "iteration": 2, "seconds": 21.0})
+        run.append(*run.sealed.read(2)[:1])
+        run.drop({run.journal[-1].game_id})
+        run.seal(3)
+        arrays: dict[str, Any] = {"weight": np.zeros(3, np.float32)}
+        run.save_checkpoint(3, model=arrays, optimizer=arrays, state={"iteration": 3}, onnx=b"model")
+        run.add_int8(3, b"int8")
+        run.prune_checkpoints(lambda iteration: iteration != 1)
+        run.replace("report.html", "page")
+        assert (run.checkpoints(), run.newest_game(), run.is_repeatable()) == ([2, 3], 12, False)
+        assert len(run.games_hash()) == len(run.weights_hash(3)) == 64
+        assert run.spent("seconds", "iteration") == 12.25
+
+
+def look(path: Path) -> None:
+    """All that readers do."""
+    run = StoredRun(path)
+    assert run.iteration == 2
+    assert len(list(run.games(run.iterations()))) == 12
+    assert [run.find_game(game)[0] for game in (3, 13)] == [1, None]
+    assert len(run.model(2)) == len(read_player(path / "checkpoints/000001")) == 3000
+    assert len(sealed_in(path / "games/000001.npz", 1 << 20)) == 6
+
+
+def spend(path: Path) -> None:
+    """Makes a run folder."""
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
+        run.append_metrics({"kind": "stopped", "iteration": 0, "seconds": 1.0})
+
+
+@pytest.mark.parametrize("use", [change, look, spend])
+def test_whatever_fails_on_the_disk_is_one_error_that_names_a_file_and_what_to_do(
+    use: Callable[[Path], None], whole: Path, tmp_path: Path
+) -> None:
+    number, refused = 0, 0
+    while True:
+        path = tmp_path / str(number)
+        if use is not spend:
+            shutil.copytree(whole, path)
+        disk = FailingDisk(path, number)
+        try:
+            with disk.in_use():
+                use(path)
+        except RunError as error:
+            text, refused = str(error), refused + 1
+            assert str(path) in text
+            assert ".tmp-" not in text
+            assert "damaged" not in text  # nobody should delete a file because the disk failed
+            known = "the disk or its network failed: put that right, and run again", "free some and run again"
+            assert text.endswith((*known, "another process")), text
+        if number >= disk.count:
+            break
+        number += 1
+    assert refused > (80 if use is change else 20)
+    if use is change:  # some clean-up may fail and is done by the next start
+        assert number - refused < 10
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to a folder", "link to itself", "link to nothing", "file", "pipe"])
+@pytest.mark.parametrize("where", [".tmp-x", ".tmp-config.toml", "games/.tmp-journal.bin", "checkpoints/.tmp-000003"])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_whatever_has_the_name_of_a_temporary_file_is_deleted(
+    is_new: bool, where: str, kind: str, whole: Path, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "run", tmp_path / "other"
+    other.mkdir()
+    (other / "kept").touch()
+    if not is_new:
+        shutil.copytree(whole, path)
+    entry = path / where
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    if is_new and entry.parent != path:
+        return  # a folder with other files is no run folder
+    match kind:
+        case "folder":
+            (entry / "in it").mkdir(parents=True)
+        case "link to a folder":
+            entry.symlink_to(other)
+        case "link to itself":
+            entry.symlink_to(entry)
+        case "link to nothing":
+            entry.symlink_to(tmp_path / "nothing")
+        case "pipe":
+            os.mkfifo(entry)
+        case _:
+            entry.touch()
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
+        assert not os.path.lexists(entry)
+        run.write_settings()
+    assert (other / "kept").exists()
+
+
+def test_what_cannot_be_cleared_is_named(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = shutil.copytree(whole, tmp_path / "run")
+    entry = path / "games/.tmp-x"
+    entry.touch()
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: Path("/proc/self/nothing").stat())
+    with pytest.raises(RunError, match=rf"{entry} is left over from .*\(No such file or directory\): delete it, and"):
+        RunFolder(path, SETTINGS, FIXED_SETTINGS)

@@ -304,6 +304,7 @@ class Stock:
 
     right: Games
     foreign: Games
+    unasked: Games  # by the run's rules, with ids that the head gives to nobody
 
     def illegal(self, rng: random.Random) -> azpy.GameRecord:
         """A game in which a player moves to a cell that is taken."""
@@ -320,7 +321,8 @@ class Stock:
 @pytest.fixture(scope="module")
 def stock() -> Stock:
     foreign = [*played(seed=1), *played(game="connect_four"), *played(simulations=2, seed=7)]
-    return Stock(played(), foreign)
+    unasked = [*played(first_game=2**63 - 2, games=1), *played(first_game=IDS + 20)]
+    return Stock(played(), foreign, unasked)
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
@@ -337,6 +339,8 @@ class AtWire:
         patch.setattr(local, "Child", self._child)
         self.table = IdTable(deterministic=True)
         self.table.ask(range(IDS))
+        self.table.lease("one that died", IDS)
+        self.table.release("one that died")
         chosen = settings(workers=2, historical_share=0.0)
         self.fleet = LocalFleet(chosen, make_position("tic_tac_toe"), self.table)
         self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
@@ -416,6 +420,8 @@ def bad_at_wire(kind: str, at: AtWire, stock: Stock, rng: random.Random) -> None
             at.send(0, storage.frame(stock.illegal(rng)))
         case "foreign":
             at.send(0, storage.frame(rng.choice(stock.foreign)))
+        case "not leased":
+            at.send(0, storage.frame(rng.choice(stock.unasked)))
         case "oversized" if rng.random() < 0.5:  # one game
             at.send(0, storage.frame(_Long(rng)))  # type: ignore[arg-type]
         case "oversized":
@@ -450,6 +456,8 @@ def bad_at_folder(kind: str, at: Head, stock: Stock, rng: random.Random) -> list
             return at.send(0, [stock.illegal(rng)])
         case "foreign":
             return at.send(0, [rng.choice(stock.foreign)])
+        case "not leased":
+            return at.send(0, [rng.choice(stock.unasked)])
         case "oversized" if rng.random() < 0.5:
             return at.send(0, [_Long(rng)])  # type: ignore[list-item]
         case "oversized":
@@ -461,7 +469,7 @@ def bad_at_folder(kind: str, at: Head, stock: Stock, rng: random.Random) -> list
     return at.sent(0, data)
 
 
-KINDS_OF_BAD = ("wrong version", "wrong bits", "corrupt", "illegal", "foreign", "oversized", "late")
+KINDS_OF_BAD = ("wrong version", "wrong bits", "corrupt", "illegal", "foreign", "not leased", "oversized", "late")
 
 
 @pytest.mark.parametrize(("way", "kind"), list(itertools.product(("wire", "folder"), KINDS_OF_BAD)))

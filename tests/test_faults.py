@@ -269,10 +269,21 @@ def test_a_game_that_breaks_its_contract_is_an_error(game: azpy.Game) -> None:
         azpy.Search(Constant(3), simulations=5000).run(game)
 
 
-@pytest.mark.parametrize("outcome", [2.0, float("nan"), None, "win"], ids=str)
-def test_an_outcome_outside_its_range_is_an_error(outcome: Any) -> None:
-    with pytest.raises((ValueError, TypeError)):
+BOOLS = [True, False, np.True_, np.array(False), np.array([True])]
+NO_OUTCOMES = [2.0, float("nan"), float("inf"), None, "win", 1j, [1.0], *BOOLS]
+
+
+@pytest.mark.parametrize("outcome", NO_OUTCOMES, ids=repr)
+def test_what_is_no_number_in_its_range_is_no_outcome(outcome: Any) -> None:
+    with pytest.raises(azpy.GameError) as caught:
         azpy.Search(Constant(3), simulations=400).run(broken(outcome=lambda: outcome))
+    expected = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw"
+    assert f"Broken.outcome() gave {outcome!r}, expected {expected}; az-check-game" in str(caught.value)
+
+
+@pytest.mark.parametrize("outcome", [1, -1, 0, 0.5, np.float32(-1), np.int8(1), np.array(0.25)], ids=repr)
+def test_numbers_of_any_kind_are_outcomes(outcome: Any) -> None:
+    azpy.Search(Constant(3), simulations=400).run(broken(outcome=lambda: outcome))
 
 
 @pytest.mark.parametrize("key", [-1, 2**128, 1.5, None, "a"], ids=str)

@@ -591,6 +591,48 @@ def test_messages_come_whole_in_pieces_of_any_size() -> None:
             list(Unpacker(4096).feed(wrong))
 
 
+TALK = """
+import errno, socket, sys, threading
+from azpy.fleet.child import talk
+
+class Line:
+    def recv(self, size):
+        return self.answer(READ)
+    def sendall(self, data):
+        return self.answer(SENT)
+    def answer(self, what):
+        if isinstance(what, BaseException):
+            raise what
+        if what is None:
+            threading.Event().wait()
+        return what
+
+READ, SENT = {read}, {sent}
+_, send = talk(Line())
+send(b"games")
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "sent", "code"),
+    [
+        ("b''", "b''", 0),  # the parent has closed its end
+        ("ConnectionResetError()", "b''", 0),
+        ("None", "BrokenPipeError()", 0),
+        ("b'[]' * 100", "b''", 1),  # nonsense
+        ("OSError(errno.EIO, 'Input/output error')", "b''", 1),
+        ("MemoryError()", "b''", 1),
+        ("None", "OSError(errno.ENOBUFS, 'No buffer space available')", 1),
+        ("None", "MemoryError()", 1),
+    ],
+)
+def test_only_a_parent_that_is_gone_ends_a_child_without_an_error(read: str, sent: str, code: int) -> None:
+    program = TALK.replace("{read}", read).replace("{sent}", sent)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+
+
 # Settings
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from azpy.errors import RunError
-from azpy.fleet.table import ENDLESS, LEAST_LEASE, IdTable
+from azpy.fleet.table import AHEAD, ENDLESS, LEAST_LEASE, IdTable, id_after
 
 
 class Clock:
@@ -77,10 +77,34 @@ def test_a_result_that_is_late_is_welcome_while_its_id_is_open() -> None:
     assert found.held("b") == 1
     assert not found.accept("b", 0, b"0")
     assert found.held("b") == 0
-    assert found.accept("a", 7, b"7")  # leased by a head that died
+    assert found.accept("a", 7, b"7", before=True)  # leased by a head that died
     assert ids(found.lease("b", 99)) == [2, 3, 4, 5, 6, 8, 9]
     assert not found.accept("a", 10, b"10")  # never asked for
-    assert found.dropped == {"same": 1, "late": 1}
+    assert found.dropped == {"same": 1, "not leased": 1}
+
+
+def test_only_leased_ids_count() -> None:
+    found = table(deterministic=False)
+    found.ask(range(5, ENDLESS))
+    assert ids(found.lease("a", 2)) == [5, 6]
+    for game in (7, ENDLESS - 1, ENDLESS, 2**64 - 1):
+        assert not found.accept("a", game, b"made up")
+    for game in (5 + AHEAD, ENDLESS - 1, ENDLESS):  # no head before can have leased these
+        assert not found.accept("a", game, b"made up", before=True)
+    assert found.dropped == {"not leased": 7}
+    assert found.accept("a", 4 + AHEAD, b"far", before=True)
+    found.release("a")
+    assert found.accept("a", 6, b"6")
+    assert ids(found.lease("b", 3)) == [5, 7, 8]
+
+
+def test_the_next_id_is_above_those_that_a_head_can_have_leased() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        first, known = rng.randrange(20), [rng.randrange(60) for _ in range(rng.randrange(8))]
+        assert id_after(first, known) == max([first, *(game + 1 for game in known)])
+        assert id_after(first, [*known, ENDLESS - 1]) == id_after(first, known)
+    assert id_after(0, [AHEAD - 1, 2 * AHEAD - 1, 3 * AHEAD]) == 2 * AHEAD
 
 
 def test_an_id_that_another_worker_has_done_is_not_opened_by_a_death() -> None:
@@ -212,11 +236,12 @@ def test_each_game_is_written_once_whatever_happens(seed: int, deterministic: bo
     heads_die, all_is_lost = seed % 2 == 0, seed % 3 == 0
     rng, clock = random.Random(f"{seed} {deterministic}"), Clock()
     journal, sealed, late = dict[int, bytes](), dict[int, bytes](), list[tuple[str, int, bytes]]()
-    held = dict[str, set[int]]()  # what each worker plays
+    held, leased = dict[str, set[int]](), set[int]()  # what each worker plays; what this head has leased
     workers, iterations, size = 0, 4, 12
     found = IdTable(deterministic=deterministic, clock=clock)
 
     def restarted(begin: int) -> IdTable:
+        leased.clear()
         new = IdTable(deterministic=deterministic, clock=clock)
         if deterministic:  # the gaps of one range of ids
             for game in range(begin, begin + size):
@@ -230,7 +255,7 @@ def test_each_game_is_written_once_whatever_happens(seed: int, deterministic: bo
     def receive(worker: str, game: int, data: bytes) -> None:
         nonlocal found
         held.get(worker, set()).discard(game)
-        if found.accept(worker, game, data):
+        if found.accept(worker, game, data, before=game not in leased):
             assert game not in journal
             assert game not in sealed
             if heads_die and rng.random() < 0.05:  # before the game is on the disk, so nobody was told that it is
@@ -260,6 +285,7 @@ def test_each_game_is_written_once_whatever_happens(seed: int, deterministic: bo
                     assert not set(given) & (set(journal) | set(sealed))
                     assert len(given) == len(set(given))
                     held[worker].update(given)
+                    leased.update(given)
                 case "twice" if worker:
                     most = rng.randrange(6)
                     expected = plain_twice(found, clock.now, worker, most)

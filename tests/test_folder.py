@@ -21,7 +21,7 @@ from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.folder import FolderFleet, _Worker, digest_of_lineup
 from azpy.fleet.guest import Guest
 from azpy.fleet.place import MOST_SAID, Place, Pulse, Sign, as_object, seal, unseal
-from azpy.fleet.table import IdTable
+from azpy.fleet.table import ENDLESS, IdTable
 from azpy.fleet.wire import pack, unpack
 from azpy.games.names import make_position
 from azpy.runs import storage
@@ -140,6 +140,8 @@ class Head:
         chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
         self.table = IdTable(deterministic=chosen.deterministic)
         self.table.ask(range(10))
+        self.table.lease("one that died", 10)
+        self.table.release("one that died")
         self.fleet = FolderFleet(chosen, make_position("tic_tac_toe"), self.table, str(path), sleep=lambda _: None)
         self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
         head = as_object(self.fleet._there.read("", "head", MOST_SAID))
@@ -223,6 +225,21 @@ def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: 
     assert "is refused: its network's answer to a position depends on what else is in its batch" in (
         head.fleet.notices.pop()
     )
+    head.fleet.close()
+
+
+def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker(tmp_path: Path) -> None:
+    head, made_up = Head(tmp_path, deterministic=False), games_of(games=2, first_game=ENDLESS - 2)[-1:]
+    unasked = games_of(games=2, first_game=15)
+    head.table.ask(range(10, 20))
+    assert made_up[0].game_id == ENDLESS - 1
+    assert head.send(0, made_up, key="a" * 16) == []
+    assert f"is refused: game {ENDLESS - 1} was not given to any worker" in head.fleet.notices.pop()
+    assert head.send(1, unasked, key="b" * 16) == []
+    assert "is refused: game 15 was not given to any worker" in head.fleet.notices.pop()
+    assert head.send(2, made_up, key="c" * 16, epoch="f" * 16) == []
+    assert head.send(3, unasked, key="c" * 16, epoch="f" * 16) == [15, 16]  # a head before may have
+    assert head.fleet.notices == []
     head.fleet.close()
 
 
@@ -337,6 +354,28 @@ def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     second.fleet.take(1)
     first.fleet.close()
     second.fleet.close()
+
+
+def test_a_folder_that_cannot_be_listed_is_one_error_and_the_next_start_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error was lost in an AttributeError of `close`."""
+    names = Place.names
+
+    def failing(place: Place, part: str) -> list[str]:
+        if part == "taken":
+            raise OSError(5, "Input/output error")
+        return names(place, part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "names", failing)
+        with (
+            pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"),
+            Trainer(settings(workers=f"folder:{tmp_path / 'place'}", iterations=1), tmp_path / "run") as trainer,
+        ):
+            list(trainer.run())
+    with Guests(tmp_path / "place", 1):
+        with_folder(tmp_path, iterations=1)
 
 
 def test_one_of_two_workers_gets_a_task(tmp_path: Path) -> None:

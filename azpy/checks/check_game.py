@@ -24,7 +24,6 @@ from azpy.checks.findings import Finding, Report
 from azpy.checks.game_checks import check_object, digest, key_clash, observed
 from azpy.checks.perspective import Perspective, clash_of_results
 from azpy.checks.rules import RULES
-from azpy.games.lines import replayed
 from azpy.games.openspiel import PREFIX
 
 __all__ = ["Finding", "Report", "check_game"]
@@ -117,7 +116,7 @@ class _Checker:
                 seen.add(mark)
                 queue.extend((*line, action) for action in look.facts.playable)
             if look.facts.turn == TERMINAL:
-                self._end(line, look.facts.outcome or 0.0)
+                self._end(line, look.facts.outcome or 0.0, at_random=False)
         if found is not None:
             raise found
         report.complete = not queue and not self.opaque
@@ -277,7 +276,7 @@ class _Checker:
             if facts.turn == TERMINAL:
                 break
             if time.monotonic() > until:
-                self.perspective.end(None, 0.0)
+                self.perspective.end(None)
                 return len(taken)
             action = rng.choices(facts.actions, facts.chances or None)[0]
             with self._shortening(), asked(line):
@@ -285,22 +284,20 @@ class _Checker:
                     raise Broken("asking", f"action {action} is legal at first, and not when asked again", "one answer")
             taken.append(action)
         outcome = facts.outcome or 0.0
-        self._end(tuple(taken), outcome, walk.game_object)
+        self._end(tuple(taken), outcome, walk.game_object, at_random=True)
         report.games, report.plies = report.games + 1, report.plies + len(taken)
         report.results[outcome] += 1
         return len(taken)
 
-    def _end(self, line: Line, outcome: float, game: Any = None) -> None:
+    def _end(self, line: Line, outcome: float, game: Any = None, *, at_random: bool) -> None:
         """Takes the end of a game; `game` is its last position, if the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
-        with asked(line):
-            turns = [position.turn for position in replayed(self.start, line)]
         final = None
         if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
             with contextlib.suppress(Exception):  # a game need not have an observation at its end
                 final = np.asarray(game.clone().encode(), np.float32)
-        self.perspective.end(next((turn for turn in reversed(turns) if turn >= 0), None), outcome, final)
+        self.perspective.end(outcome, final, at_random=at_random)
 
     def _fresh_start(self) -> None:
         """A new game must begin as the first one."""

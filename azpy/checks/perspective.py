@@ -19,7 +19,7 @@ from azpy.checks.game_checks import observed
 
 __all__ = ["Perspective", "Sides", "clash_of_results"]
 
-_ENDS = 10  # games that either player has ended by a win before they are judged
+_WINS = 20  # random games that one player has won while the other player won none
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
 _MOST_FEATURES, _MOST_CHANGES = 64, 2000  # of observations, and changes of turn that are compared for them
 _SWAPPED = 0.5  # of how far two features are from themselves when the turn changes, a pair that swaps is from the other
@@ -151,7 +151,9 @@ class Perspective:
 
     _seen: dict[bytes, dict[int, tuple[Path, Mapping[int, float]]]] = field(default_factory=dict)
     _shared: bool = False  # one observation was met at either player's turn
-    _ends: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _won: set[int] = field(default_factory=set)  # signs of the outcomes for player 0
+    _random: Counter[int] = field(default_factory=Counter)  # random games by that sign
+    _outcomes: tuple[float, float] = (math.inf, -math.inf)  # the least and the greatest
     _hidden: Broken | None = None
     _first: NDArray[np.float32] | None = None
     _low: dict[int, NDArray[np.float32]] = field(default_factory=dict)
@@ -198,12 +200,22 @@ class Perspective:
                 self._in_place.append(float((before == flat)[placed].mean()))
         self._last = turn, flat
 
-    def end(self, last: int | None, outcome: float, final: NDArray[np.float32] | None = None) -> None:
-        """Takes the end of a game: who played last, the outcome for player 0, and the observation, if it gives one."""
-        self._sides.end(None if last is None else outcome, final)
+    def end(self, outcome: float | None, final: NDArray[np.float32] | None = None, *, at_random: bool = True) -> None:
+        """Takes the end of a game.
+
+        Args:
+            outcome: for player 0; None if the end was not reached.
+            final: the observation at the end, if there is one.
+            at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
+        """
+        self._sides.end(outcome, final)
         self._last = None
-        if last is not None and outcome:
-            self._ends[last, 1 if outcome > 0 else -1] += 1
+        if outcome is not None:
+            low, high = self._outcomes
+            self._outcomes = min(low, outcome), max(high, outcome)
+            sign = (outcome > 0) - (outcome < 0)
+            self._won.add(sign)
+            self._random[sign] += at_random
 
     def warnings(self) -> list[Broken]:
         """What may be wrong."""
@@ -212,10 +224,10 @@ class Perspective:
             got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         for sign, never in ((1, 1), (-1, 0)):
-            by = [self._ends[player, sign] for player in (0, 1)]
-            if min(by) >= _ENDS and not any(self._ends[player, -sign] for player in (0, 1)):
-                got = f"player {never} never won: {sum(by)} games were won by player {1 - never}, "
-                got += f"and {by[never]} of them ended with an action of player {never}"
+            if self._random[sign] >= _WINS and -sign not in self._won:
+                low, high = self._outcomes
+                got = f"player {never} never won: player {1 - never} won {self._random[sign]} random games, and all "
+                got += f"outcomes are from {low:g} to {high:g}"
                 found.append(Broken("one-sided", got, "wins of both players"))
         found.append(self._sides.warning())
         return [warning for warning in found if warning is not None]

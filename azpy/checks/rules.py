@@ -46,7 +46,9 @@ RULES = {
         "the probabilities of a roll sum to 1", "divide each by their sum, or look for an outcome that is missing"
     ),
     "outcome": Rule(
-        "the outcome is a number in [-1, 1]", "return 1.0, 0.0 or -1.0, or the points divided by the most there can be"
+        "the outcome is a number in [-1, 1], and no bool",
+        "return 1.0 if player 0 won, -1.0 if player 0 lost and 0.0 for a draw, or points divided by the most there can "
+        "be; as a number, False is a draw",
     ),
     "encode-type": Rule(
         "an observation is a numpy array of float32 with the shape obs_shape",
@@ -121,9 +123,9 @@ RULES = {
         "let action_name tell them apart: people type these names",
     ),
     "one-sided": Rule(
-        "either player wins now and then, whoever plays last",
-        "outcome is for player 0, not for the player who moves or has moved; if one player really cannot win, all is "
-        "well",
+        "either player wins now and then",
+        "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, whoever moves or has moved; if "
+        "one player really cannot win, all is well",
     ),
     "sides": Rule(
         "what is good for player 0 is good for it whoever moves last",

@@ -11,7 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,27 +70,38 @@ class Child:
 def talk(connection: socket.socket) -> tuple[Inbox, Callable[[bytes], None]]:
     """The child's side: the messages that come, and a function that sends.
 
-    The process ends where the parent's end is closed.
+    The process ends where the parent's end is closed: with exit code 0, as the parent is gone. It ends with exit code 1
+    and a traceback where messages cannot be read or sent for another reason.
     """
     inbox: Inbox = queue.SimpleQueue()
 
     def read() -> None:
         unpacker = Unpacker(MOST_OF_A_HEAD)
-        try:
+        with _ending():
             while data := connection.recv(PIECE):
                 for message in unpacker.feed(data):
                     inbox.put(message)
-        finally:
             os._exit(0)  # the work may take long, and nobody waits for it
 
     def send(data: bytes) -> None:
-        try:
+        with _ending():
             connection.sendall(data)
-        except OSError:
-            os._exit(0)  # the parent is gone
 
     threading.Thread(target=read, daemon=True, name="azpy-inbox").start()
     return inbox, send
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """Ends the process at once where the line to its parent breaks, in whichever thread."""
+    try:
+        yield
+    except ConnectionError:  # the parent is gone
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def in_words(error: Exception) -> tuple[str, bool]:

@@ -143,13 +143,14 @@ class Desk:
                 if not self._table.is_done(game):  # it may have been done before the head saw the claim
                     self._first.setdefault(game, name)
 
-    def accept(self, name: str, frame: bytes, *, copies: bool = False) -> int:
+    def accept(self, name: str, frame: bytes, *, copies: bool = False, before: bool = False) -> int:
         """Examines the games of a worker; those that are new arrive.
 
         Args:
             name: of the worker.
             frame: of the journal, with its games.
             copies: all games that the worker can have are done, so that a new game is none of this lineup.
+            before: the worker has its ids from a head before this one.
 
         Returns:
             How many of them are new.
@@ -163,8 +164,10 @@ class Desk:
             if not self._table.is_done(record.game_id):
                 if copies:
                     continue
+                if not self._table.was_leased(record.game_id, before=before):
+                    raise RefusedError(f"game {record.game_id} was not given to any worker")
                 self._examiner.look_at(record)
-            if self._table.accept(name, record.game_id, digest_of(record)):
+            if self._table.accept(name, record.game_id, digest_of(record), before=before):
                 self.arrived.append(record)
                 self._deaths.clear()
                 new += 1

@@ -23,6 +23,7 @@ from azpy.fleet.fleet import Lineup, WorkerState
 from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, Pulse, Sign, as_object, new_name, unseal
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import MOST_OF_A_WORKER, unpack
+from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
@@ -221,16 +222,20 @@ class FolderFleet(AtDesk):
         return self._place
 
     def _open(self) -> None:
-        """Takes the folder over: the tasks of heads before are void."""
-        self._place = place = Place(self._path, make=True)
-        for part in ("open", "taken"):
-            for name in place.names(part):
-                place.delete(part, name)
-        for name in place.names("networks"):  # they may be damaged
-            place.delete("networks", name)
+        """Takes the folder over: the tasks of heads before are void.
+
+        Raises:
+            RunError: the folder cannot be used; nothing of it stays open.
+        """
+        place = Place(self._path, make=True)
+        with disk_errors(place.path, cleanup=place.close):
+            for part in ("open", "taken", "networks"):  # networks may be damaged
+                for name in place.names(part):
+                    place.delete(part, name)
         self._sign = Sign(place, "", "head", self._is_mine)
         self._sign.note(epoch=self._epoch, version=_core.__version__, run=self._run, refused={}, ended=False)
         self._sign.note(settings=asdict(self._settings))
+        self._place = place
 
     def _is_mine(self) -> bool:
         """Whether no other head has taken the folder over."""
@@ -466,7 +471,7 @@ class FolderFleet(AtDesk):
                 self._desk.check_answers(said)
             if current:
                 self._desk.tally(worker.name).note(said)
-            self._desk.accept(worker.name, frame)
+            self._desk.accept(worker.name, frame, before=not current)
         except (ValueError, KeyError, TypeError) as error:
             if current:
                 self._refuse(worker, str(error))

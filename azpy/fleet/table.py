@@ -2,9 +2,10 @@
 
 Only done is durable: the journal and the sealed files hold it. A head that starts again fills a new table from them
 (`note_done`), and all else is open. A worker's death and a lapsed lease open its ids again. A result that comes late
-for an id that is still open is as good as any. A game depends on its seed and id alone, so in a deterministic run a
-second result of an id must have the same bytes. In another run it may differ, because networks change while games are
-played: the first result counts.
+for an id that is still open is as good as any. A result for an id that was never leased does not count: a worker that
+made up an id beyond all others left no id to play. A game depends on its seed and id alone, so in a deterministic run
+a second result of an id must have the same bytes. In another run it may differ, because networks change while games
+are played: the first result counts.
 
 The table knows neither processes nor files. Time comes from the clock that it is given.
 """
@@ -17,12 +18,26 @@ from collections.abc import Callable, Iterable, Mapping
 
 from azpy.errors import RunError
 
-__all__ = ["ENDLESS", "LEAST_LEASE", "IdTable"]
+__all__ = ["AHEAD", "ENDLESS", "LEAST_LEASE", "IdTable", "id_after"]
 
 ENDLESS = 2**63 - 1  # beyond every id
+# No head leases so many ids beyond those of finished games: 1,024 workers with 2**20 slots each, and their tasks.
+AHEAD = 2**32
 LEAST_LEASE = 60.0  # seconds
 _PATIENCE = 4.0  # times the slowest game: fishtest's workers showed how far games of one run differ (issue 851)
 _RECENT = 256  # games whose time says how long a game takes
+
+
+def id_after(first: int, ids: Iterable[int]) -> int:
+    """The first id that no head leased: `first` at least, and above the ids of a run's games.
+
+    Ids that are `AHEAD` above the others do not count: no head leased these either.
+    """
+    for game in sorted(ids):
+        if game - first >= AHEAD:
+            break
+        first = max(first, game + 1)
+    return first
 
 
 class IdTable:
@@ -34,12 +49,13 @@ class IdTable:
 
     Attributes:
         dropped: results that changed nothing, by reason: `same` (equal bytes), `other` (other bytes), `late` (the
-            iteration of the game is sealed).
+            iteration of the game is sealed), `not leased`.
     """
 
     def __init__(self, *, deterministic: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._deterministic, self._clock = deterministic, clock
-        self._fresh: deque[range] = deque()  # open, and never leased
+        self._fresh: deque[range] = deque()  # open, and never leased by this head
+        self._begin, self._end = ENDLESS, 0  # the first id that was asked for, and the one after the last
         self._again: set[int] = set()  # open again
         self._lowest: list[int] = []  # a heap: the ids of `_again`, and some that are done meanwhile
         self._held: dict[str, dict[int, float]] = {}  # worker -> id -> leased since; none of these ids is done
@@ -58,6 +74,7 @@ class IdTable:
         """Opens ids that were never asked for, after those that are open."""
         if ids:
             self._fresh.append(ids)
+            self._begin, self._end = min(self._begin, ids.start), max(self._end, ids.stop)
 
     def note_done(self, digests: Mapping[int, bytes]) -> None:
         """Takes in the journal's games, by id; none of these ids may be open."""
@@ -161,13 +178,20 @@ class IdTable:
         """How many games a worker plays or is about to."""
         return len(self._held.get(worker, ())) + len(self._moot.get(worker, ()))
 
-    def accept(self, worker: str, game: int, digest: bytes) -> bool:
+    def was_leased(self, game: int, *, before: bool = False) -> bool:
+        """Whether this head has leased an id at any time; with `before`, whether a head before may have leased it."""
+        if before:
+            return game < min(self._end, self._begin + AHEAD)
+        return game < self._end and not any(game in ids for ids in self._fresh)
+
+    def accept(self, worker: str, game: int, digest: bytes, *, before: bool = False) -> bool:
         """Takes note of a finished game; True if it is new. The caller writes a new game down, then tells the worker.
 
         Args:
             worker: that played it. It may have lost its lease meanwhile.
             game: the id.
             digest: of the game's bytes.
+            before: the worker has the lease from a head before this one.
 
         Raises:
             RunError: in a deterministic run, the same game with other bytes came before.
@@ -180,14 +204,17 @@ class IdTable:
         self._moot.get(worker, set()).discard(game)
         if worker in self._heard:
             self._heard[worker] = now
-        before = self._done.get(game) or self._sealed.get(game)
-        if before is not None:
-            if before != digest and self._deterministic:
+        first = self._done.get(game) or self._sealed.get(game)
+        if first is not None:
+            if first != digest and self._deterministic:
                 raise RunError(
                     f"game {game} came twice with different bytes, the second time from {worker}: this is no "
                     "deterministic run; the game that is stored was kept"
                 )
-            self.dropped["same" if before == digest else "other"] += 1
+            self.dropped["same" if first == digest else "other"] += 1
+            return False
+        if not self.was_leased(game, before=before):
+            self.dropped["not leased"] += 1
             return False
         if game in self._again:
             self._again.remove(game)
@@ -206,7 +233,7 @@ class IdTable:
         return bool(holders)
 
     def _take_fresh(self, game: int) -> bool:
-        """Takes one id out of those that were never leased; a result of an earlier head's lease may come for it."""
+        """Takes one id out of those that this head has not leased: a head before had."""
         for index, ids in enumerate(self._fresh):
             if game in ids:
                 at = ids.index(game)

@@ -183,6 +183,21 @@ class Learner:
                 sums["move_match"] += (best == policy.argmax(1)).sum().item()
         return {name: total / count for name, total in sums.items()}
 
+    def is_finite(self) -> bool:
+        """Whether weights, statistics and AdamW's moments are finite, and the averaged network's answers too.
+
+        The answers are those to an observation of zeros and to one of ones.
+        """
+        tensors = [*self.network.state_dict().values(), *self._running.state_dict().values()]
+        tensors += [state[moment] for state in self._optimizer.state.values() for moment in _MOMENTS]
+        rows = torch.ones(2, *self.network.obs_shape, device=self.device)
+        rows[0] = 0.0
+        was_training = self._running.training
+        with torch.no_grad():
+            tensors += self._running.eval()(rows.contiguous(memory_format=torch.channels_last))
+        self._running.train(was_training)
+        return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
     @property
     def averaged(self) -> Network:
         """The network with averaged weights, on the CPU: a copy where the steps are taken elsewhere."""

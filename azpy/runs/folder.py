@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
-from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors
+from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors, weights_hash
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
@@ -94,7 +94,8 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._closing.callback(os.close, storage.lock_folder(self.path))
         try:
-            self._open(fixed or {})
+            with storage.disk_errors(self.path):
+                self._open(fixed or {})
         except BaseException:
             self.close()
             raise
@@ -112,15 +113,14 @@ class RunFolder:
         else:  # first: a folder with other files and no config.toml is refused as no run folder
             self.write_settings()
         self.sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
-        with storage.disk_errors(self.path):
-            self._games.mkdir(exist_ok=True)
-            self._checkpoints.mkdir(exist_ok=True)
-            self._clear_temporary_files()
-            self._journal = storage.Journal(self._games / "journal.bin")
-            self.journal = self._journal.records
-            if self.journal:  # sealed just before the process ended, whatever the iteration
-                sealed = self.sealed.iterations()
-                self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
+        self._games.mkdir(exist_ok=True)
+        self._checkpoints.mkdir(exist_ok=True)
+        self._clear_temporary_files()
+        self._journal = storage.Journal(self._games / "journal.bin")
+        self.journal = self._journal.records
+        if self.journal:  # sealed just before the process ended, whatever the iteration
+            sealed = self.sealed.iterations()
+            self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
@@ -146,6 +146,11 @@ class RunFolder:
         """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
         with storage.disk_errors(self.path):
             self._journal.append(*records)
+
+    def drop(self, ids: Container[int]) -> None:
+        """Drops the journal's games with these ids."""
+        with storage.disk_errors(self.path):
+            self._journal.drop(ids)
 
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
         """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
@@ -219,7 +224,7 @@ class RunFolder:
 
     def weights_hash(self, iteration: int) -> str:
         """SHA-256 of a checkpoint's weights."""
-        return hashlib.sha256((self.load_checkpoint(iteration).path / CHECKPOINT_FILES[0]).read_bytes()).hexdigest()
+        return weights_hash(self._checkpoints / f"{iteration:06d}")
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
         """Deletes the checkpoints of all iterations for which `keep` is false."""
@@ -243,11 +248,14 @@ class RunFolder:
         Raises:
             RunError: a line that is no object with a `kind`, a whole `iteration` and the figures of its kind.
         """
+        return self._read_metrics()[0]
+
+    def _read_metrics(self) -> tuple[list[dict[str, Any]], bool]:
+        """The rows of all whole lines, and whether the last line is torn."""
         if not self._metrics.exists():
-            return []
+            return [], False
         with storage.disk_errors(self.path):
-            storage.check_regular(self._metrics)
-            lines = self._metrics.read_bytes().split(b"\n")[:-1]
+            *lines, torn = storage.read_regular(self._metrics).split(b"\n")
         rows = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -257,7 +265,7 @@ class RunFolder:
                 why = error
             if why:
                 raise RunError(f"{self._metrics} is damaged in line {number}: {why}; put that line right, or delete it")
-        return rows
+        return rows, bool(torn)
 
     def spent(self, name: str, *kinds: str) -> float:
         """The most `seconds` or `evaluations` in the rows of these kinds; 0 if there are none."""
@@ -268,8 +276,8 @@ class RunFolder:
 
         It keeps the rows of changed settings, of collected and imported games that are there, and of the last stop.
         """
-        rows, sealed, there = self.metrics(), set(self.sealed.iterations()), bool(self.checkpoints())
-        if self._metrics.exists() and self._metrics.read_bytes().rpartition(b"\n")[2]:
+        (rows, torn), sealed, there = self._read_metrics(), set(self.sealed.iterations()), bool(self.checkpoints())
+        if torn:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
         last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
 
@@ -319,7 +327,13 @@ class RunFolder:
     def _clear_temporary_files(self) -> None:
         for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
             for entry in folder.glob(f"{storage.TEMPORARY}*"):
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                try:
+                    storage.remove(entry)
+                except OSError as error:
+                    raise RunError(
+                        f"{entry} is left over from a process that ended, and cannot be deleted "
+                        f"({error.strerror or error}): delete it, and start again"
+                    ) from error
 
 
 def _as_json(values: Mapping[str, Any]) -> bytes:
@@ -329,8 +343,11 @@ def _as_json(values: Mapping[str, Any]) -> bytes:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         storage.check_regular(path)
-        return parse_file(path)
+        with storage.naming(path):
+            return parse_file(path)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and storage.is_refusal(error):
+            raise storage.refused(path, error) from error
         raise _damaged(path, error) from error
 
 

@@ -21,7 +21,16 @@ from azpy.runs import storage
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
 
-__all__ = ["Checkpoint", "StoredRun", "check_rules", "checkpoint_at", "read_checkpoint", "read_model", "read_player"]
+__all__ = [
+    "Checkpoint",
+    "StoredRun",
+    "check_rules",
+    "checkpoint_at",
+    "read_checkpoint",
+    "read_model",
+    "read_player",
+    "weights_hash",
+]
 
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
@@ -45,6 +54,8 @@ class StoredRun:
         try:
             given, run_id = read_run_config(config)
         except SettingsError as error:
+            if isinstance(cause := error.__cause__, OSError):
+                raise storage.refused(config, cause) from error
             raise RunError(str(error)) from error
         try:
             self.settings = combine(given)
@@ -166,6 +177,12 @@ def read_model(folder: Path) -> bytes:
     return _read_file(folder, _read_manifest(folder), "model.onnx")
 
 
+def weights_hash(folder: Path) -> str:
+    """SHA-256 of the weights in a checkpoint's folder, all of which is read and compared with its manifest."""
+    read_checkpoint(folder)
+    return str(_read_manifest(folder)[CHECKPOINT_FILES[0]])
+
+
 def read_player(folder: Path) -> bytes:
     """`read_model` of the model that played: the int8 model if there is one."""
     manifest = _read_manifest(folder)
@@ -189,9 +206,10 @@ def _read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
 
 def _read(folder: Path, name: str) -> bytes:
     try:
-        storage.check_regular(folder / name)
-        return (folder / name).read_bytes()
+        return storage.read_regular(folder / name)
     except OSError as error:
+        if storage.is_refusal(error):
+            raise storage.refused(folder / name, error) from error
         raise _damaged(folder, f"{name} is missing" if isinstance(error, FileNotFoundError) else str(error)) from error
 
 

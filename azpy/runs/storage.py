@@ -13,6 +13,7 @@ import math
 import os
 import re
 import secrets
+import shutil
 import stat
 import struct
 import zipfile
@@ -31,6 +32,7 @@ from azpy.errors import RunError
 
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint whose int8 model played
 _STDOUT = 1  # the descriptor
+_FAILED_DEVICE = {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENXIO, errno.ETIMEDOUT}
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
@@ -49,13 +51,39 @@ def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Ite
         cleanup()
         if isinstance(error, BrokenPipeError):  # the reader of a pipe that a user named has gone
             raise
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            text = f"no space left on the device of {path}: what was saved before is intact; free some and run again"
-        else:
-            # The name of a temporary file becomes the final name.
-            name = str(error.filename or path).replace(TEMPORARY, "")
-            text = f"{name} cannot be used: {error.strerror or error}"
-        raise RunError(text) from error
+        raise refused(path, error) from error
+
+
+def refused(path: Path, error: OSError) -> RunError:
+    """The error for a file that the system refused; `path` is the file or its folder, if `error` names none."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RunError(
+            f"no space left on the device of {path}: what was saved before is intact; free some and run again"
+        )
+    # The name of a temporary file becomes the final name.
+    text = f"{str(error.filename or path).replace(TEMPORARY, '')} cannot be used: {error.strerror or error}"
+    if error.errno in _FAILED_DEVICE:
+        text += "; the disk or its network failed: put that right, and run again"
+    return RunError(text)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the system refused to read a file; else the file's bytes are wrong.
+
+    A flipped byte can send a reader to a place before the file's begin, which is an `OSError` (EINVAL) too.
+    """
+    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Puts a path into an `OSError` that has none: what fails on an open file does not know its name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def lock_folder(path: Path) -> int:
@@ -79,34 +107,57 @@ def check_regular(path: Path) -> None:
 
 
 def numbered(folder: Path, suffix: str = "") -> list[int]:
-    """The numbers of a folder's entries that are named by six digits and `suffix`, ascending; none if it is missing."""
-    entries = folder.iterdir() if folder.exists() else ()
-    matches = (re.fullmatch("([0-9]{6})" + re.escape(suffix), entry.name) for entry in entries)
-    return sorted(int(match[1]) for match in matches if match)
+    """The numbers of a folder's entries that are named by six digits and `suffix`, ascending; none if it is missing.
+
+    Raises:
+        RunError: the folder cannot be read.
+    """
+    with disk_errors(folder):
+        entries = folder.iterdir() if folder.exists() else ()
+        matches = (re.fullmatch("([0-9]{6})" + re.escape(suffix), entry.name) for entry in entries)
+        return sorted(int(match[1]) for match in matches if match)
 
 
 def sync_folder(path: Path) -> None:
     """Makes the names in a folder survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def write_synced(path: Path, data: bytes) -> None:
     """Writes a file and waits until the device has it."""
-    with path.open("wb") as file:
+    with naming(path), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a file; an `OSError` names it."""
+    check_regular(path)
+    with naming(path):
+        return path.read_bytes()
+
+
+def remove(path: Path) -> None:
+    """Deletes whatever has this name, if there is anything: a folder with all that is in it, of a link the link."""
+    try:
+        path.unlink(missing_ok=True)
+    except (IsADirectoryError, PermissionError):  # Linux says the first one of a folder, other systems the second
+        if path.is_symlink() or not path.is_dir():
+            raise
+        shutil.rmtree(path)
 
 
 @contextmanager
 def replacing(path: Path, name: str = "") -> Iterator[Path]:
     """A temporary path to write and sync, which then replaces `path`; `name` is its name after `TEMPORARY`."""
     temporary = path.with_name(TEMPORARY + (name or path.name))
-    temporary.unlink(missing_ok=True)  # a link of this name would be written through
+    remove(temporary)  # a link of this name would be written through
     try:
         yield temporary
         temporary.replace(path)
@@ -182,16 +233,18 @@ def append(file: IO[bytes], data: bytes) -> None:
 
     A Ctrl-C during the wait for the device leaves all of `data` in the file.
     """
-    start, rest = file.tell(), memoryview(data)
-    try:
-        while rest:
-            rest = rest[file.write(rest) :]
-        os.fsync(file.fileno())
-    except BaseException as error:
-        if rest or isinstance(error, OSError):
-            file.truncate(start)
-            file.seek(start)
-        raise
+    with naming(Path(file.name)):
+        start, rest = file.tell(), memoryview(data)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except BaseException as error:
+            if rest or isinstance(error, OSError):
+                file.seek(start)
+                with contextlib.suppress(OSError):  # else the next opening cuts it off
+                    file.truncate(start)
+            raise
 
 
 class Journal:
@@ -219,7 +272,7 @@ class Journal:
         self.records, good, self.dropped = read_journal(path)
         self._path = path
         if self.dropped:
-            with path.open("r+b") as file:
+            with naming(path), path.open("r+b") as file:
                 file.truncate(good)
                 os.fsync(file.fileno())
 
@@ -261,8 +314,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             "without the games of the iteration in play"
         )
 
-    check_regular(path)
-    data, records = path.read_bytes(), list[GameRecord]()
+    data, records = read_regular(path), list[GameRecord]()
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
     offset = len(_MAGIC)
@@ -450,6 +502,8 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
     except RunError:
         raise
     except Exception as error:  # a flipped byte causes errors of many kinds
+        if isinstance(error, OSError) and is_refusal(error):
+            raise refused(path, error) from error
         raise RunError(f"{path} is damaged ({error})") from error
 
 
@@ -503,4 +557,6 @@ def _reading(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise RunError(f"{path} is missing") from None
     except Exception as error:
+        if isinstance(error, OSError) and is_refusal(error):
+            raise refused(path, error) from error
         raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error

@@ -1,13 +1,16 @@
 """The gradient steps of an iteration."""
 
 import contextlib
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from azpy import _core
 from azpy.learning.learner import Learner
 from azpy.settings.run import Settings
 from azpy.training.budget import Budget
+from azpy.training.divergence import diverged
 from azpy.training.events import Fitted
 from azpy.training.window import Window
 
@@ -76,8 +79,11 @@ def fit(
 
     Yields:
         How far it is, after each step.
+
+    Raises:
+        DivergedError: the learner's network is of no use any more.
     """
-    taken, policy, value = 0, 0.0, 0.0
+    step = Fitted(iteration, 0, steps, 0.0, 0.0)
 
     def rate(done: float) -> float:
         return budget.rate(iteration - 1 + done) if iteration else 1.0
@@ -85,9 +91,15 @@ def fit(
     sampling = sampling_of(settings, imported=imported)
     losses = learner.fit(buffer, steps, schedule=rate, **sampling)
     with contextlib.closing(losses):
-        while taken < steps and (not taken or budget.may_fit()):
-            loss, taken = next(losses), taken + 1
-            policy += (loss.policy - policy) / taken
-            value += (loss.value - value) / taken
-            yield Fitted(iteration, taken, steps, policy, value)
+        while step.taken < steps and (not step.taken or budget.may_fit()):
+            loss, taken = next(losses), step.taken + 1
+            if not math.isfinite(loss.policy + loss.value):
+                what = f"policy loss {loss.policy:.4g}, value loss {loss.value:.4g}"
+                raise diverged(settings, replace(step, taken=taken), what)
+            policy = step.policy_loss + (loss.policy - step.policy_loss) / taken
+            value = step.value_loss + (loss.value - step.value_loss) / taken
+            step = Fitted(iteration, taken, steps, policy, value)
+            yield step
     learner.set_statistics(buffer, **sampling)
+    if not learner.is_finite():
+        raise diverged(settings, step, "the network's numbers are not finite")

@@ -15,7 +15,7 @@ The process says, `said`:
     step    iteration, taken, steps, policy_loss, value_loss; at most a hundred times a fit, as the trainer may not read
             before it has played its games, and a socket holds few messages
     fitted  the same after the last step, and seconds; the bytes are as above
-    failed  error: in words; the last message
+    failed  error: in words, and diverged: whether it is a `DivergedError`; the last message
 """
 
 import contextlib
@@ -37,6 +37,7 @@ from azpy.runs.reader import safetensors
 from azpy.runs.storage import SealedGames
 from azpy.settings.run import Settings
 from azpy.training.budget import Budget
+from azpy.training.divergence import DivergedError
 from azpy.training.events import Event, Fitted, Noticed
 from azpy.training.fitting import fit, learner_of
 from azpy.training.window import Window
@@ -92,12 +93,15 @@ class LearnerProcess:
             Some of the steps that `fit` yields, the last one among them, and a notice of each process that died.
 
         Raises:
+            DivergedError: see `fit`.
             RunError: the process failed, or died three times.
         """
         while True:
             child = self._child or self._ask()
             for message, body in _messages(child):
                 if message["said"] == "failed":
+                    if message["diverged"]:
+                        raise DivergedError(message["error"])
                     raise RunError(f"the learner's process ended: {message['error']}")
                 step = Fitted(*(message[name] for name in Fitted.__match_args__))
                 if message["said"] == "step":
@@ -162,7 +166,7 @@ def serve(inbox: Inbox, send: Callable[[bytes], None]) -> bool:
         text, own = in_words(error)
         if not own:
             traceback.print_exc()
-        send(pack({"said": "failed", "error": text}))
+        send(pack({"said": "failed", "error": text, "diverged": isinstance(error, DivergedError)}))
         return False
 
 

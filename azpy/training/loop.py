@@ -12,7 +12,7 @@ from azpy import _core
 from azpy.errors import SettingsError
 from azpy.fleet.backends import open_fleet
 from azpy.fleet.fleet import Fleet, Lineup, WorkerState, digest_of
-from azpy.fleet.table import ENDLESS, IdTable
+from azpy.fleet.table import ENDLESS, IdTable, id_after
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
@@ -60,6 +60,7 @@ class Loop:
         self._last_first.callback(self._run.close)
         try:
             self._resume()
+            self._drop_games_never_asked_for()
             self._since = self._iteration
             self._run.note_changes(self._iteration, self._budget.elapsed())
             self._run.write_settings()
@@ -75,6 +76,20 @@ class Loop:
     def _resume(self) -> None:
         """Goes on from the folder's contents."""
         raise NotImplementedError
+
+    def _drop_games_never_asked_for(self) -> None:
+        """Older versions took in games whose ids they had given to no worker; one such game left no id to play."""
+        end = ENDLESS if self._settings.deterministic else self._first_free_id()
+        if dropped := {record.game_id for record in self._run.journal if record.game_id >= end}:
+            self._run.drop(dropped)
+            some = ", ".join(map(str, sorted(dropped)[:4])) + (", ..." if len(dropped) > 4 else "")
+            self._run.notices.append(f"dropped from the journal: games that no worker was asked for (ids {some})")
+
+    def _first_free_id(self) -> int:
+        """In a run that is not deterministic: the first id that no worker was given."""
+        later = [i for i in self._run.sealed.iterations() if i > self._iteration]
+        ids = [game for i in later for game in self._run.sealed.ids(i)]
+        return id_after(self._next_game, [*ids, *(record.game_id for record in self._run.journal)])
 
     def _resume_budget(self, row: str) -> None:
         """Counts the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
@@ -160,7 +175,7 @@ class Loop:
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids)
             self._table.seal(record.game_id for record in games)
-        self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
+        self._next_game = id_after(self._next_game, [record.game_id for record in games])
         evaluations = self._evaluations + self._fleet.stats["rows"]
         if evaluations > self._budget.evaluations:
             metrics["evaluations"] = round(evaluations - self._budget.evaluations)
@@ -174,7 +189,7 @@ class Loop:
     ) -> Iterator[Event]:
         """Self-play until there are enough games or, with one game at least, time is up; adds their ids to `known`."""
         target, fleet = self._settings.games_per_iteration, self._fleet
-        self._ask(iteration, known)
+        self._ask(known)
         fleet.play(lineup)
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)
@@ -204,7 +219,7 @@ class Loop:
             self._note(facts | row)
         self._workers = {worker.name: worker for worker in workers}
 
-    def _ask(self, iteration: int, known: set[int]) -> None:
+    def _ask(self, known: set[int]) -> None:
         """Opens the ids that may be played: in a deterministic run those of this iteration, else all higher ones."""
         if self._settings.deterministic:
             end = self._next_game + self._settings.games_per_iteration
@@ -214,9 +229,7 @@ class Loop:
             for before, after in pairwise([self._next_game - 1, *sorted(known), end]):
                 self._table.ask(range(before + 1, after))
         elif not self._asked:
-            later = [i for i in self._run.sealed.iterations() if i > iteration]  # this iteration's games were lost
-            ids = [*known, *(game for i in later for game in self._run.sealed.ids(i))]
-            self._table.ask(range(max([self._next_game, *(game + 1 for game in ids)]), ENDLESS))
+            self._table.ask(range(self._first_free_id(), ENDLESS))
         if not self._asked:
             self._table.note_done({record.game_id: digest_of(record) for record in self._run.journal})
         self._asked = True

@@ -7,6 +7,7 @@ that is done; a new `Trainer` on the same folder goes on from there.
 """
 
 import importlib.util
+import math
 import os
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
+from azpy.fleet.table import AHEAD, id_after
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -33,6 +35,7 @@ from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
+from azpy.training.divergence import DivergedError, diverged, load_last_good, what_to_do
 from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
 from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
@@ -116,9 +119,12 @@ class Trainer(Loop):
     def _begin_with(self, checkpoint: Checkpoint) -> str:
         """Takes over a checkpoint's network; returns the network's spec."""
         try:
-            return self._learner.begin_with(checkpoint.model)
+            spec = self._learner.begin_with(checkpoint.model)
         except ModelError as error:
             raise SettingsError(f"--init {self._settings.init}: {error}") from error
+        if not self._learner.is_finite():
+            raise SettingsError(f"--init {self._settings.init}: its network is not finite, give an earlier checkpoint")
+        return spec
 
     def run(self) -> Iterator[Event]:
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
@@ -150,6 +156,15 @@ class Trainer(Loop):
             player += "in a process of its own"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
+        try:
+            yield from self._go_on()
+        except DivergedError as error:
+            raise DivergedError(f"{error}. {what_to_do(self._run, self._settings)}") from error
+        yield self._finished()
+
+    def _go_on(self) -> Iterator[Event]:
+        """All iterations and matches until the budget is spent."""
+        generations = self._generations
         if self._has_imported and not self._run.checkpoints():
             yield from self._supervise()
         over = last = False
@@ -163,7 +178,6 @@ class Trainer(Loop):
             # A match on the way can take the rest of the time. The last match may leave some.
             if not over and not self._budget.is_over(self._iteration):
                 last = yield from self._iterate(self._iteration + 1)
-        yield self._finished()
 
     def _supervise(self) -> Iterator[Event]:
         """Fits the network to the imported games, which stay in the window until self-play has filled it.
@@ -216,6 +230,9 @@ class Trainer(Loop):
             found = learner.measure(rows)
             metrics |= {f"held_out_{name}": found[name] for name in ("policy_loss", "value_loss")}
             metrics["move_match"] = found["move_match"]
+            if not all(map(math.isfinite, metrics.values())):  # JSON has no such numbers
+                what = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items() if name != "steps")
+                raise diverged(self._settings, step, what)
         metrics["seconds"] = self._budget.elapsed()
         self._note({"kind": "supervised", "iteration": 0, **metrics})
         return Supervised(step.taken, step.steps, step.policy_loss, step.value_loss, metrics)
@@ -417,17 +434,18 @@ class Trainer(Loop):
         """Goes on from the newest checkpoint, if there is one."""
         self._generations = Generations(self._settings, self._start, self._run)
         self._last_first.callback(self._generations.close)
+        checkpoint = load_last_good(self._run, self._learner, self._settings)
         checkpoints, sealed = self._run.checkpoints(), self._run.sealed.iterations()
         self._resume_imported(checkpoints, sealed)
-        if checkpoints:
-            checkpoint = self._run.load_checkpoint(checkpoints[-1])
+        if checkpoint is not None:
             self._iteration = checkpoints[-1]
-            self._learner.load(checkpoint.model, checkpoint.optimizer)
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
-            self._next_game = int(checkpoint.state["next_game"])
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
+            self._next_game = int(checkpoint.state["next_game"])
+            if self._next_game > AHEAD and not self._settings.deterministic:  # as `_drop_games_never_asked_for`
+                self._next_game = id_after(0, (game for i in held for game in self._run.sealed.ids(i)))
             self._window.refill(seen, held, self._run.sealed.read)
         self._resume_budget("iteration")
         if self._settings.tensorboard:

@@ -12,6 +12,7 @@ use azpy_core::text::Notation;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use crate::errors::GameError;
 use crate::hosted::{CHANCE, Fault, Hosted, TERMINAL, turn_number};
@@ -30,6 +31,7 @@ pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyE
 }
 
 const ADVICE: &str = "az-check-game shows the line of play that leads there";
+const OUTCOME: &str = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw";
 
 #[derive(Clone)]
 struct Info {
@@ -212,6 +214,9 @@ impl Game for PyGame {
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
             let wrong = |rule, expected: &str| self.wrong(rule, "legal_actions", &short(&reply), expected);
+            if reply.get_item(0).is_ok_and(|first| is_bool(&first)) {
+                return wrong("legal-type", "a list of the actions' whole numbers, no mask of all actions");
+            }
             let Ok(actions) = reply.extract::<Vec<i64>>() else {
                 return wrong("legal-type", "a list of whole numbers");
             };
@@ -260,11 +265,11 @@ impl Game for PyGame {
     fn outcome(&self) -> Value {
         self.ask(Value(0.0), |object| {
             let reply = object.call_method0("outcome")?;
-            match reply.extract::<f32>().ok().filter(|value| value.abs() <= 1.0) {
+            // A bool says who won and who did not: as a number, False is a draw.
+            let number = if is_bool(&reply) { None } else { reply.extract::<f32>().ok() };
+            match number.filter(|value| value.abs() <= 1.0) {
                 Some(value) => Ok(Value(value)),
-                None => {
-                    self.wrong("outcome", "outcome", &reply.repr()?.to_string(), "a number in [-1, 1], for player 0")
-                }
+                None => self.wrong("outcome", "outcome", &reply.repr()?.to_string(), OUTCOME),
             }
         })
     }
@@ -377,6 +382,18 @@ impl Notation for PyGame {
             })
         })
     }
+}
+
+/// Whether a reply is a bool of Python, or of numpy or torch (an array of one, too). PyO3 reads all of them as numbers.
+fn is_bool(reply: &Bound<'_, PyAny>) -> bool {
+    if reply.is_instance_of::<PyBool>() {
+        return true;
+    }
+    if reply.is_instance_of::<PyFloat>() || reply.is_instance_of::<PyInt>() {
+        return false;
+    }
+    let dtype = reply.getattr("dtype").and_then(|dtype| text_of(&dtype));
+    dtype.is_ok_and(|name| name.ends_with("bool")) // "bool", "torch.bool"
 }
 
 /// A reply as an error repeats it: on one line, cut where it is long.

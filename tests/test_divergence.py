@@ -1,0 +1,167 @@
+"""Training that diverges says so, saves no bad network, and goes on from the last good checkpoint."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from azpy.errors import RunError, SettingsError
+from azpy.learning.learner import Learner
+from azpy.runs.folder import RunFolder, read_checkpoint
+from azpy.settings import Settings
+from azpy.training.divergence import DivergedError
+from azpy.training.events import Event, Played, Started
+from azpy.training.trainer import Trainer
+from test_supervised import files  # noqa: F401  a fixture
+
+SMALL: dict[str, Any] = {
+    "game": "tic_tac_toe",
+    "network": "1x8",
+    "simulations": 8,
+    "slots": 8,
+    "eval_batch": 2,
+    "games_per_iteration": 20,
+    "iterations": 3,
+    "batch_size": 16,
+    "match_every": 1000,
+    "final_match_games": 2,
+}
+TOO_HIGH = 1e30  # the first steps take the weights beyond what a float can hold
+
+
+def train(path: Path, *supervised: str, **changes: Any) -> list[Event]:
+    with Trainer(Settings(**(SMALL | changes)), path, supervised) as trainer:
+        return list(trainer.run())
+
+
+def checkpoints(path: Path) -> list[str]:
+    return sorted(folder.name for folder in (path / "checkpoints").iterdir())
+
+
+def is_finite(path: Path) -> bool:
+    found = read_checkpoint(path)
+    return all(np.isfinite(array).all() for array in (*found.model.values(), *found.optimizer.values()))
+
+
+@pytest.mark.parametrize("learner_lag", [0, 1])
+def test_it_says_what_happened_and_goes_on_from_the_last_good_checkpoint(learner_lag: int, tmp_path: Path) -> None:
+    train(tmp_path, iterations=2, learner_lag=learner_lag)
+    for _ in range(2):  # another start with the same settings ends in the same way
+        with pytest.raises(DivergedError) as caught:
+            train(tmp_path, learner_lag=learner_lag, learning_rate=TOO_HIGH)
+        text = str(caught.value)
+        losses = (
+            r"(policy loss \S+, value loss \S+|the network's numbers are not finite) \(mean policy loss [0-9.]+ and "
+        )
+        assert re.match(rf"training diverged in step [0-9]+ of [0-9]+ of iteration 3: {losses}", text), text
+        good = f"{tmp_path}/checkpoints/000002"
+        assert f"learning rate 1e+30). The last good checkpoint is {good}, and the same command goes on from it" in text
+        assert f"add --learning-rate 2.5e+29, or less; if it diverges again, delete {good} too" in text
+        assert checkpoints(tmp_path) == ["000001", "000002"]
+        assert is_finite(tmp_path / "checkpoints/000002")
+        for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
+            assert json.loads(line, parse_constant=pytest.fail)["iteration"] < 4
+    events = train(tmp_path, learner_lag=learner_lag, learning_rate=1e-3)
+    assert [event for event in events if isinstance(event, Played)] == []  # the games of iteration 3 are there
+    assert checkpoints(tmp_path) == ["000001", "000002", "000003"]
+    assert is_finite(tmp_path / "checkpoints/000003")
+
+
+def test_a_run_that_diverges_at_once_keeps_its_games(tmp_path: Path) -> None:
+    with pytest.raises(
+        DivergedError, match=r"No checkpoint was saved yet\. The same command begins with the games that"
+    ):
+        train(tmp_path, learning_rate=TOO_HIGH)
+    assert checkpoints(tmp_path) == []
+    events = train(tmp_path, iterations=1)
+    assert [event for event in events if isinstance(event, Played)] == []
+    assert is_finite(tmp_path / "checkpoints/000001")
+
+
+@pytest.mark.parametrize("learner_lag", [0, 1])
+def test_the_fit_to_imported_games_too(learner_lag: int, tmp_path: Path, files: Path) -> None:  # noqa: F811
+    chosen: dict[str, Any] = {"game": "go(size=5)", "learner_lag": learner_lag, "iterations": 1}
+    with pytest.raises(DivergedError, match=r"of the fit to the imported games: .* No checkpoint was saved yet"):
+        train(tmp_path / "run", str(files), learning_rate=TOO_HIGH, **chosen)
+    assert checkpoints(tmp_path / "run") == []
+    train(tmp_path / "run", **chosen)
+    assert checkpoints(tmp_path / "run") == ["000000", "000001"]
+
+
+def test_figures_of_held_out_games_that_are_not_finite_are_no_row_of_metrics(
+    tmp_path: Path,
+    files: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = {"policy_loss": float("inf"), "value_loss": 1.0, "move_match": 0.0}
+    monkeypatch.setattr(Learner, "measure", lambda *_: found)
+    with pytest.raises(DivergedError, match="held_out_policy_loss inf, held_out_value_loss 1, move_match 0"):
+        train(tmp_path / "run", str(files), game="go(size=5)", supervised_held_out=0.5)
+
+
+def spoil(run: Path, iteration: int, part: str, name: str) -> None:
+    """Writes a checkpoint anew with one number that is not finite."""
+    with RunFolder(run, {}) as folder:
+        found = folder.load_checkpoint(iteration)
+        arrays: dict[str, Any] = {"model": dict(found.model), "optimizer": dict(found.optimizer)}
+        name = next(each for each in arrays[part] if each.startswith(name) and each.endswith(".weight"))
+        spoilt = arrays[part][name].copy()
+        spoilt.flat[-1] = np.inf if part == "optimizer" else np.nan
+        arrays[part][name] = spoilt
+        folder.prune_checkpoints(lambda kept: kept != iteration)
+        folder.save_checkpoint(iteration, **arrays, state=found.state, onnx=found.onnx)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("three")
+    train(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [("model", "trunk"), ("optimizer", "network."), ("optimizer", "exp_avg_sq.")]
+)
+def test_a_bad_checkpoint_of_an_older_version_is_not_gone_on_from(
+    part: str, name: str, three: Path, tmp_path: Path
+) -> None:
+    path = shutil.copytree(three, tmp_path / "run")
+    for iteration in (2, 3):
+        spoil(path, iteration, part, name)
+    started = train(path)[0]
+    assert isinstance(started, Started)
+    assert started.iteration == 1
+    bad = ", ".join(f"{path}/checkpoints/00000{number}" for number in (3, 2))
+    assert f"deleted {bad}: training diverged, and the network is not finite; going on after iteration 1" in str(
+        started.notices
+    )
+    assert checkpoints(path) == ["000001", "000002", "000003"]
+    assert all(is_finite(path / "checkpoints" / name) for name in checkpoints(path))
+    for iteration in (1, 2, 3):
+        spoil(path, iteration, part, name)
+    with pytest.raises(
+        RunError, match="are not finite, and there is no earlier one; begin in another folder with --out"
+    ):
+        train(path)
+    assert len(checkpoints(path)) == 3  # nothing was deleted
+    spoil(path, 3, "model", "trunk")
+    with pytest.raises(SettingsError, match=f"--init {path}: its network is not finite, give an earlier checkpoint"):
+        train(tmp_path / "other", init=str(path))
+
+
+def test_a_last_step_that_spoils_the_network_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loss is that of the network before the step."""
+    set_statistics = Learner.set_statistics
+
+    def spoilt(self: Learner, *given: Any, **options: Any) -> None:
+        set_statistics(self, *given, **options)
+        next(iter(self.network.parameters())).data.fill_(float("nan"))
+
+    monkeypatch.setattr(Learner, "set_statistics", spoilt)
+    with pytest.raises(DivergedError, match="of iteration 1: the network's numbers are not finite"):
+        train(tmp_path)
+    assert checkpoints(tmp_path) == []
