@@ -500,7 +500,7 @@ impl Notation for Backgammon {
     }
 
     fn parse(&self, text: &str) -> Result<Self, String> {
-        notation::parse(self, text)
+        ids::read(self, text).unwrap_or_else(|| notation::parse(self, text))
     }
 
     fn to_text(&self) -> Option<String> {

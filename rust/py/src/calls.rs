@@ -15,9 +15,8 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::doors::{AnyState, ModelSettings};
 use crate::engine_stats::Place;
-use crate::errors::no_stop_iteration;
+use crate::errors::{closed, no_stop_iteration};
 use crate::evaluators::AnyEvaluator;
-use crate::hub::closed;
 use crate::result::SearchResult;
 use crate::settings::Whole;
 

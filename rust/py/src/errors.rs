@@ -119,3 +119,8 @@ pub(crate) fn selfplay_error(error: SelfPlayError<PyErr>) -> PyErr {
         SelfPlayError::Panic(text) => panicked(&text),
     }
 }
+
+/// What a closed engine says.
+pub(crate) fn closed() -> PyErr {
+    PyRuntimeError::new_err("this engine is closed: it takes no more requests")
+}

@@ -17,8 +17,8 @@ use pyo3::types::{PyList, PySlice, PyTuple, PyType};
 
 use crate::errors::EvaluatorError;
 use crate::hosted::{Fault, Hosted};
-use crate::result::exclusive;
 use crate::settings::{U64, whole, within};
+use crate::threads::exclusive;
 
 thread_local! {
     static EVALUATING: Cell<bool> = const { Cell::new(false) };

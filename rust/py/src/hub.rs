@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use azpy_core::engine::Models;
 use azpy_core::process::Process;
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::calls::{AnyModel, AnySeat, Call, Done, Ending, Wishes};
 use crate::engine_stats::Stats;
+use crate::errors::closed;
 use crate::model::LANES;
 use crate::threads::{Stop, attached_once, stop_at_exit};
 
@@ -274,9 +275,4 @@ impl Stop for Hub {
         self.pondering.leave();
         self.close();
     }
-}
-
-/// What a closed engine says.
-pub(crate) fn closed() -> PyErr {
-    PyRuntimeError::new_err("this engine is closed: it takes no more requests")
 }

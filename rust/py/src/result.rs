@@ -1,12 +1,12 @@
 //! `azpy.SearchResult`, and the session that a search shares with its results.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use azpy_core::look::{Variation, standard_errors, variations};
 use azpy_core::search::{Search, SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::sharpen;
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -15,6 +15,7 @@ use crate::errors::caught;
 use crate::hosted::Hosted;
 use crate::picture::drawn;
 use crate::settings::{SIZE, Whole, whole, within};
+use crate::threads::exclusive;
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
@@ -359,17 +360,5 @@ impl Session {
             memory,
             seen: Seen::Tree { session: Arc::clone(shared), index, changes: self.batch.changes(index) },
         }
-    }
-}
-
-/// The lock of a search object, which is used by one thread at a time.
-pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
-        // A panic in a look at the results changes nothing there.
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
-            "this search is already running (in another thread, or it called its own evaluator)",
-        )),
     }
 }

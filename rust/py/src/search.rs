@@ -17,11 +17,10 @@ use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Evaluators};
-use crate::result::{
-    SearchResult, Session, SharedSession, check_temperature, exclusive, fill_policy, search_stats, stop_name,
-};
+use crate::result::{SearchResult, Session, SharedSession, check_temperature, fill_policy, search_stats, stop_name};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
+use crate::threads::exclusive;
 
 /// Search of one position.
 ///

@@ -1,12 +1,12 @@
 //! Threads that go on in the background: how they meet the interpreter, and how they end before it does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use azpy_core::process::Process;
 use azpy_core::selfplay::Inside;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 /// How long to wait without looking for Ctrl-C.
@@ -156,4 +156,16 @@ fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
     signal.call_method1("signal", (&interrupt, signal.getattr("SIG_DFL")?))?;
     py.import("os")?.call_method1("kill", (std::process::id(), interrupt))?;
     Ok(())
+}
+
+/// The lock of a search object, which is used by one thread at a time.
+pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        // A panic in a look at the results changes nothing there.
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
+            "this search is already running (in another thread, or it called its own evaluator)",
+        )),
+    }
 }

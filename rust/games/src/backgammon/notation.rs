@@ -15,13 +15,13 @@
 //! | `closed=` | places that may not go again this turn; not there if there are none |
 //! | `plies=` | plies of the game so far; not there if there are none |
 //!
-//! [`ids`] reads the ids of other programs.
+//! `ids.rs` reads the ids of other programs.
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::{play_line, shown};
 
+use super::Backgammon;
 use super::side::BAR;
-use super::{Backgammon, ids};
 use crate::notation::Words;
 use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side};
 
@@ -87,9 +87,6 @@ fn left_text(game: &Backgammon) -> String {
 }
 
 pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
-    if let Some(read) = ids::read(start, text) {
-        return read;
-    }
     if !text.contains('=') {
         return play_line(start, text);
     }

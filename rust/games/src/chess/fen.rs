@@ -5,7 +5,7 @@ use cozy_chess::{
     Board, BoardBuilder, BoardBuilderError, CastleRights, Color, File, Piece, Rank, Square, get_king_moves,
 };
 
-use super::notation::is_move;
+use super::san::is_move;
 use super::{Chess, Rules};
 use azpy_core::text::shown;
 

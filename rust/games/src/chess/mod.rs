@@ -23,6 +23,7 @@ mod history;
 mod notation;
 mod pgn;
 mod picture;
+mod san;
 
 use std::fmt;
 use std::str::FromStr;
