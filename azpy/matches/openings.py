@@ -200,12 +200,9 @@ def _line(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
 
 
 def _epd(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
-    """The position of four fields, and perhaps of FEN's two clocks; the operations of EPD say nothing of it."""
-    fields = text.split()
-    if fields[0].count("/") != 7:
+    if text.split()[0].count("/") != 7:  # or a line of moves
         raise ValueError(f"expected a position in EPD or FEN, got {text!r}")
-    has_clocks = all(field.isdecimal() for field in fields[4:6])
-    return _core.parse_state(start, " ".join(fields[: 6 if has_clocks else 4])), ()
+    return _core.parse_state(start, text), ()
 
 
 def _games(path: Path, start: _core.State, text: str) -> Iterator[_Entry]:

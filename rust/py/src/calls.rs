@@ -2,19 +2,17 @@
 //! them.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use azpy_core::engine::{Priority, Served, Wish};
 use azpy_core::game::Action;
-use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::doors::{AnyState, ModelSettings};
-use crate::engine_stats::Place;
 use crate::errors::{closed, no_stop_iteration};
 use crate::evaluators::AnyEvaluator;
 use crate::result::SearchResult;
@@ -49,7 +47,7 @@ pub(crate) struct Call {
     pub(crate) limit: Option<Duration>,
     /// Whether results that look at a tree in passing have its standard errors, for which they walk the whole tree.
     pub(crate) standard_errors: bool,
-    pub(crate) place: Place,
+    answered: AtomicBool,
     /// The newest report that has not been told.
     report: Mutex<Option<SearchResult>>,
 }
@@ -83,7 +81,6 @@ impl Call {
         on_report: Option<Py<PyAny>>,
         standard_errors: bool,
         all: Arc<Wishes>,
-        place: Place,
     ) -> PyResult<Arc<Self>> {
         let wishes = Arc::new(Wishes::default());
         let wish = wishes.clone();
@@ -95,8 +92,8 @@ impl Call {
         let settle = PyCFunction::new_closure(py, None, None, settle)?;
         future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
         let (future, asked) = (future.unbind(), Instant::now());
-        let report = Mutex::default();
-        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, standard_errors, place, report }))
+        let (report, answered) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, standard_errors, answered, report }))
     }
 
     pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
@@ -133,6 +130,7 @@ impl Call {
 
     /// Whether the future is to be answered: after this it cannot be cancelled any more.
     pub(crate) fn claim(&self, py: Python<'_>, cancel: bool) -> bool {
+        self.answered.store(true, Ordering::Relaxed);
         let claim = || -> PyResult<bool> {
             let future = self.future.bind(py);
             if cancel {
@@ -163,9 +161,9 @@ impl Call {
 }
 
 impl Drop for Call {
-    /// A net: no request ends without an answer, but if one did, whoever waits would wait for ever.
+    /// A net: no request that was taken ends without an answer. If one did, whoever waits would wait for ever.
     fn drop(&mut self) {
-        if !self.place.is_taken() {
+        if *self.answered.get_mut() {
             return;
         }
         Python::try_attach(|py| {
@@ -177,8 +175,8 @@ impl Drop for Call {
     }
 }
 
-/// One network of an engine and one game. No method but `traverse` is called with the GIL, for they wait for each other, and
-/// some of them for the GIL.
+/// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
+/// for the GIL.
 pub(crate) trait AnyModel: Served + Send + Sync {
     fn as_any(&self) -> &dyn Any;
     /// Has a position searched.
@@ -193,10 +191,6 @@ pub(crate) trait AnyModel: Served + Send + Sync {
     fn look(&self) -> Vec<Done>;
     fn memory_bytes(&self) -> usize;
     fn end_largest(&self) -> bool;
-    /// Tells garbage collection which Python objects it holds. Waits for no lock.
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
-    /// How many answers its cache keeps, and how many it has room for.
-    fn cached(&self) -> (usize, usize);
 }
 
 /// A request that has ended, and its game if that goes on.

@@ -121,7 +121,7 @@ pub(crate) struct SelfPlaySettings {
 }
 
 /// Searches of one game, whatever it is.
-pub(crate) trait AnyBatch: Send {
+pub(crate) trait AnyBatch: Send + Sync {
     fn len(&self) -> usize;
     fn num_actions(&self) -> usize;
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;

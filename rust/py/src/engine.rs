@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use azpy_core::batched::Workers;
+use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -15,10 +16,10 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::batch::allowed_actions;
 use crate::calls::{AnyModel, AnySeat, Asked, Call};
 use crate::doors::{AnyState, ModelSettings};
-use crate::engine_stats::{Place, Stats};
+use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
-use crate::hub::{Hub, is_serving};
+use crate::hub::{Hub, Place, is_serving};
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{wait, wait_until_attached};
@@ -57,8 +58,8 @@ const ONLY: &str = "main";
 ///     max_requests: requests that may wait for their answers at once (1024). One more raises `queue.Full`.
 ///     total_memory_mb: memory of all trees together, in MB; None for no limit. Kept trees of games go first, the least
 ///         recently used before the others. Then the search with the largest tree ends, with `stop` "memory".
-///     cache_positions: answers to keep for each network with a `network_id`; 0 for none. One takes 48 bytes, and 4 for
-///         each legal action.
+///     cache_positions: answers to keep for each network with a `network_id`, of all games together; 0 for none. One
+///         takes 48 bytes, and 4 for each legal action.
 ///     threads: threads that grow the trees; by default one a core.
 ///     Others as for `Search`.
 ///
@@ -84,11 +85,21 @@ pub(crate) struct Engine {
     named: Mutex<Named>,
 }
 
+/// A network that answers under a name.
+#[derive(Clone)]
+struct Loaded {
+    /// Models have the evaluator too. This reference alone counts for Python, so garbage collection sees it here.
+    evaluator: Arc<Py<PyAny>>,
+    number: u64,
+    device: Arc<Mutex<()>>,
+    /// Of its answers in all games.
+    cache: Option<Arc<Cache>>,
+}
+
 /// The models, and what the first request begins and `close` ends.
 #[derive(Default)]
 struct Named {
-    /// By name: the evaluator and its number.
-    models: HashMap<String, (Arc<Py<PyAny>>, u64)>,
+    models: HashMap<String, Loaded>,
     /// Networks so far: each has a number.
     networks: u64,
     /// Evaluators on one device share a lock.
@@ -150,17 +161,25 @@ impl Engine {
         }
     }
 
-    fn settings(&self, spec: &str, number: u64, workers: Workers, device: Arc<Mutex<()>>) -> ModelSettings {
-        ModelSettings {
+    /// What a model of this network is made of.
+    fn parts(
+        &self,
+        py: Python<'_>,
+        loaded: &Loaded,
+        spec: &str,
+        workers: Workers,
+    ) -> PyResult<(ModelSettings, AnyEvaluator)> {
+        let settings = ModelSettings {
             config: self.config,
             spec: spec.to_owned(),
-            number,
+            number: loaded.number,
             max_batch: self.max_batch,
             split_from: SPLIT_FROM,
-            cache: settings::cache(self.cache_positions),
+            cache: loaded.cache.clone(),
             workers,
-            device,
-        }
+            device: loaded.device.clone(),
+        };
+        Ok((settings, AnyEvaluator::shared(py, &loaded.evaluator)?.in_game(spec)))
     }
 
     /// The lock of the device that an evaluator names.
@@ -185,22 +204,26 @@ impl Engine {
             return Ok((hub, model));
         }
         loop {
-            let known = self.named().models.get(name).map(|(evaluator, number)| (evaluator.clone(), *number));
-            let (evaluator, number) = known.ok_or_else(closed)?;
-            let evaluator = evaluator.bind(py);
-            let settings = self.settings(spec, number, workers.clone(), self.device(evaluator)?);
-            let model = state.model(settings, AnyEvaluator::new(evaluator)?);
+            let loaded = self.named().models.get(name).cloned().ok_or_else(closed)?;
+            let (settings, evaluator) = self.parts(py, &loaded, spec, workers.clone())?;
+            let model = state.model(settings, evaluator);
             let model = *model.downcast::<Arc<dyn AnyModel>>().expect("a model");
             let model = py.detach(|| hub.models.add((name.to_owned(), spec.to_owned()), model));
             // `load` may have come in between, and found no model of this game to renew.
-            if self.named().models.get(name).is_none_or(|(_, newest)| *newest <= model.number()) {
+            if self.named().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
                 return Ok((hub, model));
             }
         }
     }
 
     /// A request, checked and counted.
-    fn asked(&self, py: Python<'_>, hub: &Arc<Hub>, state: &dyn AnyState, given: Given<'_>) -> PyResult<Asked> {
+    fn asked(
+        &self,
+        py: Python<'_>,
+        hub: &Arc<Hub>,
+        state: &dyn AnyState,
+        given: Given<'_>,
+    ) -> PyResult<(Asked, Place)> {
         let limit = settings::limit(given.seconds)?;
         let simulations = settings::simulations_within(given.simulations, limit, &self.config, self.simulations)?;
         let priority = match given.priority {
@@ -222,13 +245,13 @@ impl Engine {
         };
         state.check_searchable()?;
         let allowed = allowed_actions(state, given.actions)?;
-        let Some(place) = py.detach(|| Place::take(&hub.stats, self.max_requests)) else {
+        let Some(place) = hub.place(self.max_requests) else {
             let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
         };
         let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all };
-        let call = Call::new(py, limit, given.on_report, given.standard_errors, shared.clone(), place)?;
-        Ok(Asked { simulations, seed: given.seed, priority, allowed, report_every, call })
+        let call = Call::new(py, limit, given.on_report, given.standard_errors, shared.clone())?;
+        Ok((Asked { simulations, seed: given.seed, priority, allowed, report_every, call }, place))
     }
 }
 
@@ -307,27 +330,27 @@ impl Engine {
         let py = evaluator.py();
         AnyEvaluator::new(evaluator)?;
         let device = self.device(evaluator)?;
-        let (number, live) = {
+        let cache = settings::cache(self.cache_positions);
+        let evaluator = Arc::new(evaluator.clone().unbind());
+        let (loaded, live) = {
             let mut named = self.named();
             if named.closed {
                 return Err(closed());
             }
             named.networks += 1;
-            let number = named.networks;
-            let given = (Arc::new(evaluator.clone().unbind()), number);
-            let old = named.models.insert(name.to_owned(), given);
+            let loaded = Loaded { evaluator, number: named.networks, device, cache };
+            let old = named.models.insert(name.to_owned(), loaded.clone());
             let live = named.live.clone();
             drop(named);
             drop(old);
-            (number, live)
+            (loaded, live)
         };
         let Some((hub, workers)) = live else {
             return Ok(());
         };
         for (spec, model) in py.detach(|| hub.models.named(name)) {
-            let settings = self.settings(&spec, number, workers.clone(), device.clone());
-            let evaluator = AnyEvaluator::new(evaluator)?;
-            py.detach(|| hub.models.add((name.to_owned(), spec), model.renewed(settings, evaluator)));
+            let (settings, evaluator) = self.parts(py, &loaded, &spec, workers.clone())?;
+            py.detach(|| hub.models.renew((name.to_owned(), spec), model.renewed(settings, evaluator)));
         }
         py.detach(|| hub.models.wake());
         Ok(())
@@ -386,9 +409,12 @@ impl Engine {
         let (spec, state) = any_state(state)?;
         let (hub, model) = self.model(py, &name, &spec, &*state)?;
         let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report, standard_errors };
-        let asked = self.asked(py, &hub, &*state, given)?;
+        let (asked, place) = self.asked(py, &hub, &*state, given)?;
         let future = asked.call.future(py);
-        py.detach(|| hub.enter(|| model.submit(&*state, asked)))?;
+        // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
+        let hand_over = || hub.enter(move || model.submit(&*state, asked));
+        py.detach(hand_over)?;
+        place.keep();
         Ok(future)
     }
 
@@ -468,32 +494,35 @@ impl Engine {
     /// evaluations, cache_hits, terminals, collisions.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = match self.hub() {
+        let mut stats = match self.hub() {
             None => Stats::default(),
             Some(hub) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
             Some(hub) => py.detach(|| hub.counts()),
         };
+        let caches: Vec<_> = self.named().models.values().filter_map(|loaded| loaded.cache.clone()).collect();
+        for cache in caches {
+            stats.cached += cache.len();
+            stats.cache_room += cache.capacity();
+        }
         stats.dict(py, self.max_batch)
     }
 
     /// An evaluator may refer back to its engine. With open requests the engine is in use, though nobody has it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The lock is taken with the GIL alone, and so is a place of a request: two looks in a row see the same.
         let Ok(named) = self.named.try_lock() else { return Ok(()) };
-        if let Some((hub, _)) = &named.live {
-            if hub.is_forked() || !hub.is_idle() {
-                return Ok(());
-            }
-            hub.models.try_each(|model| model.traverse(&visit))?;
+        if named.live.as_ref().is_some_and(|(hub, _)| !hub.is_idle()) {
+            return Ok(());
         }
-        named.models.values().try_for_each(|(evaluator, _)| visit.call(&**evaluator))
+        named.models.values().try_for_each(|loaded| visit.call(&*loaded.evaluator))
     }
 
     fn __clear__(&self) {
-        let freed = {
-            let mut named = self.named();
-            named.closed = true;
-            (std::mem::take(&mut named.models), named.live.take())
-        };
+        // In a fork of the process nobody may ever let go of the lock.
+        let Ok(mut named) = self.named.try_lock() else { return };
+        named.closed = true;
+        let freed = (std::mem::take(&mut named.models), named.live.take());
+        drop(named);
         if let Some((hub, _)) = freed.1.as_ref().filter(|(hub, _)| !hub.is_forked()) {
             // The threads end, and the models go with them.
             Python::try_attach(|py| py.detach(|| hub.close()));
@@ -570,7 +599,7 @@ impl EngineGame {
         let state = py.detach(|| self.seat.state())?;
         let given =
             Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, standard_errors };
-        let asked = self.engine.get().asked(py, &self.hub, &*state, given)?;
+        let (asked, place) = self.engine.get().asked(py, &self.hub, &*state, given)?;
         let future = asked.call.future(py);
         py.detach(|| {
             self.hub.enter(|| {
@@ -579,6 +608,7 @@ impl EngineGame {
                 Ok(())
             })
         })?;
+        place.keep();
         Ok(future)
     }
 

@@ -1,8 +1,6 @@
 //! What a session of batched searches counts.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use azpy_core::batched::RoundStats;
@@ -12,46 +10,6 @@ use pyo3::types::PyDict;
 
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;
-
-/// The place of a request among those that wait for their answers.
-pub(crate) struct Place {
-    stats: Arc<Mutex<Stats>>,
-    taken: AtomicBool,
-}
-
-impl Place {
-    /// A place for one more request, where fewer than `most` have one.
-    pub(crate) fn take(stats: &Arc<Mutex<Stats>>, most: usize) -> Option<Self> {
-        let mut counts = stats.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.open >= most {
-            return None;
-        }
-        counts.open += 1;
-        counts.requests += 1;
-        Some(Self { stats: stats.clone(), taken: AtomicBool::new(true) })
-    }
-
-    /// Whether the request is not answered yet.
-    pub(crate) fn is_taken(&self) -> bool {
-        self.taken.load(Ordering::Relaxed)
-    }
-
-    /// The request is answered.
-    pub(crate) fn leave(&self, counts: &mut Stats) {
-        counts.open -= usize::from(self.taken.swap(false, Ordering::Relaxed));
-    }
-}
-
-impl Drop for Place {
-    /// A request that was never answered was refused as it was made: it does not count.
-    fn drop(&mut self) {
-        if *self.taken.get_mut() {
-            let mut counts = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.open -= 1;
-            counts.requests -= 1;
-        }
-    }
-}
 
 /// Counts since the session began.
 #[derive(Clone, Default)]

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use azpy_core::bytes::PlaneBytes;
@@ -81,13 +82,19 @@ pub(crate) enum AnyEvaluator {
 impl AnyEvaluator {
     /// Any object that can evaluate.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::shared(object.py(), &Arc::new(object.clone().unbind()))
+    }
+
+    /// As `new`. Whoever else has `shared` may tell garbage collection of it.
+    pub(crate) fn shared(py: Python<'_>, shared: &Arc<Py<PyAny>>) -> PyResult<Self> {
+        let object = shared.bind(py);
         if object.is_instance_of::<UniformEvaluator>() {
             return Ok(Self::Uniform);
         }
         if let Ok(rollout) = object.cast::<RolloutEvaluator>() {
             return Ok(Self::Rollout(rollout.get().0));
         }
-        Ok(Self::Python(PyEvaluator::new(object, None)?))
+        Ok(Self::Python(PyEvaluator::new(py, shared, None)?))
     }
 
     /// One evaluator for each of `pipelines`. Of a list, one network on several devices, pipelines take one device after
@@ -130,15 +137,26 @@ impl AnyEvaluator {
             }
             return Ok(all);
         }
-        (0..pipelines).map(|_| Ok(Self::Python(PyEvaluator::new(object, Some(turns.clone()))?))).collect()
+        let shared = Arc::new(object.clone().unbind());
+        (0..pipelines).map(|_| Ok(Self::Python(PyEvaluator::new(object.py(), &shared, Some(turns.clone()))?))).collect()
     }
 
     /// Tells garbage collection which Python object it holds.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Python(evaluator) => visit.call(&evaluator.object),
+            Self::Python(evaluator) => visit.call(&*evaluator.object),
             Self::Uniform | Self::Rollout(_) => Ok(()),
         }
+    }
+
+    /// Has the network count as another one for each game, where several games share a cache.
+    pub(crate) fn in_game(mut self, spec: &str) -> Self {
+        if let Self::Python(PyEvaluator { network: Some(network), .. }) = &mut self {
+            let mut hasher = DefaultHasher::new();
+            (*network, spec).hash(&mut hasher);
+            *network = hasher.finish();
+        }
+        self
     }
 
     pub(crate) fn network_id(&self) -> Option<u64> {
@@ -180,7 +198,7 @@ impl Evaluators {
 
 /// A Python object with `evaluate_batch`.
 pub(crate) struct PyEvaluator {
-    object: Py<PyAny>,
+    object: Arc<Py<PyAny>>,
     /// Its `network_id`, if it has one: then its answers may be cached.
     network: Option<u64>,
     own_memory: bool,
@@ -203,7 +221,8 @@ enum Observations<'py> {
 }
 
 impl PyEvaluator {
-    fn new(object: &Bound<'_, PyAny>, turns: Option<Arc<Mutex<()>>>) -> PyResult<Self> {
+    fn new(py: Python<'_>, shared: &Arc<Py<PyAny>>, turns: Option<Arc<Mutex<()>>>) -> PyResult<Self> {
+        let object = shared.bind(py);
         if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("evaluate_batch")? {
             return Err(PyTypeError::new_err(format!(
                 "expected an evaluator, an object with evaluate_batch(observations) -> (logits, values), got {}",
@@ -228,7 +247,7 @@ impl PyEvaluator {
             })
         });
         Ok(Self {
-            object: object.clone().unbind(),
+            object: shared.clone(),
             network: network.transpose()?,
             own_memory: object.hasattr("input_buffer")?,
             legal_width: legal_width.transpose()?,

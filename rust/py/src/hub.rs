@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -41,8 +42,28 @@ impl Drop for Serving {
     }
 }
 
-/// Games with other parameters (Go with another komi) whose models stay, for each name of a model. Each has a cache.
-const MOST_GAMES: usize = 16;
+/// Models that stay while nobody uses them. Each game with other parameters (Go with another komi) has a model.
+const MOST_MODELS: usize = 16;
+
+/// The place of a request among those that wait for their answers. It is given back where the request was refused.
+pub(crate) struct Place(Option<Arc<Hub>>);
+
+impl Place {
+    /// The request was taken: its answer gives the place back.
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Place {
+    /// With the GIL, as a place is taken.
+    fn drop(&mut self) {
+        if let Some(hub) = self.0.take() {
+            hub.open.fetch_sub(1, Ordering::Relaxed);
+            locked(&hub.stats).requests -= 1;
+        }
+    }
+}
 
 /// Something to tell: an answer, or that there is a report.
 enum News {
@@ -62,7 +83,10 @@ pub(crate) struct Hub {
     pub(crate) models: Models<dyn AnyModel, dyn AnySeat>,
     answers: Mutex<Answers>,
     told: Condvar,
-    pub(crate) stats: Arc<Mutex<Stats>>,
+    stats: Mutex<Stats>,
+    /// Requests that are not answered yet. Changed with the GIL alone: garbage collection looks at it twice, and has to
+    /// see the same.
+    open: AtomicUsize,
     /// What is wished of all requests.
     pub(crate) all: Arc<Wishes>,
     /// What is wished of those that ponder.
@@ -82,10 +106,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Hub {
     pub(crate) fn start(budget: usize) -> PyResult<Arc<Self>> {
         let hub = Arc::new(Self {
-            models: Models::new(LANES, MOST_GAMES),
+            models: Models::new(LANES, MOST_MODELS),
             answers: Mutex::default(),
             told: Condvar::new(),
-            stats: Arc::default(),
+            stats: Mutex::default(),
+            open: AtomicUsize::new(0),
             all: Arc::default(),
             pondering: Arc::default(),
             budget,
@@ -139,9 +164,17 @@ impl Hub {
         self.models.close();
     }
 
-    /// Whether no request waits for its answer, as far as can be seen without waiting for a lock.
+    /// Whether no request waits for its answer.
     pub(crate) fn is_idle(&self) -> bool {
-        self.stats.try_lock().is_ok_and(|stats| stats.open == 0)
+        self.open.load(Ordering::Relaxed) == 0
+    }
+
+    /// A place for one more request, where fewer than `most` have one. To be called with the GIL.
+    pub(crate) fn place(self: &Arc<Self>, most: usize) -> Option<Place> {
+        let one_more = |open| (open < most).then_some(open + 1);
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        locked(&self.stats).requests += 1;
+        Some(Place(Some(self.clone())))
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -179,11 +212,7 @@ impl Hub {
     pub(crate) fn counts(&self) -> Stats {
         let mut stats = locked(&self.stats).clone();
         (stats.rounds, stats.left_over) = self.models.stats();
-        for model in self.models.all() {
-            let (cached, room) = model.cached();
-            stats.cached += cached;
-            stats.cache_room += room;
-        }
+        stats.open = self.open.load(Ordering::Relaxed);
         stats
     }
 
@@ -250,8 +279,8 @@ impl Hub {
             // Counted before anybody is told, so that they see themselves in the counts.
             let now = Instant::now();
             let mut stats = locked(&self.stats);
+            self.open.fetch_sub(answered.len(), Ordering::Relaxed);
             for (claimed, call, ending) in &answered {
-                call.place.leave(&mut stats);
                 match ending.as_ref().filter(|_| *claimed) {
                     None => stats.cancelled += 1,
                     Some(Err(_)) => stats.failed += 1,

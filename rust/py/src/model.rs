@@ -1,17 +1,15 @@
 //! One network of an engine and one game: their desk behind an object-safe door, and games that keep their trees.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use azpy_core::batched::RoundStats;
-use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Seat, Served, Wish};
 use azpy_core::game::Turn;
 use azpy_core::search::Search;
 use pyo3::exceptions::PyValueError;
-use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::batch::{Batch, same_game, try_play};
@@ -59,7 +57,6 @@ pub(crate) struct Model<G: Hosted> {
     number: u64,
     /// The evaluator's name for its network, for the cache.
     network: Option<u64>,
-    cache: Option<Arc<Cache>>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
     /// Requests that have not reached the desk yet. Nothing is done under this lock, so that nobody waits for it.
@@ -86,7 +83,6 @@ impl<G: Hosted> Model<G> {
             config,
             number,
             network: evaluator.network_id(),
-            cache,
             evaluator: Mutex::new(evaluator),
             device,
             arrived: Mutex::default(),
@@ -131,8 +127,8 @@ impl<G: Hosted> Model<G> {
     fn result(&self, search: Search<G>) -> PyResult<SearchResult> {
         caught(|| {
             let session = Session { spec: self.spec.clone(), batch: Box::new(Batch::over(search)) };
-            let shared = Arc::new(Mutex::new(session));
-            let session = locked(&shared);
+            let shared = Arc::new(RwLock::new(session));
+            let session = shared.read().unwrap_or_else(PoisonError::into_inner);
             let result = session.result(&shared, 0);
             session.batch.check().map(|()| result)
         })
@@ -272,16 +268,8 @@ impl<G: Hosted> AnyModel for Model<G> {
         locked(&self.desk).memory_bytes()
     }
 
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.evaluator.try_lock().map_or(Ok(()), |evaluator| evaluator.traverse(visit))
-    }
-
     fn end_largest(&self) -> bool {
         locked(&self.desk).end_largest()
-    }
-
-    fn cached(&self) -> (usize, usize) {
-        self.cache.as_ref().map_or((0, 0), |cache| (cache.len(), cache.capacity()))
     }
 }
 
@@ -298,8 +286,10 @@ pub(crate) struct Chair<G: Hosted> {
 impl<G: Hosted> Chair<G> {
     /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
     fn interrupted(&self) -> MutexGuard<'_, Seat<G, Token<G>>> {
+        // First the seat: whoever has it may be about to ponder.
+        let seat = locked(&self.seat);
         locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());
-        locked(&self.seat)
+        seat
     }
 }
 

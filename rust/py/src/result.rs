@@ -1,6 +1,6 @@
 //! `azpy.SearchResult`, and the session that a search shares with its results.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use azpy_core::look::{Variation, standard_errors, variations};
 use azpy_core::search::{Search, SearchResult as CoreResult, SearchStats, Stop};
@@ -15,7 +15,7 @@ use crate::errors::caught;
 use crate::hosted::Hosted;
 use crate::picture::drawn;
 use crate::settings::{SIZE, Whole, whole, within};
-use crate::threads::exclusive;
+use crate::threads::looking;
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
@@ -78,13 +78,13 @@ impl SearchResult {
     }
 
     /// The session, and the tree's place in it, for `what`: the tree is as this result knows it.
-    fn session(&self, what: &str) -> PyResult<(MutexGuard<'_, Session>, usize)> {
+    fn session(&self, what: &str) -> PyResult<(RwLockReadGuard<'_, Session>, usize)> {
         let Seen::Tree { session, index, changes } = &self.seen else {
             return Err(PyValueError::new_err(format!(
                 "{what} reads the search's tree, which an engine's game has kept; engine.submit gives a result its tree"
             )));
         };
-        let session = exclusive(session)?;
+        let session = looking(session)?;
         if session.batch.changes(*index) == *changes {
             return Ok((session, *index));
         }
@@ -346,7 +346,7 @@ pub(crate) struct Session {
 
 /// A session as a search shares it with its results, which look back at the trees. A session holds no result, so
 /// nothing holds itself.
-pub(crate) type SharedSession = Arc<Mutex<Session>>;
+pub(crate) type SharedSession = Arc<RwLock<Session>>;
 
 impl Session {
     /// What search `index` found; `shared` is this session.

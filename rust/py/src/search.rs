@@ -1,6 +1,6 @@
 //! `azpy.Search` and `azpy.VectorSearch`: one tree, and many that share each call of the evaluator.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use azpy_core::config::SearchConfig;
 use azpy_core::game::Turn;
@@ -20,7 +20,7 @@ use crate::evaluators::{AnyEvaluator, Evaluators};
 use crate::result::{SearchResult, Session, SharedSession, check_temperature, fill_policy, search_stats, stop_name};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
-use crate::threads::exclusive;
+use crate::threads::{changing, exclusive, looking};
 
 /// Search of one position.
 ///
@@ -120,7 +120,7 @@ impl Search {
             }
             let replaced = match kept.as_ref() {
                 Some(shared) => {
-                    let mut session = exclusive(shared)?;
+                    let mut session = changing(shared)?;
                     session.spec == spec && session.batch.replace(0, &*state).is_ok()
                 }
                 None => false,
@@ -134,10 +134,10 @@ impl Search {
                     seed: self.seed,
                 };
                 let batch = state.batch(&[&*state], settings)?;
-                *kept = Some(Arc::new(Mutex::new(Session { spec, batch })));
+                *kept = Some(Arc::new(RwLock::new(Session { spec, batch })));
             }
             if let (Some(shared), false) = (kept.as_ref(), allowed.is_empty()) {
-                exclusive(shared)?.batch.allow(0, allowed);
+                changing(shared)?.batch.allow(0, allowed);
             }
         }
         let Some(shared) = kept.as_ref() else {
@@ -145,7 +145,7 @@ impl Search {
                 "run() without a state goes on with a search, and none has been run yet",
             ));
         };
-        let mut session = exclusive(shared)?;
+        let mut session = changing(shared)?;
         if let Some(draws) = gumbel {
             session.batch.set_gumbel_draws(0, &draws)?;
         }
@@ -166,7 +166,7 @@ impl Search {
         if self.config.gumbel().is_some() {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
-        let mut session = exclusive(shared)?;
+        let mut session = changing(shared)?;
         session.batch.run(py, &mut self.evaluator.lock()?, u32::MAX, limit)?;
         Ok(stop_name(session.batch.stop(0)))
     }
@@ -176,7 +176,7 @@ impl Search {
     fn advance(&self, action: Whole) -> PyResult<()> {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
-            Some(shared) => exclusive(shared)?.batch.advance(0, action),
+            Some(shared) => changing(shared)?.batch.advance(0, action),
             None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
     }
@@ -214,7 +214,7 @@ impl VectorSearch {
     /// Looks at all searches. With `lcb` this takes walks through the trees, in which other threads go on.
     fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Session) -> T + Send) -> PyResult<T> {
         py.detach(|| {
-            let session = exclusive(&self.session)?;
+            let session = looking(&self.session)?;
             let found = caught(|| Ok(look(&session)))?;
             session.batch.check().map(|()| found)
         })
@@ -264,12 +264,12 @@ impl VectorSearch {
         let threads = settings::threads(threads)?;
         let batch = first.batch(&all, BatchSettings { config, networks, cache, threads, seed })?;
         let num_actions = first.num_actions();
-        let session = Arc::new(Mutex::new(Session { spec: spec.clone(), batch }));
+        let session = Arc::new(RwLock::new(Session { spec: spec.clone(), batch }));
         Ok(Self { seed, num_actions, evaluators: Evaluators::new(evaluators), session })
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        Ok(exclusive(&self.session)?.batch.len())
+        Ok(looking(&self.session)?.batch.len())
     }
 
     /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
@@ -278,7 +278,7 @@ impl VectorSearch {
     fn run(&self, py: Python<'_>, simulations: Whole, seconds: Option<f64>) -> PyResult<()> {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations(simulations.0)?;
-        let mut session = exclusive(&self.session)?;
+        let mut session = changing(&self.session)?;
         session.batch.run(py, &mut self.evaluators.lock()?, simulations, limit)
     }
 
@@ -329,7 +329,7 @@ impl VectorSearch {
 
     /// Copies of the positions, [B].
     fn states(&self) -> PyResult<Vec<State>> {
-        let session = exclusive(&self.session)?;
+        let session = looking(&self.session)?;
         let state = |index| Ok(State { spec: session.spec.clone(), inner: session.batch.state(index)? });
         (0..session.batch.len()).map(state).collect()
     }
@@ -337,7 +337,7 @@ impl VectorSearch {
     /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises
     /// ValueError at the first action that is not legal; the trees before it have moved.
     fn advance(&self, actions: Vec<Whole>) -> PyResult<()> {
-        let mut session = exclusive(&self.session)?;
+        let mut session = changing(&self.session)?;
         if actions.len() != session.batch.len() {
             let (got, trees) = (actions.len(), session.batch.len());
             return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
@@ -350,7 +350,7 @@ impl VectorSearch {
 
     /// Puts another position in place of the `index`-th.
     fn replace(&self, index: Whole, state: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut session = exclusive(&self.session)?;
+        let mut session = changing(&self.session)?;
         let (spec, state) = any_state(state)?;
         if spec != session.spec {
             return Err(PyValueError::new_err(format!("a state of {spec} in a search of {}", session.spec)));
@@ -364,7 +364,7 @@ impl VectorSearch {
     /// that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let session = exclusive(&self.session)?;
+        let session = looking(&self.session)?;
         let mut total = SearchStats::default();
         let (mut nodes, mut memory) = (0, 0);
         for index in 0..session.batch.len() {

@@ -1,7 +1,7 @@
 //! Threads that go on in the background: how they meet the interpreter, and how they end before it does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use azpy_core::process::Process;
@@ -158,14 +158,27 @@ fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The lock of a search object, which is used by one thread at a time.
-pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
+fn busy<G>(error: TryLockError<G>) -> PyResult<G> {
+    match error {
         // A panic in a look at the results changes nothing there.
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
+        TryLockError::Poisoned(poisoned) => Ok(poisoned.into_inner()),
+        TryLockError::WouldBlock => Err(PyRuntimeError::new_err(
             "this search is already running (in another thread, or it called its own evaluator)",
         )),
     }
+}
+
+/// The lock of what one thread at a time uses.
+pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+    mutex.try_lock().or_else(busy)
+}
+
+/// The lock of a search's trees, to change them.
+pub(crate) fn changing<T>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>> {
+    trees.try_write().or_else(busy)
+}
+
+/// The lock of a search's trees, to look at them. Several threads may look at once.
+pub(crate) fn looking<T>(trees: &RwLock<T>) -> PyResult<RwLockReadGuard<'_, T>> {
+    trees.try_read().or_else(busy)
 }

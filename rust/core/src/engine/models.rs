@@ -6,6 +6,7 @@
 //! - A model goes only when nobody else has it. So a request that is handed to a model that was replaced meanwhile is
 //!   still answered by this model.
 //! - The newest network of a game stays, in whatever order networks arrive.
+//! - A game that goes on has a model.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, Weak};
@@ -54,8 +55,6 @@ struct State<M: ?Sized, S: ?Sized> {
     /// What filled the batches of models that are gone.
     retired: RoundStats,
     rounds: u64,
-    /// Lanes that are at a model.
-    busy: usize,
     /// Threads that are about to hand a request over.
     entering: usize,
     closing: bool,
@@ -70,8 +69,8 @@ pub struct Models<M: ?Sized, S: ?Sized> {
 }
 
 impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
-    /// No model yet. `lanes` threads take turns by [`Models::next`]. Of one name, models of at most `most` games stay
-    /// while nobody uses them.
+    /// No model yet. `lanes` threads take turns by [`Models::next`]. Of more than `most` models those go that nobody uses,
+    /// the least recently used first.
     #[must_use]
     pub fn new(lanes: usize, most: usize) -> Self {
         let state = State {
@@ -80,7 +79,6 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
             seats: Vec::new(),
             retired: RoundStats::default(),
             rounds: 0,
-            busy: 0,
             entering: 0,
             closing: false,
         };
@@ -106,15 +104,13 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         named.map(|((_, game), model)| (game.clone(), model.clone())).collect()
     }
 
-    /// Puts a model in the place of an older one of its name and game, and returns the newest of them. Where there are
-    /// too many games of this name, the least recently used model goes that has no request and no game.
+    /// Puts a model where its name and game have none, or in the place of an older one. Returns the newest of them.
     pub fn add(&self, key: Key, model: Arc<M>) -> Arc<M> {
         let mut state = self.lock();
         match state.current.get(&key) {
             Some(there) if there.number() >= model.number() => return there.clone(),
             _ if state.closing => return model,
-            Some(_) => {}
-            None => state.make_room(&key.0, self.most),
+            _ => {}
         }
         let served = state.rounds;
         state.slots.push(Slot { model: model.clone(), served, lanes: 0 });
@@ -122,6 +118,19 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         drop(state);
         drop(old);
         model
+    }
+
+    /// As [`Models::add`], where its name and game have a model. Where they have none the model is not needed: the next
+    /// request brings the newest.
+    pub fn renew(&self, key: Key, model: Arc<M>) {
+        let mut state = self.lock();
+        if let Some(there) = state.current.get_mut(&key).filter(|there| there.number() < model.number()) {
+            let old = std::mem::replace(there, model.clone());
+            let served = state.rounds;
+            state.slots.push(Slot { model, served, lanes: 0 });
+            drop(state);
+            drop(old);
+        }
     }
 
     /// Notes a game that goes on with the model of this key: the model stays for as long as the game.
@@ -165,19 +174,6 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         (rounds, left_over)
     }
 
-    /// Calls `visit` with each model, if no thread is at the models in this moment and nobody is about to hand a
-    /// request over. Waits for nobody.
-    ///
-    /// # Errors
-    /// Those of `visit`.
-    pub fn try_each<E>(&self, mut visit: impl FnMut(&M) -> Result<(), E>) -> Result<(), E> {
-        let Ok(state) = self.state.try_lock() else { return Ok(()) };
-        if state.busy > 0 || state.entering > 0 {
-            return Ok(());
-        }
-        state.slots.iter().try_for_each(|slot| visit(&slot.model))
-    }
-
     /// Leave to hand a request over; `None` where the engine takes no more.
     #[must_use]
     pub fn enter(&self) -> Option<Entry<'_, M, S>> {
@@ -192,7 +188,7 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
     /// Wakes a lane that waits, if there is something for it.
     pub fn wake_for_the_rest(&self) {
         let state = self.lock();
-        if state.busy < self.lanes && state.slots.iter().any(|slot| slot.model.has_work(false)) {
+        if state.busy() < self.lanes && state.slots.iter().any(|slot| slot.model.has_work(false)) {
             self.changed.notify_one();
         }
     }
@@ -223,7 +219,14 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
     pub fn next(&self) -> Option<(Arc<M>, bool)> {
         let mut state = self.lock();
         loop {
-            state.retire();
+            let gone = state.retire(self.most);
+            if !gone.is_empty() {
+                // Their memory is freed without the lock.
+                drop(state);
+                drop(gone);
+                state = self.lock();
+                continue;
+            }
             let quiet = !state.slots.iter().any(|slot| slot.model.in_earnest());
             let free = |slot: &&mut Slot<M>| (slot.lanes == 0 || !slot.model.is_serial()) && slot.model.has_work(quiet);
             let rounds = state.rounds + 1;
@@ -232,10 +235,9 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
                 slot.lanes += 1;
                 let model = slot.model.clone();
                 state.rounds = rounds;
-                state.busy += 1;
                 return Some((model, quiet));
             }
-            if state.closing && state.busy == 0 && state.entering == 0 {
+            if state.closing && state.busy() == 0 && state.entering == 0 {
                 drop(state);
                 self.changed.notify_all();
                 return None;
@@ -246,47 +248,53 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
 
     /// Ends a lane's round with a model. What the round has to hand over comes before.
     pub fn finish(&self, model: Arc<M>) {
+        self.change(|state| {
+            if let Some(slot) = state.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.model, &model)) {
+                slot.lanes -= 1;
+            }
+            // Before a lane looks for models that nobody has.
+            drop(model);
+        });
+    }
+
+    /// Changes what the end waits for. Whether the end is near.
+    fn change(&self, change: impl FnOnce(&mut State<M, S>)) -> bool {
         let mut state = self.lock();
-        state.busy -= 1;
-        if let Some(slot) = state.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.model, &model)) {
-            slot.lanes -= 1;
-        }
-        // Before the lane looks for models that nobody has.
-        drop(model);
+        change(&mut state);
         let closing = state.closing;
         drop(state);
         if closing {
             self.changed.notify_all();
         }
+        closing
     }
 }
 
 impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
-    /// Lets go of models that were replaced and that nobody has any more. Whoever hands a request over has the model.
-    fn retire(&mut self) {
-        let Self { slots, retired, .. } = self;
-        for slot in slots.extract_if(.., |slot| Arc::strong_count(&slot.model) == 1 && slot.model.is_empty()) {
-            retired.add(&slot.model.stats().0);
-        }
+    /// Lanes that are at a model.
+    fn busy(&self) -> usize {
+        self.slots.iter().map(|slot| slot.lanes).sum()
     }
 
-    /// Makes room for one more game of this name.
-    fn make_room(&mut self, name: &str, most: usize) {
-        while self.current.keys().filter(|(other, _)| other == name).count() >= most {
-            let is_idle = |(key, model): &(&Key, &Arc<M>)| {
-                // `current` and the slot have it, and nobody else.
-                key.0 == name
-                    && Arc::strong_count(model) == 2
-                    && model.is_empty()
-                    && !self.seats.iter().any(|(other, seat)| other == *key && seat.strong_count() > 0)
-            };
-            let served =
-                |model: &Arc<M>| self.slots.iter().find(|slot| Arc::ptr_eq(&slot.model, model)).map(|slot| slot.served);
-            let idle = self.current.iter().filter(is_idle).min_by_key(|(_, model)| served(model));
-            let Some(key) = idle.map(|(key, _)| key.clone()) else { return };
+    /// Whether nobody has the model but its `owners`. Whoever hands a request over has it.
+    fn is_unused(model: &Arc<M>, owners: usize) -> bool {
+        Arc::strong_count(model) == owners && model.is_empty()
+    }
+
+    /// Takes out the models that were replaced, and the least recently used ones of too many, which nobody uses.
+    fn retire(&mut self, most: usize) -> Vec<Arc<M>> {
+        while self.current.len() > most {
+            let served = |model| self.slots.iter().find(|slot| Arc::ptr_eq(&slot.model, model)).map(|slot| slot.served);
+            let seated = |key| self.seats.iter().any(|(other, seat)| other == key && seat.strong_count() > 0);
+            // `current` and the slot have it.
+            let unused = self.current.iter().filter(|(key, model)| Self::is_unused(model, 2) && !seated(*key));
+            let oldest = unused.min_by_key(|(_, model)| served(*model)).map(|(key, _)| key.clone());
+            let Some(key) = oldest else { break };
             self.current.remove(&key);
-            self.retire();
         }
+        let gone: Vec<_> = self.slots.extract_if(.., |slot| Self::is_unused(&slot.model, 1)).collect();
+        gone.iter().for_each(|slot| self.retired.add(&slot.model.stats().0));
+        gone.into_iter().map(|slot| slot.model).collect()
     }
 }
 
@@ -295,13 +303,7 @@ pub struct Entry<'a, M: Served + ?Sized, S: ?Sized>(&'a Models<M, S>);
 
 impl<M: Served + ?Sized, S: ?Sized> Drop for Entry<'_, M, S> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.entering -= 1;
-        let closing = state.closing;
-        drop(state);
-        if closing {
-            self.0.changed.notify_all();
-        } else {
+        if !self.0.change(|state| state.entering -= 1) {
             self.0.changed.notify_one();
         }
     }
@@ -333,6 +335,7 @@ mod tests {
     /// A game that goes on: one request of it at a time is at a model.
     #[derive(Default)]
     struct Game {
+        name: &'static str,
         waiting: Mutex<Vec<usize>>,
         out: AtomicBool,
     }
@@ -366,13 +369,18 @@ mod tests {
 
     type Tested = Models<Queue, Game>;
 
+    /// As an engine: a model that is not there is made anew.
+    fn get_or_add(models: &Tested, game: &str) -> Arc<Queue> {
+        models.get("main", game).unwrap_or_else(|| models.add(key(game), Queue::new(0)))
+    }
+
     fn key(game: &str) -> Key {
         ("main".to_owned(), game.to_owned())
     }
 
     /// As an engine's `go_on`: the next request of a game goes to its newest model.
     fn go_on(models: &Tested, game: &Arc<Game>) {
-        let model = models.get("main", "a").unwrap();
+        let model = models.get("main", game.name).expect("a game that goes on has a model");
         let mut waiting = game.waiting.lock().unwrap();
         if !waiting.is_empty() && !game.out.swap(true, SeqCst) {
             let request = Request { id: waiting.remove(0), game: Some(game.clone()) };
@@ -396,7 +404,7 @@ mod tests {
 
     /// Asks as an engine does: takes the model, is held up by Python for a while, and hands the request over.
     fn ask(models: &Tested, request: &Request, accepted: &Mutex<Vec<usize>>) {
-        let Some(model) = models.get("main", "a") else { return };
+        let model = get_or_add(models, request.game.as_ref().map_or("a", |game| game.name));
         thread::yield_now();
         let Some(_entry) = models.enter() else { return };
         accepted.lock().unwrap().push(request.id);
@@ -425,7 +433,7 @@ mod tests {
                 let (models, answered) = (models.clone(), answered.clone());
                 threads.push(thread::spawn(move || lane(&models, &answered)));
             }
-            let game = Arc::new(Game::default());
+            let game = Arc::new(Game { name: "a", ..Game::default() });
             models.add_seat(key("a"), &game);
             for asker in 0..3 {
                 let (models, accepted) = (models.clone(), accepted.clone());
@@ -466,7 +474,7 @@ mod tests {
                     *now = number.max(*now);
                     drop(now);
                     for (game, _) in models.named("main") {
-                        models.add(key(&game), Queue::new(number));
+                        models.renew(key(&game), Queue::new(number));
                     }
                 }));
             }
@@ -511,35 +519,78 @@ mod tests {
     }
 
     #[test]
+    fn games_beside_others_that_take_their_models_places_are_answered() {
+        in_many_orders(|| {
+            let models = Arc::new(Tested::new(2, 1));
+            let (accepted, answered) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
+            let mut lanes = Vec::new();
+            for _ in 0..2 {
+                let (models, answered) = (models.clone(), answered.clone());
+                lanes.push(thread::spawn(move || lane(&models, &answered)));
+            }
+            let mut askers = Vec::new();
+            for (asker, name) in ["a", "b", "c"].into_iter().enumerate() {
+                let (models, accepted) = (models.clone(), accepted.clone());
+                askers.push(thread::spawn(move || {
+                    let game = Arc::new(Game { name, ..Game::default() });
+                    {
+                        let _model = get_or_add(&models, name);
+                        models.add_seat(key(name), &game);
+                    }
+                    for turn in 0..2 {
+                        ask(&models, &Request { id: 2 * asker + turn, game: Some(game.clone()) }, &accepted);
+                    }
+                    game
+                }));
+            }
+            let games: Vec<_> = askers.into_iter().map(|asker| asker.join().unwrap()).collect();
+            // Nobody closes the engine: whoever waits for a lane has to be woken by the request itself.
+            while answered.lock().unwrap().len() < 6 {
+                thread::yield_now();
+            }
+            drop(games);
+            models.close();
+            lanes.into_iter().for_each(|lane| lane.join().unwrap());
+            assert!(models.all().len() <= 1);
+        });
+    }
+
+    #[test]
     fn of_many_games_the_least_recently_used_model_goes_that_nobody_uses() {
         shuttle::check_random(
             || {
                 let models = Tested::new(1, 3);
-                for game in ["a", "b", "c"] {
+                let ask = |game: &str| {
                     let model = models.add(key(game), Queue::new(0));
                     model.waiting.lock().unwrap().push(Request { id: 0, game: None });
-                }
-                let other = ("other".to_owned(), "a".to_owned());
-                models.add(other, Queue::new(0));
-                // All three have requests, so all stay, and a fourth comes beside them.
-                models.add(key("d"), Queue::new(0));
-                assert_eq!(models.named("main").len(), 4);
-                for _ in 0..3 {
+                };
+                let serve = || {
                     let (model, _) = models.next().unwrap();
                     model.waiting.lock().unwrap().clear();
                     models.finish(model);
-                }
+                };
+                let there = |games: &str| {
+                    games.split(' ').filter(|game| models.get("main", game).is_some()).collect::<Vec<_>>().join(" ")
+                };
+                ["a", "b", "c", "d"].into_iter().for_each(ask);
+                serve();
+                assert_eq!(there("a b c d"), "a b c d", "all four had requests");
+                (0..3).for_each(|_| serve());
+                assert_eq!(there("a b c d"), "b c d");
                 let game = Arc::new(Game::default());
-                models.add_seat(key("d"), &game);
-                let held = models.get("main", "a").unwrap();
-                models.add(key("e"), Queue::new(0));
-                // "d" was used before all others, and a game has it; somebody holds "a".
-                let there = |name: &str| models.get("main", name).is_some();
-                assert_eq!(["a", "b", "c", "d", "e"].map(there), [true, false, false, true, true]);
-                assert!(models.get("other", "a").is_some(), "each name has games of its own");
+                models.add_seat(key("b"), &game);
+                let held = models.get("main", "c").unwrap();
+                ["e", "f"].into_iter().for_each(ask);
+                (0..2).for_each(|_| serve());
+                ask("e");
+                serve();
+                assert_eq!(there("b c d e f"), "b c e", "a game has b, somebody holds c, and e was used last");
                 drop((game, held));
-                models.add(key("f"), Queue::new(0));
-                assert_eq!(["a", "d", "e", "f"].map(there), [true, false, true, true]);
+                ["f", "g"].into_iter().for_each(ask);
+                (0..2).for_each(|_| serve());
+                ask("g");
+                serve();
+                assert_eq!(there("b c d e f g"), "e f g");
             },
             1,
         );
