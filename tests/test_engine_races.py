@@ -50,7 +50,8 @@ def test_no_request_is_lost_beside_loads_and_a_close(of: str) -> None:
         for thread in threads:
             thread.join(PATIENCE)
         assert ["closed" in text for text in refused] == [True] * 3
-        lost += sum(not pending.done() for pending in asked)
+        lost += sum(not pending.done() or pending.exception() is not None for pending in asked)
+        assert engine.stats["requests"] == engine.stats["finished"] == len(asked)
     assert lost == 0
 
 
@@ -102,16 +103,15 @@ def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> N
 
 def test_the_first_request_of_a_game_beside_a_load_meets_the_new_network() -> None:
     class Loading(Constant):
-        """An engine asks for its device as it makes a model; in this moment another network comes."""
+        """An engine asks for the network's name as it makes a model; in this moment another network comes."""
 
         engine: azpy.Engine | None = None
 
         @property
-        def device(self) -> str:
+        def network_id(self) -> None:
             if self.engine is not None:
                 engine, self.engine = self.engine, None
                 engine.load("main", Constant(7, 0.5))
-            return "here"
 
     old = Loading(7, -0.5)
     with azpy.Engine(old, simulations=1) as engine:
@@ -182,6 +182,110 @@ def test_an_engine_that_nobody_has_but_its_evaluator_still_answers() -> None:
     gc.collect()
     leave.set()
     assert pending.result(PATIENCE).visits.sum() == 10
+
+
+def test_an_evaluator_that_serves_is_not_taken_for_garbage() -> None:
+    """Nobody but its engine has it, which refers to it and is in use."""
+    gone = list[str]()
+
+    class Seen(Constant):
+        engine: Any
+
+        def __del__(self) -> None:
+            gone.append("finalized")
+
+    evaluator = Seen(9)
+    evaluator.engine = engine = azpy.Engine(evaluator, simulations=3)
+    del evaluator
+    asked = list[Any]()
+
+    def ask() -> None:
+        for _ in range(300):
+            asked.append(engine.submit(STATE))
+            assert engine.stats["open"] >= 0
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        gc.collect()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert {int(pending.result(PATIENCE).visits.sum()) for pending in asked} == {3}
+    assert gone == []
+
+
+def test_several_threads_read_one_tree() -> None:
+    large = azpy.Search(azpy.UniformEvaluator(), simulations=100_000, lcb=1.0).run(azpy.make_game("go(size=9)"))
+    many = azpy.VectorSearch([azpy.make_game("go(size=9)")] * 2, azpy.UniformEvaluator(), lcb=1.0)
+    many.run(50_000)
+    looks = (lambda: large.standard_errors, large.principal_variations, many.root_values, many.results)
+    failed = list[Exception]()
+
+    def look(one: Callable[[], object]) -> None:
+        try:
+            for _ in range(3):
+                one()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=look, args=(one,)) for one in looks * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert failed == []
+
+
+def test_a_request_behind_a_ponder_that_just_begins_is_answered() -> None:
+    """The ponder asks the game in Python whether it can be searched; in this moment the next request comes."""
+    program = """
+        import sys, threading, azpy
+        sys.path.append(sys.argv[1])
+        from oracles import Countdown
+
+        class Slow(Countdown):
+            asked, later = threading.Event(), threading.Event()
+            armed = False
+
+            def turn(self):
+                if type(self).armed:
+                    type(self).armed = False
+                    self.asked.set()
+                    self.later.wait(0.5)
+                return super().turn()
+
+        with azpy.Engine(azpy.UniformEvaluator(), simulations=3) as engine:
+            game = engine.game(Slow(20))
+            game.search().result()
+            for _ in range(20):
+                game.play(0)
+                Slow.armed = True
+                pondering = threading.Thread(target=game.ponder)
+                pondering.start()
+                Slow.asked.wait(5)
+                Slow.asked.clear()
+                print(game.search().result(30).visits.sum() > 0, flush=True)
+                pondering.join()
+                game.undo()
+            Slow.armed = False
+        print("over")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.stdout, done.stderr) == ("True\n" * 20 + "over\n", "")
+
+
+def test_games_of_many_parameters_share_a_networks_cache_and_no_answer() -> None:
+    evaluator = Hashed(26, network_id=7)
+    with azpy.Engine(evaluator, simulations=20, cache_positions=10_000) as engine:
+        for komi in (*range(40), 0):  # by then the first model has gone
+            state = azpy.make_game(f"go(size=5,komi={komi})")
+            found = engine.submit(state).result(PATIENCE)
+            twin = azpy.Search(evaluator, simulations=20).run(state)
+            np.testing.assert_array_equal(found.visits, twin.visits)
+        assert found.stats["cache_hits"] > 0
+        assert 0 < engine.stats["cache_fill"] < 0.2
 
 
 @pytest.fixture
