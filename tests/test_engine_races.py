@@ -238,42 +238,32 @@ def test_several_threads_read_one_tree() -> None:
 
 
 def test_a_request_behind_a_ponder_that_just_begins_is_answered() -> None:
-    """The ponder asks the game in Python whether it can be searched; in this moment the next request comes."""
-    program = """
-        import sys, threading, azpy
-        sys.path.append(sys.argv[1])
-        from oracles import Countdown
+    """The ponder asks the game in Python whether it can be searched; meanwhile the next request comes."""
+    slow = threading.local()
 
-        class Slow(Countdown):
-            asked, later = threading.Event(), threading.Event()
-            armed = False
+    class Slow(Countdown):
+        def turn(self) -> int:
+            time.sleep(getattr(slow, "seconds", 0.0))
+            return super().turn()
 
-            def turn(self):
-                if type(self).armed:
-                    type(self).armed = False
-                    self.asked.set()
-                    self.later.wait(0.5)
-                return super().turn()
+    def call(method: Callable[[], Any], seconds: float, pending: list[Any]) -> None:
+        slow.seconds = seconds
+        pending.append(method())
 
-        with azpy.Engine(azpy.UniformEvaluator(), simulations=3) as engine:
-            game = engine.game(Slow(20))
-            game.search().result()
-            for _ in range(20):
-                game.play(0)
-                Slow.armed = True
-                pondering = threading.Thread(target=game.ponder)
-                pondering.start()
-                Slow.asked.wait(5)
-                Slow.asked.clear()
-                print(game.search().result(30).visits.sum() > 0, flush=True)
-                pondering.join()
-                game.undo()
-            Slow.armed = False
-        print("over")
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program), str(Path(__file__).parent)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert (done.stdout, done.stderr) == ("True\n" * 20 + "over\n", "")
+    for _ in range(3):
+        with azpy.Engine(azpy.UniformEvaluator(), simulations=10) as engine:
+            game = engine.game(Slow(40))
+            game.search().result(PATIENCE)
+            pondered, searched = list[Any](), list[Any]()
+            threads = [
+                threading.Thread(target=call, args=(game.ponder, 0.1, pondered)),
+                threading.Thread(target=call, args=(game.search, 0.12, searched)),
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(PATIENCE)
+            assert searched[0].result(PATIENCE).visits.sum() > 0
 
 
 def test_games_of_many_parameters_share_a_networks_cache_and_no_answer() -> None:
