@@ -544,6 +544,7 @@ def told(**changes: Any) -> tuple[Telling, Told]:
 def test_games_that_were_taken_and_not_written_down_are_there_at_an_interrupt() -> None:
     fleet, worker = told()
     fleet._read(worker, pack({"said": "playing", "lineup": 1, "row_exact": True, "answers": [None]}))
+    fleet._table.lease(worker.name, 3)
     games = sorted(frames_of("tic_tac_toe"), key=lambda game: game.game_id)
     fleet._read(worker, pack({"said": "games", "stats": {}, "pipelines": {}}, storage.frame(*games)))
     assert [game.game_id for game in fleet.take(1)] == [0]

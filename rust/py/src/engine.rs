@@ -383,8 +383,9 @@ impl Engine {
     ///         are not legal at the root.
     ///     on_report: is called with a `SearchResult` of what is known so far, every `report_every` seconds (0.1). A slow
     ///         listener hears the newest report only.
-    ///     standard_errors: whether reports, and answers of an `EngineGame`, have `standard_errors`. Each of them then
-    ///         walks the whole tree, which takes up to a second for a million positions.
+    ///     standard_errors: whether the answer and its reports come with `standard_errors`, for which each of them walks
+    ///         the whole tree. Without it the walk is made when an answer of `submit` is asked for them, and reports and
+    ///         answers of an `EngineGame` have none.
     #[pyo3(signature = (
         state, simulations = None, *, seconds = None, seed = 0, model = None, priority = "play", actions = None,
         on_report = None, report_every = None, standard_errors = false

@@ -115,7 +115,7 @@ impl<G: Hosted> Model<G> {
         let sound = error.is_none();
         let wanted = call.wish() != Wish::Leave;
         let Some(chair) = chair else {
-            let result = error.map_or_else(|| self.result(search), Err);
+            let result = error.map_or_else(|| self.result(search, call.standard_errors), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
         let result = error.map_or_else(|| caught(|| self.look(&search, call.standard_errors)), Err);
@@ -124,13 +124,15 @@ impl<G: Hosted> Model<G> {
     }
 
     /// What a search found, with its tree, which is this result's alone.
-    fn result(&self, search: Search<G>) -> PyResult<SearchResult> {
+    fn result(&self, search: Search<G>, standard_errors: bool) -> PyResult<SearchResult> {
         caught(|| {
             let session = Session { spec: self.spec.clone(), batch: Box::new(Batch::over(search)) };
             let shared = Arc::new(RwLock::new(session));
             let session = shared.read().unwrap_or_else(PoisonError::into_inner);
             let result = session.result(&shared, 0);
-            session.batch.check().map(|()| result)
+            session.batch.check()?;
+            // Here, and not in the thread that tells all answers.
+            if standard_errors { result.with_standard_errors() } else { Ok(result) }
         })
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct SearchResult {
     stats: SearchStats,
     nodes: usize,
     memory: usize,
+    /// Those that were read with the result.
+    standard_errors: Option<Vec<f32>>,
     seen: Seen,
 }
 
@@ -50,7 +52,7 @@ enum Seen {
     /// Where the tree is, which of its session it is, and how often it had changed when this was read from it.
     Tree { session: SharedSession, index: usize, changes: u64 },
     /// Of a tree that an engine's game goes on with: what was seen of it in passing.
-    Passing { standard_errors: Option<Vec<f32>>, variations: Vec<Variation> },
+    Passing { variations: Vec<Variation> },
 }
 
 /// Of a picture: nobody reads more.
@@ -59,6 +61,15 @@ const MOST_NODES: i128 = 10_000;
 impl SearchResult {
     pub(crate) fn counts(&self) -> &SearchStats {
         &self.stats
+    }
+
+    /// Reads the standard errors of its tree, a walk through all of it, before somebody asks for them.
+    pub(crate) fn with_standard_errors(mut self) -> PyResult<Self> {
+        let (session, index) = self.session("standard_errors")?;
+        let errors = standard_errors(session.batch.tree(index));
+        drop(session);
+        self.standard_errors = Some(errors);
+        Ok(self)
     }
 
     /// What a search has found that goes on.
@@ -70,10 +81,8 @@ impl SearchResult {
             stats: *search.stats(),
             nodes: tree.nodes().len(),
             memory: tree.memory_bytes(),
-            seen: Seen::Passing {
-                standard_errors: errors.then(|| standard_errors(tree)),
-                variations: variations(tree, usize::MAX, usize::MAX),
-            },
+            standard_errors: errors.then(|| standard_errors(tree)),
+            seen: Seen::Passing { variations: variations(tree, usize::MAX, usize::MAX) },
         }
     }
 
@@ -192,14 +201,14 @@ impl SearchResult {
     /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
     #[getter]
     fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        if let Seen::Passing { standard_errors, .. } = &self.seen {
-            let errors = standard_errors.as_ref().ok_or_else(|| {
-                PyValueError::new_err(
-                    "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree \
-                     they are read from goes on",
-                )
-            })?;
+        if let Some(errors) = &self.standard_errors {
             return Ok(PyArray1::from_slice(py, errors));
+        }
+        if let Seen::Passing { .. } = &self.seen {
+            return Err(PyValueError::new_err(
+                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
+                 read from goes on",
+            ));
         }
         // A walk through a large tree takes a second, in which other threads go on.
         let errors = py.detach(|| {
@@ -226,7 +235,7 @@ impl SearchResult {
             actions.truncate(length);
             (actions, visits, q)
         };
-        if let Seen::Passing { variations, .. } = &self.seen {
+        if let Seen::Passing { variations } = &self.seen {
             return Ok(variations.iter().take(count).cloned().map(cut).collect());
         }
         let (session, index) = self.session("principal_variations")?;
@@ -358,6 +367,7 @@ impl Session {
             stats,
             nodes,
             memory,
+            standard_errors: None,
             seen: Seen::Tree { session: Arc::clone(shared), index, changes: self.batch.changes(index) },
         }
     }
