@@ -31,7 +31,6 @@ from azpy.serving.uci_positions import Positions
 __all__ = ["Uci"]
 
 _REPORT_EVERY = 0.5  # seconds
-_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
 _WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
 _CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
@@ -167,7 +166,7 @@ class Uci:
                     if name == "go":  # no thread will answer, and the other program waits
                         self._talk.say("bestmove (none)")
         finally:
-            self._talk.leave(_PATIENCE)
+            self._talk.leave()
             self._finish()
             self._close()
 
