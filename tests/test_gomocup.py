@@ -425,6 +425,14 @@ def test_the_end_ends_it(ending: str | None, served: Served) -> None:
     assert not brain.heard
 
 
+def test_a_move_under_way_is_answered_though_the_input_ends(served: Served) -> None:
+    for ending in (["END"], []):
+        brain = talk_with(served)
+        brain.say("BEGIN", *ending)
+        brain.close()
+        assert [cell_of(line) for line in brain.heard] == [(0, 0)], "the move that the whole search finds"
+
+
 def test_long_and_odd_lines_are_answered(brain: GomocupTalk) -> None:
     assert brain.ask("x" * (2 * LONGEST_LINE)) == f"UNKNOWN {'x' * 60}"
     brain.say(*["", "\t", "\x07"], "\tTURN\t3 , 3 ")

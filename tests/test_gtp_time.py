@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -154,6 +155,15 @@ def test_new_settings_fill_both_clocks() -> None:
 def test_no_number_of_time_settings_is_below_0(words: str) -> None:
     with pytest.raises(RequestError, match="syntax error: expected the main time, the time of a period"):
         Times(0.0).settings(words.split())
+
+
+@pytest.mark.parametrize("end", [["quit"], []])
+def test_a_move_has_its_whole_search_though_the_input_ends(gtp: GtpTalk, end: list[str]) -> None:
+    gtp.say("kata-set-param maxVisits 4000", "kata-genmove_analyze b", *end)
+    gtp.close()
+    last = next(line for line in reversed(gtp.heard) if line.startswith("info move"))
+    assert sum(int(number) for number in re.findall(r"visits (\d+)", last)) == 4000
+    assert any(line.startswith("play ") for line in gtp.heard)
 
 
 def test_the_systems_are_named_and_refused(gtp: GtpTalk) -> None:

@@ -76,30 +76,6 @@ class Thinking:
                 self.search.pending.stop()
             self.held.set()
 
-    def result(self, on_error: Callable[[BaseException], object]) -> tuple[_core.SearchResult, list[str]] | None:
-        """What the last search found, and its lines, once the answer may be given; None where there is no move.
-
-        `on_error` hears at once of an error that ended a search.
-        """
-        found = _found(self.search, on_error)
-        self.held.wait()
-        return found if self.after is None else _found(self.after, on_error)
-
-
-def _found(
-    search: Search | None, on_error: Callable[[BaseException], object]
-) -> tuple[_core.SearchResult, list[str]] | None:
-    if search is None:
-        return None
-    try:
-        result = search.pending.result()
-        return result, search.info(result)
-    except CancelledError:
-        raise
-    except BaseException as error:  # of the network or a game
-        on_error(error)
-        return None
-
 
 class Uci:
     """A conversation in UCI, or in UGI.
@@ -163,8 +139,6 @@ class Uci:
                     self._commands[name](words[at + 1 :])
                 except Exception as error:  # of the network or a user's game too: the conversation goes on
                     self._say_error(error)
-                    if name == "go":  # no thread will answer, and the other program waits
-                        self._talk.say("bestmove (none)")
         finally:
             self._talk.leave()
             self._finish()
@@ -182,7 +156,7 @@ class Uci:
 
     def _is_ready(self, _: list[str]) -> None:
         try:
-            if self._thinking is None and self._refused is None:
+            if self._thinking is None:
                 self._opened()
         except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
             self._say_error(error)
@@ -374,7 +348,10 @@ class Uci:
     def _answer(self, thinking: Thinking) -> None:
         """Waits for a search, and for leave to answer; then answers."""
         try:
-            found = thinking.result(self._say_error)
+            found = self._found(thinking.search)
+            thinking.held.wait()
+            if thinking.after is not None:
+                found = self._found(thinking.after)
             if found is None:
                 self._talk.say("bestmove (none)")
                 return
@@ -392,6 +369,16 @@ class Uci:
             self._talk.say("bestmove (none)")
         finally:
             thinking.said.set()
+
+    def _found(self, search: Search | None) -> tuple[_core.SearchResult, list[str]] | None:
+        """What a search found, and its lines; None where there is none, or it failed, which is said at once."""
+        try:
+            return None if search is None else (result := search.pending.result(), search.info(result))
+        except CancelledError:
+            raise
+        except BaseException as error:  # of the network or a game
+            self._say_error(error)
+            return None
 
     def _info(self, state: _core.State, engine: _core.Engine, began: float, result: _core.SearchResult) -> list[str]:
         """The lines that tell what a search of `state`, which `began` at this time, has found."""
