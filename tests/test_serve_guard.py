@@ -280,7 +280,14 @@ NEVER_SENT += [
     "https://b\u00fccher.example",
     f"{PAGE}:\u0664\u0664",
 ]
-NEVER_SENT += ["https://[2001:DB8::7]", "https://2001:db8::7", "https://[::1", f"{PAGE}\n", "https://a@board.example"]
+NEVER_SENT += [
+    f"{PAGE},x",
+    "https://[2001:DB8::7]",
+    "https://2001:db8::7",
+    "https://[::1",
+    f"{PAGE}\n",
+    "https://a@board.example",
+]
 
 
 @pytest.mark.parametrize("origin", NEVER_SENT)
