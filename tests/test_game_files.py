@@ -388,12 +388,19 @@ def test_gtp_loads_the_position_before_a_move_as_sgfmill_counts_moves(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "name", ["utf-8", "utf-8-sig", "utf-16", "gb2312", "big5", "shift_jis", "euc-kr", "latin-1", "punycode"]
+    "name", ["utf-8", "utf-8-sig", "utf-16", "gb2312", "gbk", "big5", "shift_jis", "euc-kr", "latin-1", "punycode"]
 )
 def test_names_in_any_encoding_are_read_and_spoil_no_move(name: str) -> None:
-    letters = {"big5": "功許蓋", "shift_jis": "ソ表能", "euc-kr": "이세돌", "latin-1": "Günther"}.get(name, "柯洁")
+    letters = {
+        "big5": "功許蓋",
+        "shift_jis": "ソ表能",
+        "euc-kr": "이세돌",
+        "latin-1": "Günther",
+        "gb2312": "朱镕基㐀",
+    }.get(name, "柯洁")
     text = f"(;CA[{name}]GM[1]SZ[5]KM[7.5]PB[{letters}];B[cc];W[dd])"
-    data = text.encode("utf-8" if name == "punycode" else name)
+    # Files that say GB2312 have letters of its successor GB18030 too.
+    data = text.encode({"punycode": "utf-8", "gb2312": "gb18030"}.get(name, name))
     (game,) = GameReader(GO, decoded(data))
     assert game.actions == [12, 18]
     assert game.tags["PB"] == letters

@@ -271,7 +271,8 @@ def test_six_in_a_row_win_as_rule_0_says(brain: GomocupTalk) -> None:
         (["timeout_match 100000", "time_left 50000", "timeout_turn 1000"], 0.95),
         (["timeout_match 100000", "time_left 500", "timeout_turn 1000"], 0.001),
         (["time_left 2147483647", "timeout_turn 30000", "timeout_match 0"], 29.95),
-        (["timeout_turn x", "TIMEOUT_TURN 1000", f"timeout_turn {'9' * 400}", "evaluate 1,1", "", "folder x y"], 0.95),
+        (["timeout_turn x", "TIMEOUT_TURN 1000", "timeout_turn 1.5", "evaluate 1,1", "", "folder x y"], 0.95),
+        ([f"timeout_turn {'9' * 400}", "timeout_match 100000"], (100 - 25 * 0.05) / 25),
         (["timeout_match -1", "timeout_turn -5"], 0.001),
     ],
 )
@@ -301,20 +302,80 @@ def test_a_new_game_forgets_what_was_left_of_the_time_before(served: Served) -> 
     assert gomocup._seconds() == pytest.approx((100 - 25 * 0.05) / 25)
 
 
-def test_trees_keep_to_the_memory_that_info_gives(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = list[int]()
+@pytest.fixture
+def opened(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The MB of trees of each engine that was opened."""
+    found = list[int]()
 
     def open_engine(_: Served, **options: Any) -> azpy.Engine:
-        opened.append(options["total_memory_mb"])
+        found.append(options["total_memory_mb"])
         return azpy.Engine(served.evaluator, **served.options)
 
     monkeypatch.setattr("azpy.serving.gomocup.open_engine", open_engine)
+    return found
+
+
+def test_the_engine_is_open_before_the_clock_of_a_move_runs(brain: GomocupTalk, opened: list[int]) -> None:
+    for line in (f"START {SIZE}", "RESTART"):
+        assert brain.ask(line) == "OK"
+        assert opened == [1024]
+    brain.say("INFO max_memory 83886080", "INFO max_memory 83886080")
+    assert brain.ask("ABOUT").startswith("name=")
+    assert opened == [1024, 80]
+    brain.move("BEGIN")
+    assert opened == [1024, 80]
+
+
+def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> azpy.Engine:
+        raise RuntimeError("no device")
+
     brain = talk_with(served)
+    brain.move("BEGIN")
+    monkeypatch.setattr("azpy.serving.gomocup.open_engine", refused)
+    assert brain.ask("INFO max_memory 83886080") == "MESSAGE no device"
+    for line in ("RESTART", "TURN 6,6"):
+        assert brain.ask(line) == "ERROR no device"
+    brain.close()
+
+
+def test_another_game_begins_with_another_tree(served: Served) -> None:
+    gomocup = Gomocup({"player": served}, None)  # type: ignore[arg-type]  # nothing is said
+    for line in ("TURN 3,3", "RESTART"):
+        gomocup._answer(line)
+    assert gomocup._opened().follow(served.start, [24]).search(1).result().visits.sum() == 1
+    gomocup._close()
+
+
+def test_a_command_in_place_of_done_ends_a_board(brain: GomocupTalk) -> None:
+    assert brain.ask("BOARD", "0,0,2", "ABOUT").startswith("name=")
+    for line in ("1,1,1", "DONE"):
+        assert brain.ask(line) == f"UNKNOWN {line}"
+
+
+def test_no_more_lines_of_a_board_are_kept_than_it_has_cells(served: Served) -> None:
+    gomocup = Gomocup({"player": served}, None)  # type: ignore[arg-type]  # nothing is said
+    for line in ("BOARD", *["0,0,1"] * 200):
+        assert gomocup._answer(line) == ""
+    assert len(gomocup._board or []) == SIZE**2 + 1
+
+
+def test_a_stone_that_ends_the_game_is_on_the_board(brain: GomocupTalk) -> None:
+    # The opponent has four in the row y = 0; the engine's stone may block one end only.
+    stones = [(1, 0), (1, 3), (2, 0), (2, 5), (3, 0), (6, 6), (4, 0)]
+    x, y = brain.move(*board(stones, own_first=False))
+    last = "5,0" if (x, y) == (0, 0) else "0,0"
+    assert brain.ask(f"TURN {last}") == "ERROR the game is over: no move is left to find"
+    assert brain.ask(f"TAKEBACK {x},{y}") == f"ERROR {x},{y} cannot be taken back: the last stone is at {last}"
+    assert brain.ask(f"TAKEBACK {last}") == "OK"
+    assert brain.ask(f"TAKEBACK {x},{y}") == "OK"
+
+
+def test_trees_keep_to_the_memory_that_info_gives(brain: GomocupTalk, opened: list[int]) -> None:
     for memory in (83886080, 83886080, 0, 1, 1 << 50):
         brain.say(f"INFO max_memory {memory}")
         assert brain.ask("RESTART") == "OK"
         brain.move("BEGIN")
-    brain.close()
     assert opened == [80, 1024, 1, 1024]
 
 
@@ -362,6 +423,14 @@ def test_the_end_ends_it(ending: str | None, served: Served) -> None:
         assert not brain.thread.is_alive()
     brain.close()
     assert not brain.heard
+
+
+def test_a_move_under_way_is_answered_though_the_input_ends(served: Served) -> None:
+    for ending in (["END"], []):
+        brain = talk_with(served)
+        brain.say("BEGIN", *ending)
+        brain.close()
+        assert [cell_of(line) for line in brain.heard] == [(0, 0)], "the move that the whole search finds"
 
 
 def test_long_and_odd_lines_are_answered(brain: GomocupTalk) -> None:

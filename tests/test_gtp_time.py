@@ -2,10 +2,12 @@
 
 import math
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
 
+from azpy.errors import RequestError
 from azpy.serving.gtp import Gtp
 from azpy.serving.gtp_time import KGS, SYSTEMS, Times
 from azpy.serving.models import open_player
@@ -125,6 +127,45 @@ def test_seconds_are_those_of_the_formula() -> None:
     assert seconds("absolute 0", "0 0") == pytest.approx(0.001)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"), [("300 0 0", 12), ("300 0 5", 12), ("0 30 0", None), ("300 30 0", None)]
+)
+def test_time_settings_have_no_limit_where_a_period_has_no_stones(words: str, expected: float | None) -> None:
+    times = Times(0.0)
+    times.settings(words.split())
+    assert [times.seconds(color) for color in (0, 1)] == [expected] * 2
+
+
+def test_new_settings_fill_both_clocks() -> None:
+    for settings in ("time_settings 300 0 0", "kata-time_settings absolute 300"):
+        command, *words = settings.split()
+        times = Times(0.0)
+        times.settings(["1000", "0", "0"])
+        for color in (0, 1):
+            times.left(color, ["25", "0"])
+        assert times.seconds(0) == times.seconds(1) == 1
+        if command == "time_settings":
+            times.settings(words)
+        else:
+            times.named_settings(words, SYSTEMS)
+        assert times.seconds(0) == times.seconds(1) == 12
+
+
+@pytest.mark.parametrize("words", ["-1 0 0", "300 -1 0", "300 30 -1", "300 30 --1", "300 30"])
+def test_no_number_of_time_settings_is_below_0(words: str) -> None:
+    with pytest.raises(RequestError, match="syntax error: expected the main time, the time of a period"):
+        Times(0.0).settings(words.split())
+
+
+@pytest.mark.parametrize("end", [["quit"], []])
+def test_a_move_has_its_whole_search_though_the_input_ends(gtp: GtpTalk, end: list[str]) -> None:
+    gtp.say("kata-set-param maxVisits 4000", "kata-genmove_analyze b", *end)
+    gtp.close()
+    last = next(line for line in reversed(gtp.heard) if line.startswith("info move"))
+    assert sum(int(number) for number in re.findall(r"visits (\d+)", last)) == 4000
+    assert any(line.startswith("play ") for line in gtp.heard)
+
+
 def test_the_systems_are_named_and_refused(gtp: GtpTalk) -> None:
     assert gtp.ask("kata-list_time_settings") == f"= {' '.join(SYSTEMS)}"
     good = ["none", "absolute 60", "byoyomi 60 10.5 3", "canadian 60 10 5", "BYOYOMI 0 1 1"]
@@ -138,7 +179,17 @@ def test_the_systems_are_named_and_refused(gtp: GtpTalk) -> None:
     assert gtp.ask("kata-time_settings absolute 2147483647") == "="
     assert gtp.ask("time_left b 2147483647 0") == "="
     assert gtp.ask("kata-time_settings none") == "="
-    bad = ["", "none 1", "absolute", "absolute x", "absolute -1", "absolute nan", "absolute 1e9", "byoyomi 1 2"]
+    bad = [
+        "",
+        "none 1",
+        "absolute",
+        "absolute x",
+        "absolute -1",
+        "fischer-capped 1 2 --1 -1",
+        "absolute nan",
+        "absolute 1e9",
+        "byoyomi 1 2",
+    ]
     bad += ["byoyomi 1 2 0", "byoyomi 1 2 1.5", "canadian 1 2 0", "canadian 1 2 3 4", "fischer 1", "fischer 1 -2"]
     bad += ["fischer-capped 1 2 3", "fischer-capped 1 -2 3 4", f"absolute {'9' * 5000}", "japanese 1 2 3"]
     for words in bad:

@@ -304,3 +304,10 @@ def test_katagos_time_is_a_limit_and_no_error_beyond_the_clients() -> None:
     for given, expected in ((0.25, 0.25), (1e20, 5.0)):
         fields = {"id": "1", "overrideSettings": {"maxTime": given}}
         assert read_query(fields, model, Limits(50, seconds=5.0)).seconds == expected
+
+
+@pytest.mark.parametrize(("game", "usually"), [("tic_tac_toe", False), ("go(size=5)", True)])
+def test_bounds_are_told_where_they_are_asked_for_and_in_go(game: str, usually: bool) -> None:
+    asked = [{}, {"includeLcb": True}, {"includeLcb": False}]
+    for answer, expected in zip(answers_to("uniform", game, *asked), (usually, True, False), strict=True):
+        assert {"lcb" in move for move in answer["moveInfos"]} == {expected}

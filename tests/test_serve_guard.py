@@ -261,9 +261,46 @@ def test_a_listed_origin_opens_a_websocket_with_the_token_alone() -> None:
             assert "rootInfo" in str(web.recv(30))
 
 
-@pytest.mark.parametrize(
-    "origin", ["*", "null", "", "example.org", f"{PAGE}/", f"{PAGE}/page", "https://Board.example"]
-)
+NEVER_SENT = [
+    "*",
+    "null",
+    "",
+    "example.org",
+    f"{PAGE}/",
+    f"{PAGE}/page",
+    "https://Board.example",
+    f"{PAGE}?",
+    "https://",
+]
+NEVER_SENT += [f"{PAGE}:443", "http://board.example:80", "http://[::1]:80", f"{PAGE}:", f"{PAGE}:0443", f"{PAGE}:x"]
+NEVER_SENT += [
+    f"{PAGE}:123456",
+    f"{PAGE},{PAGE}",
+    f"{PAGE}, {PAGE}",
+    "https://b\u00fccher.example",
+    f"{PAGE}:\u0664\u0664",
+]
+NEVER_SENT += [
+    f"{PAGE},x",
+    "https://[2001:DB8::7]",
+    "https://2001:db8::7",
+    "https://[::1",
+    f"{PAGE}\n",
+    "https://a@board.example",
+]
+
+
+@pytest.mark.parametrize("origin", NEVER_SENT)
 def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
     with pytest.raises(SettingsError, match="--origin takes an origin"):
         Site({}, origins=[PAGE, origin])
+
+
+def test_an_origin_that_a_browser_sends_is_taken() -> None:
+    hosts = ["board.example", "127.0.0.1", "[::1]", "[2001:db8::443]", "my_host", "xn--bcher-kva.example", "localhost"]
+    ports = {"http": ["", ":443", ":8000"], "https": ["", ":80", ":8443"], "chrome-extension": [""]}
+    origins = [f"{scheme}://{host}{port}" for scheme in ports for port in ports[scheme] for host in hosts]
+    Site({}, origins=origins)
+    for origin in origins:
+        headers = [(b"host", b"localhost"), (b"origin", origin.encode())]
+        assert asyncio.run(status_of(Guard(answers_200, origins=origins), headers, "POST")) == 200

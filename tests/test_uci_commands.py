@@ -152,11 +152,10 @@ def test_after_a_position_that_was_refused_there_is_no_move_until_one_is_read(li
     engine.say("position startpos moves e2e4", line)
     why = engine.hear("info string error: ").removeprefix("info string error: ")
     for go in ("go nodes 5", "go", "go movetime 1"):
-        engine.say("isready", go)
-        assert engine.hear("info string error") == (
-            f"info string error: there is no position, as the last one was refused: {why}"
-        )
-        assert engine.hear("bestmove") == "bestmove (none)"
+        for asked, answer in (("isready", "readyok"), (go, "bestmove (none)")):
+            engine.say(asked)
+            assert engine.hear("") == f"info string error: there is no position, as the last one was refused: {why}"
+            assert engine.hear("") == answer
     for position, moves in (("position startpos moves e2e4", "78"), (line, ""), ("ucinewgame", "12")):
         engine.say(position, "go nodes 5")
         best = engine.hear("bestmove").split()[1]

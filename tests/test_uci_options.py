@@ -285,6 +285,38 @@ def test_python_chess_reads_what_is_said_of_a_search() -> None:
     assert info["hashfull"] == 0, "a uniform network is not cached"
 
 
+def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    engine.say("setoption name MultiPV value 20", "position startpos moves f2f3 e7e5 g2g4", "go nodes 3000")
+    engine.hear("bestmove")
+    engine.say("go nodes 1")  # a simulation of one ply: it mates
+    infos = list[tuple[int, int]]()
+    while (line := engine.hear("")).startswith("info"):
+        found = INFO.fullmatch(line)
+        assert found is not None, line
+        infos.append((int(found["depth"]), int(found["seldepth"])))
+    engine.close()
+    longest = max(depth for depth, _ in infos)
+    assert infos[0] == (1, longest)
+    assert longest > 1
+    assert {seldepth for _, seldepth in infos} == {longest}
+
+
+@pytest.mark.parametrize(
+    ("fen", "move", "best"),
+    [
+        ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "E1G1", "e1g1"),
+        ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "E1H1", "e1g1"),
+        ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "A7A8Q", "a7a8q"),
+    ],
+)
+def test_a_move_may_have_capitals(fen: str, move: str, best: str) -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    engine.say(f"position fen {fen}", f"go nodes 5 searchmoves {move}")
+    assert engine.hear("bestmove").split()[1] == best
+    engine.close()
+
+
 def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(100.0, 2.5)
     monkeypatch.setattr("azpy.serving.uci.monotonic", lambda: next(clock))

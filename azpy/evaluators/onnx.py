@@ -46,7 +46,7 @@ class OnnxEvaluator(CheckedEvaluator):
 
     Args:
         model: path of the model file, of a checkpoint's folder or of a run folder, which stands for its newest
-            checkpoint; or the model's bytes.
+            checkpoint; or the model's bytes, which the evaluator keeps as long as it lives, for `pickle`.
         device: "cpu"; "cuda", "cuda:1", "tensorrt" or "tensorrt:1" for a GPU, which is used or refused; or "auto": CUDA
             if it really loads, else the CPU, with the reason in `notes`.
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;

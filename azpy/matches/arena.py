@@ -1,4 +1,4 @@
-"""Matches between players: paired openings, both colours, many games in lock-step.
+"""Matches between players: paired openings, both colors, many games in lock-step.
 
 Each opening is played twice, with the players' seats exchanged and the same dice, so neither player is favoured. Every
 move is searched with a fresh tree. Where both players search alike, all their trees share the rounds of one search.

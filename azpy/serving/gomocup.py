@@ -14,14 +14,13 @@ from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 from azpy.serving.track import Track
+from azpy.serving.uci_options import whole
 
 __all__ = ["Gomocup"]
 
-_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _ROW = 5
 _RULES = {0: "freestyle", 1: "exactly five", 2: "a continuous game", 4: "renju", 8: "caro"}  # bits of INFO rule
 _LIMITS = ("timeout_turn", "timeout_match", "time_left", "max_memory")  # INFO: three of milliseconds, and bytes
-_LONGEST_NUMBER = 18  # digits
 
 
 class Gomocup:
@@ -73,7 +72,7 @@ class Gomocup:
                 if answer:
                     self._talk.say(answer)
         finally:
-            self._talk.leave(_PATIENCE)
+            self._talk.leave()
             self._close()
 
     def _answer(self, line: str) -> str:
@@ -110,10 +109,9 @@ class Gomocup:
     def _begin(self, played: list[int]) -> str:
         """Begins another game."""
         self._check_rule()
+        self._opened().forget()  # opened here, because a move's clock already runs
         self._played = played
         self._limits.pop("time_left", None)
-        if self._track is not None:
-            self._track.forget()
         return "OK"
 
     def _set_up(self, lines: list[str]) -> str:
@@ -181,11 +179,7 @@ class Gomocup:
         if self._state(played).is_terminal:
             self._played = played
             raise RequestError("the game is over: no move is left to find")
-        if self._track is None:
-            memory = self._limits.get("max_memory", 0)
-            limit = min(TREES_MB, max(1, memory >> 20)) if memory else TREES_MB
-            self._track = Track(open_engine(self._served, threads=1, total_memory_mb=limit))
-        game = self._track.follow(self._served.start, played)
+        game = self._opened().follow(self._served.start, played)
         seconds = self._seconds()
         result = game.search(self._served.simulations if seconds is None else None, seconds=seconds).result()
         action = chosen(result, self._served.temperature)
@@ -208,14 +202,18 @@ class Gomocup:
         key, value = key.lower(), value.strip()
         if key != "rule" and key not in _LIMITS:
             return ""
-        if not re.fullmatch(rf"-?[0-9]{{1,{_LONGEST_NUMBER}}}", value):
+        if (number := whole(value)) is None:
             return f"MESSAGE INFO {key}: expected a whole number, got {value[:40]!r}"
         if key == "rule":
-            self._rule = int(value)
-            return f"MESSAGE {self._rule_problem()}" if self._rule else ""
-        if key == "max_memory" and self._limits.get(key) != int(value):
-            self._close()  # the next search has another engine
-        self._limits[key] = max(0, int(value))
+            self._rule = number
+            return f"MESSAGE {self._rule_problem()}" if number else ""
+        before, self._limits[key] = self._limits.get(key), max(0, number)
+        if key == "max_memory" and before != self._limits[key] and self._track is not None:
+            self._close()
+            try:
+                self._opened()
+            except Exception as error:  # the next move says it again
+                return f"MESSAGE {one_line(error)}"
         return ""
 
     def _check_rule(self) -> None:
@@ -228,6 +226,14 @@ class Gomocup:
 
     def _about(self, _: str) -> str:
         return f'name="azpy", version="{azpy.__version__}", author="the authors of azpy", country="", www=""'
+
+    def _opened(self) -> Track:
+        """The engine and its game. The first call opens the engine."""
+        if self._track is None:
+            memory = self._limits.get("max_memory", 0)
+            limit = min(TREES_MB, max(1, memory >> 20)) if memory else TREES_MB
+            self._track = Track(open_engine(self._served, threads=1, total_memory_mb=limit))
+        return self._track
 
     def _close(self) -> None:
         track, self._track = self._track, None

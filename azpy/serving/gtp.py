@@ -19,7 +19,6 @@ from azpy.serving.track import Track
 __all__ = ["Gtp"]
 
 _WITHOUT_END = 2**32 - 1  # simulations
-_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 _ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
 _GENMOVE_ANALYZE = {"lz-genmove_analyze": "lz", "genmove_analyze": "lz", "kata-genmove_analyze": "kata"}
 
@@ -111,7 +110,7 @@ class Gtp:
                 if self._talk.gone.is_set():
                     return
         finally:
-            self._talk.leave(_PATIENCE)
+            self._talk.leave()
             self._end_analysis()
             self._track.close()
 

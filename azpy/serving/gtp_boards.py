@@ -193,8 +193,8 @@ class _Go(Board):
             "printsgf": self._print,
             "final_status_list": self._status_list,
             "kata-get-rules": lambda _: self._rules_said.said(),
-            "kata-set-rules": lambda words: self._rules_said.set_all(" ".join(words), self._has_handicap()),
-            "kata-set-rule": lambda words: self._rules_said.set_one(words, self._has_handicap()),
+            "kata-set-rules": lambda words: self._rules_said.set_all(" ".join(words)),
+            "kata-set-rule": self._rules_said.set_one,
         }
 
     def fits(self, start: _core.State) -> bool:
@@ -255,10 +255,6 @@ class _Go(Board):
         )
         return "\n".join(" ".join(state.action_name(cell) for cell in sorted(chain)) for chain in found)
 
-    def _has_handicap(self) -> bool:
-        """Whether Black's stones were set up before White's first move."""
-        return "AB[" in self.line.setup and "AW[" not in self.line.setup
-
     def _set_komi(self, words: list[str]) -> str:
         if len(words) != 1 or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", words[0]):
             raise Refused("syntax error: expected a number")
@@ -306,10 +302,6 @@ class _Go(Board):
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
         if any(stones_of(self.state(self.line)).values()):
             raise Refused("board not empty")
-        if (bonus := self._rules_said.bonus) != "0":
-            raise Refused(
-                f"azpy counts no bonus of {bonus} for a handicap: kata-set-rule whiteHandicapBonus 0 is needed"
-            )
         stones = [sgf_point(column, row, self.size) for column, row in points]
         self.clear()
         self.line = Line(setup_of({0: stones, 1: []}, 1))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from azpy.errors import RequestError
-from azpy.serving.clock import Clock, seconds_to_think
+from azpy.serving.clock import OF_THE_REST, Clock, seconds_to_think
 
 __all__ = ["KGS", "SYSTEMS", "Times"]
 
@@ -14,16 +14,17 @@ SYSTEMS = (*KGS, "fischer", "fischer-capped")
 """The time systems of `kata-time_settings`, as KataGo names them. KGS has the first four."""
 
 _NUMBER = r"[0-9]{1,10}(\.[0-9]{0,9})?"
-_NEEDED = {
-    "none": "nothing more",
-    "absolute": "the main time",
-    "byoyomi": "the main time, the time of a period and the number of periods",
-    "canadian": "the main time, the time of a period and its stones",
-    "fischer": "the main time and the increment",
-    "fischer-capped": "the main time, the increment, the most main time and the most time of a move (-1: no limit)",
+_NEEDED = {  # how many numbers a system has, and which
+    "none": (0, "nothing more"),
+    "absolute": (1, "the main time"),
+    "byoyomi": (3, "the main time, the time of a period and the number of periods"),
+    "canadian": (3, "the main time, the time of a period and its stones"),
+    "fischer": (2, "the main time and the increment"),
+    "fischer-capped": (
+        4,
+        "the main time, the increment, the most main time and the most time of a move (-1: no limit)",
+    ),
 }
-_COUNT = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3, "fischer": 2, "fischer-capped": 4}
-_OF_THE_REST = 0.5  # at most for a move, so that one slow answer loses no game
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Times:
 
     def settings(self, words: Sequence[str]) -> str:
         """`time_settings`: the main time, the time of a period and its stones."""
-        main, period, stones = _numbers(words, _COUNT["canadian"], _NEEDED["canadian"])
+        main, period, stones = _numbers(words, "canadian")
         if period > 0 and stones < 1:
             self._begin(None)
         else:
@@ -69,13 +70,13 @@ class Times:
         kind = words[0].lower() if words else ""
         if kind not in systems:
             raise RequestError(f"syntax error: expected {', '.join(systems)}, and its numbers")
-        numbers = _numbers(words[1:], _COUNT[kind], f"{kind} and {_NEEDED[kind]}", kind == "fischer-capped")
+        numbers = _numbers(words[1:], kind, f"{kind} and ")
         if kind == "none":
             self._begin(None)
         elif kind in {"byoyomi", "canadian"}:
             main, period, count = numbers
             if count < 1 or count != int(count):
-                raise RequestError(f"syntax error: expected {kind} and {_NEEDED[kind]}, at least 1 of them")
+                raise RequestError(f"syntax error: expected {kind} and {_NEEDED[kind][1]}, at least 1 of them")
             is_byoyomi = kind == "byoyomi"
             self._begin(_System(main, period, 1 if is_byoyomi else int(count), is_byoyomi))
         else:
@@ -119,17 +120,17 @@ class Times:
             seconds = max(seconds, seconds_to_think(Clock(system.period, moves=system.moves), self._overhead))
         if system.most_left is not None:
             # The time that would be lost after the move.
-            seconds = max(seconds, min(left + system.increment - system.most_left, _OF_THE_REST * left))
+            seconds = max(seconds, min(left + system.increment - system.most_left, OF_THE_REST * left))
         if system.most_of_a_move is not None:
             seconds = min(seconds, system.most_of_a_move - self._overhead)
         return max(0.001, seconds)
 
 
-def _numbers(words: Sequence[str], count: int, needed: str, with_minus: bool = False) -> list[float]:
-    """So many numbers; `with_minus`: the last two may be below 0."""
-    patterns = [_NUMBER] * count
-    if with_minus:
-        patterns[-2:] = [f"-?{_NUMBER}"] * 2
-    if len(words) != count or not all(re.fullmatch(*each) for each in zip(patterns, words, strict=True)):
-        raise RequestError(f"syntax error: expected {needed}")
+def _numbers(words: Sequence[str], kind: str, before: str = "") -> list[float]:
+    """The numbers of a time system. The limits of `fischer-capped`, its last two, may be below 0."""
+    count, needed = _NEEDED[kind]
+    limits = words[2:] if kind == "fischer-capped" else ()
+    digits = [*words[: len(words) - len(limits)], *(word.removeprefix("-") for word in limits)]
+    if len(words) != count or not all(re.fullmatch(_NUMBER, each) for each in digits):
+        raise RequestError(f"syntax error: expected {before}{needed}")
     return [float(word) for word in words]

@@ -100,7 +100,7 @@ class Conversation:
         if self._reads:
             raise SystemExit(0)
 
-    def leave(self, patience: float) -> None:
+    def leave(self, patience: float = 1.0) -> None:
         """Has `say` wait no longer than `patience` seconds for a program that reads nothing; it counts as gone then."""
         self._patience = patience
 

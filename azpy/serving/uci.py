@@ -31,7 +31,6 @@ from azpy.serving.uci_positions import Positions
 __all__ = ["Uci"]
 
 _REPORT_EVERY = 0.5  # seconds
-_PATIENCE = 1.0  # seconds after the end for a program that reads no answers
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
 _WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
 _CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
@@ -76,30 +75,6 @@ class Thinking:
             if self.search is not None:
                 self.search.pending.stop()
             self.held.set()
-
-    def result(self, on_error: Callable[[BaseException], object]) -> tuple[_core.SearchResult, list[str]] | None:
-        """What the last search found, and its lines, once the answer may be given; None where there is no move.
-
-        `on_error` hears at once of an error that ended a search.
-        """
-        found = _found(self.search, on_error)
-        self.held.wait()
-        return found if self.after is None else _found(self.after, on_error)
-
-
-def _found(
-    search: Search | None, on_error: Callable[[BaseException], object]
-) -> tuple[_core.SearchResult, list[str]] | None:
-    if search is None:
-        return None
-    try:
-        result = search.pending.result()
-        return result, search.info(result)
-    except CancelledError:
-        raise
-    except BaseException as error:  # of the network or a game
-        on_error(error)
-        return None
 
 
 class Uci:
@@ -164,10 +139,8 @@ class Uci:
                     self._commands[name](words[at + 1 :])
                 except Exception as error:  # of the network or a user's game too: the conversation goes on
                     self._say_error(error)
-                    if name == "go":  # no thread will answer, and the other program waits
-                        self._talk.say("bestmove (none)")
         finally:
-            self._talk.leave(_PATIENCE)
+            self._talk.leave()
             self._finish()
             self._close()
 
@@ -183,7 +156,7 @@ class Uci:
 
     def _is_ready(self, _: list[str]) -> None:
         try:
-            if self._thinking is None and self._refused is None:
+            if self._thinking is None:
                 self._opened()
         except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
             self._say_error(error)
@@ -375,7 +348,10 @@ class Uci:
     def _answer(self, thinking: Thinking) -> None:
         """Waits for a search, and for leave to answer; then answers."""
         try:
-            found = thinking.result(self._say_error)
+            found = self._found(thinking.search)
+            thinking.held.wait()
+            if thinking.after is not None:
+                found = self._found(thinking.after)
             if found is None:
                 self._talk.say("bestmove (none)")
                 return
@@ -393,6 +369,16 @@ class Uci:
             self._talk.say("bestmove (none)")
         finally:
             thinking.said.set()
+
+    def _found(self, search: Search | None) -> tuple[_core.SearchResult, list[str]] | None:
+        """What a search found, and its lines; None where there is none, or it failed, which is said at once."""
+        try:
+            return None if search is None else (result := search.pending.result(), search.info(result))
+        except CancelledError:
+            raise
+        except BaseException as error:  # of the network or a game
+            self._say_error(error)
+            return None
 
     def _info(self, state: _core.State, engine: _core.Engine, began: float, result: _core.SearchResult) -> list[str]:
         """The lines that tell what a search of `state`, which `began` at this time, has found."""

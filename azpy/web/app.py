@@ -98,7 +98,10 @@ class Site:
         origins = list(origins)
         for origin in origins:
             if not ORIGIN.fullmatch(origin):
-                raise SettingsError(f"--origin takes an origin such as https://example.org, got {origin!r}")
+                raise SettingsError(
+                    f"--origin takes an origin such as https://example.org or http://localhost:3000, as browsers send "
+                    f"it: without path, capital letters or the scheme's own port; got {origin!r}"
+                )
         routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),

@@ -19,8 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["COOKIE", "LOOPBACK", "ORIGIN", "Guard"]
 
-# As a browser writes it: no *, no "null", no path and no capital letters, with which it would never be equal.
-ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^A-Z/?#@*\s]+")
+# As a browser writes it: ASCII without capital letters, and a port where it is not the scheme's own. No other value is
+# ever equal to what a browser sends.
+ORIGIN = re.compile(
+    r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?", re.ASCII
+)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 COOKIE = "azpy_session"
 _MOST_SESSIONS = 10_000
