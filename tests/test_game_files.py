@@ -388,6 +388,32 @@ def test_gtp_loads_the_position_before_a_move_as_sgfmill_counts_moves(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("text", "number", "stones"),
+    [
+        # The root has the first move, in front of the size and the komi or behind them.
+        ("(;GM[1]SZ[9]KM[6.5]B[aa];W[bb])", 1, ""),
+        ("(;B[aa]GM[1]SZ[9]KM[6.5];W[bb])", 1, ""),
+        ("(;B[aa]GM[1]SZ[9]KM[6.5];W[bb])", 2, "b"),
+        ("(;GM[1]SZ[9]KM[6.5]AB[ee]W[aa];B[bb])", 1, "b"),
+        # A color plays twice, before that move and behind it, and an illegal move behind it.
+        ("(;SZ[9];B[aa];B[bb];B[cc];W[dd];B[dd])", 2, "b"),
+        ("(;SZ[9];B[aa];B[bb];B[cc];W[dd];B[dd])", 3, "bb"),
+        ("(;SZ[9];B[aa];B[bb];B[cc];W[dd];B[dd])", 5, "bbbw"),
+        ("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))", 3, "bw"),
+        ("(;SZ[9];B[aa];W[bb];AE[aa]AW[cc];B[dd])", 3, "ww"),
+        ("(;SZ[9];B[aa];W[bb])", 99, "bw"),
+    ],
+)
+def test_a_file_is_loaded_up_to_the_move_of_its_number(tmp_path: Path, text: str, number: int, stones: str) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_text(text)
+    with talk_with(player="go(size=9)") as talk:
+        assert talk.ask(f"loadsgf {path} {number}") == "="
+        shown = talk.ask("showboard")
+    assert sorted(colour for colour, _ in board_points(shown, 9)) == sorted(stones)
+
+
+@pytest.mark.parametrize(
     "name", ["utf-8", "utf-8-sig", "utf-16", "gb2312", "gbk", "big5", "shift_jis", "euc-kr", "latin-1", "punycode"]
 )
 def test_names_in_any_encoding_are_read_and_spoil_no_move(name: str) -> None:

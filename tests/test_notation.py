@@ -67,6 +67,10 @@ def test_a_line_of_play_is_read_by_names_from_any_position(game: str) -> None:
     assert azpy.parse_state(middle, " ".join(names[3:])).key() == position.key()
     assert middle.key() == after(start, *actions[:3]).key()  # what is read is another object
     assert azpy.parse_state(middle, " ").key() == middle.key()
+    for plies in (0, 2, 99):
+        assert azpy.parse_state(game, " ".join(names), plies=plies).key() == (
+            azpy.parse_state(game, " ".join(names[:plies])).key()
+        )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
-_PARTS = re.compile(r"\[(?:\\.|[^\]\\])*\]|[();]|[A-Za-z]+", re.DOTALL)  # of an SGF: values, brackets, names
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it
 
 
@@ -321,11 +320,10 @@ class _Go(Board):
         if len(words) not in (1, 2) or (len(words) == 2 and not re.fullmatch(r"0*[1-9][0-9]{0,5}", words[1])):
             raise Refused("syntax error: expected a file and the number of a move, counted from 1")
         try:
-            text = _read(Path(words[0]))
-            text = text if len(words) == 1 else _before_move(text, int(words[1]))
+            text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
             stated = _komi_of(text)
             komi = self._komi if stated is None else stated
-            game = _core.parse_state(self._rules(komi), text).to_text()
+            game = _core.parse_state(self._rules(komi), text, plies=plies).to_text()
         except (OSError, ValueError, AzpyError) as error:
             raise Refused(f"cannot load file: {error}") from None
         head, *moves = re.split(r";[BW](?=\[)", game)
@@ -366,32 +364,6 @@ def _komi_of(text: str) -> float | None:
     """The komi that a game's SGF states; None for none."""
     found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
     return None if found is None else float(found[1])
-
-
-def _before_move(text: str, number: int) -> str:
-    """The game in an SGF up to the move of this number of its main line.
-
-    The text is cut, because the core sets a position up anew where a colour plays twice: its moves are then not the
-    text's.
-    """
-    begin = re.search(r"\(\s*;", text)
-    depth = moves = node = 0
-    moved = False
-    # The main line ends at the first bracket that closes.
-    for part in _PARTS.finditer(text, 0 if begin is None else begin.start()):
-        word = part[0]
-        if word == ")":
-            break
-        depth += word == "("
-        if word == ";":
-            node, moved = part.start(), False
-        # Older files spell names out, and only capitals count; others have small letters alone.
-        name = "".join(filter(str.isupper, word)) or word.upper()
-        if word[0].isalpha() and name in ("B", "W") and not moved:
-            moves, moved = moves + 1, True
-            if moves == number:
-                return text[:node] + ")" * depth
-    return text
 
 
 def _stones(words: Sequence[str], most: int) -> int:

@@ -9,6 +9,8 @@ use crate::written::{Bounds, Moves, Named, Unfit, Variations, WrittenGame};
 
 /// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
 const MOST_SHOWN: usize = 60;
+/// How many of the characters behind are counted: a file with many faults must not be counted to its end for each.
+const MOST_COUNTED: usize = 1_000;
 const MOST_NAMES: usize = 40;
 const LONGEST_NAME: usize = 30;
 const NO_GAMES: &str = "there is no notation of whole games of this game";
@@ -81,6 +83,21 @@ pub trait Notation: Game {
         play_line(self, text)
     }
 
+    /// What [`Notation::parse`] reads, but only the first `plies` moves of its main line are played.
+    ///
+    /// # Errors
+    /// See [`Notation::parse`].
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+        let bounds = Bounds { moves: usize::MAX, depth: usize::MAX };
+        let Variations { start: mut state, moves, .. } = self.read_variations(text, bounds)?;
+        for (name, _) in moves.main_line().take(plies) {
+            for action in state.parse_actions(name)? {
+                state.try_play(action).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(state)
+    }
+
     /// Reads the first of the games that a text holds in the game's notation of whole games (PGN, SGF), each from its
     /// start to its result. The start of these rules is `self`.
     ///
@@ -129,14 +146,16 @@ pub trait Notation: Game {
 ///
 /// ```
 /// assert_eq!(azpy_core::text::shown("a\n"), r#""a\n""#);
-/// assert!(azpy_core::text::shown(&"a".repeat(1000)).ends_with("a\" and 940 more characters"));
+/// assert!(azpy_core::text::shown(&"a".repeat(1060)).ends_with("a\" and 1000 more characters"));
+/// assert!(azpy_core::text::shown(&"a".repeat(1061)).ends_with("a\" and more than 1000 more characters"));
 /// ```
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut rest = text.chars();
     let start: String = rest.by_ref().take(MOST_SHOWN).collect();
-    match rest.count() {
+    match rest.take(MOST_COUNTED + 1).count() {
         0 => format!("{start:?}"),
+        more if more > MOST_COUNTED => format!("{start:?} and more than {MOST_COUNTED} more characters"),
         more => format!("{start:?} and {more} more characters"),
     }
 }

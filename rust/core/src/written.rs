@@ -149,6 +149,8 @@ struct Place {
 #[derive(Clone, Debug)]
 pub struct Moves<M> {
     bounds: Bounds,
+    /// How many moves were there and are forgotten.
+    forgotten: usize,
     /// Each with the number of the move before it.
     moves: Vec<(usize, M)>,
     /// Of the start and of each move.
@@ -159,13 +161,21 @@ impl<M> Moves<M> {
     /// No moves.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, moves: Vec::new(), places: vec![Place::default()] }
+        Self { bounds, forgotten: 0, moves: Vec::new(), places: vec![Place::default()] }
     }
 
-    /// The most that it takes.
+    /// Forgets all moves, and begins at the start again. The bound still counts the moves that are forgotten.
+    pub fn forget(&mut self) {
+        self.forgotten += self.moves.len();
+        self.moves.clear();
+        self.places.truncate(1);
+        self.places[0] = Place::default();
+    }
+
+    /// How many moves it has forgotten.
     #[must_use]
-    pub fn bounds(&self) -> Bounds {
-        self.bounds
+    pub fn forgotten(&self) -> usize {
+        self.forgotten
     }
 
     /// Adds a move behind the move of number `before`, and gives its number.
@@ -174,7 +184,7 @@ impl<M> Moves<M> {
     /// A sentence that names the bound.
     pub fn push(&mut self, before: usize, said: M) -> Result<usize, String> {
         let Bounds { moves, depth: deepest } = self.bounds;
-        if self.moves.len() == moves {
+        if self.forgotten + self.moves.len() == moves {
             return Err(format!("the game has more than {moves} moves with its variations"));
         }
         let place = &mut self.places[before];
@@ -395,6 +405,16 @@ mod tests {
         let deep = |count: usize| -> Vec<_> { (0..count).flat_map(|at| [(2 * at, ()), (2 * at, ())]).collect() };
         assert!(moves(&deep(10), WIDE).is_ok());
         assert_eq!(moves(&deep(11), WIDE).err().unwrap(), "variations stand in each other more than 10 deep");
+    }
+
+    #[test]
+    fn forgotten_moves_count_for_the_bound_and_for_nothing_else() {
+        let mut tree = moves(&[(0, 1), (1, 5)], Bounds { moves: 4, depth: 0 }).unwrap();
+        tree.forget();
+        assert_eq!((tree.forgotten(), tree.is_empty()), (2, true));
+        assert_eq!((tree.push(0, 7), tree.push(1, 8)), (Ok(1), Ok(2)));
+        assert_eq!(tree.main_line().copied().collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(tree.push(2, 9).unwrap_err(), "the game has more than 4 moves with its variations");
     }
 
     #[test]

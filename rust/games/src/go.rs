@@ -628,7 +628,17 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     /// An SGF game (its main line; size and komi must be those of `self`), or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        if sgf::is_sgf(text) { sgf::read(self, text) } else { play_line(self, text) }
+        if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
+    }
+
+    /// Of an SGF game, what stands behind these moves need not fit the rules. Moves that are set up as a position count.
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+        if sgf::is_sgf(text) {
+            return sgf::read(self, text, plies);
+        }
+        let mut state = self.clone();
+        self.parse_actions(text)?.into_iter().take(plies).for_each(|action| state.play(action));
+        Ok(state)
     }
 
     /// A game of SGF: its main line.

@@ -60,6 +60,7 @@ pub(crate) trait AnyState: Send + Sync {
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
     fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn AnyState>, String>;
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;

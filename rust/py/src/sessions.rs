@@ -123,6 +123,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
         Ok(Box::new(Typed(self.0.parse(text)?)))
     }
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn AnyState>, String> {
+        Ok(Box::new(Typed(self.0.parse_plies(text, plies)?)))
+    }
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String> {
         let Some((game, rest)) = self.0.read_game(text)? else { return Ok(None) };
         let mut end = self.0.clone();

@@ -479,6 +479,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
 ///     text: see the game in docs/games.md: what `State.to_text` writes, or names of actions and of chance outcomes with
 ///         blanks between. A game written in Python is read by its `action_name`, and where that knows no name, by the
 ///         number. An empty text is the position where a line begins.
+///     plies: how many moves of the text's main line are played; None for all.
 ///
 /// Returns:
 ///     A State.
@@ -496,9 +497,10 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
 ///      2 . x .
 ///       3 . . o
 #[pyfunction]
-pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str) -> PyResult<State> {
+#[pyo3(signature = (game, text, *, plies=None))]
+pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<usize>) -> PyResult<State> {
     let (spec, start) = any_game(game)?;
-    let read = caught(|| Ok(start.parse(text)));
+    let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
     Ok(State { spec, inner: read?.map_err(PyValueError::new_err)? })

@@ -151,20 +151,41 @@ fn split_operations(text: &str) -> Result<(&str, &str), String> {
         return Ok(("", text));
     }
     let (operations, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
-    let (opcode, operand, behind) = next_operation(operations);
-    // A move without the word "moves" before it must not pass for an operation.
-    let is_ended = behind.is_some() && !is_move(opcode);
-    if !(opcode.is_empty() || is_ended || operand.starts_with('"') || OPEN_OPERATIONS.contains(&opcode)) {
-        return Err(format!(
-            "expected \"moves\", nothing, or operations of EPD such as bm Qd1+; after the words of a FEN, got {}",
-            shown(operations.trim())
-        ));
+    let (mut left, mut is_first) = (Some(operations), true);
+    while let Some(text) = left {
+        let (opcode, operand, behind) = next_operation(text);
+        let is_quoted = operand.starts_with('"');
+        // The first one shows whether these are operations at all.
+        let is_known = !is_first || behind.is_some() || is_quoted || OPEN_OPERATIONS.contains(&opcode);
+        // Moves, with the word "moves" before them or without, and a second position must not pass for an operation.
+        let is_none = is_foreign(opcode)
+            || is_move(opcode) && !is_quoted
+            || behind.is_none() && unquoted(operand).flat_map(str::split_whitespace).any(is_foreign);
+        if !opcode.is_empty() && (is_none || !is_known) {
+            return Err(format!(
+                "expected \"moves\", nothing, or operations of EPD such as bm Qd1+; after the words of a FEN, got {}",
+                shown(operations.trim())
+            ));
+        }
+        is_first &= opcode.is_empty();
+        left = behind;
     }
     let rest = rest.trim_start();
     if rest.is_empty() || next_word(rest).0 == "moves" {
         return Ok((operations, rest));
     }
     Err(format!("more than one position: {} follows the first one; give one at a time", shown(rest)))
+}
+
+/// Whether a word begins what stands behind a position, or a position.
+fn is_foreign(word: &str) -> bool {
+    word == "moves" || word.matches('/').count() == 7
+}
+
+/// The parts of an operand outside its quotes. A quote without an end is none.
+fn unquoted(operand: &str) -> impl Iterator<Item = &str> {
+    let count = operand.split('"').count();
+    operand.split('"').enumerate().filter(move |&(at, _)| at % 2 == 0 || at + 1 == count).map(|(_, part)| part)
 }
 
 /// The opcode and the operand of the first operation, and the text behind its semicolon, if it has one.

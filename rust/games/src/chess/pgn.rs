@@ -41,8 +41,8 @@ fn result_of(word: &str) -> Option<&'static str> {
 }
 
 /// Words with letters that stand behind a move and are none: of ChessBase and the Informant (novelty, diagram, with the
-/// idea), and of old books (check, mate, in passing). A move without a digit is castling.
-const REMARKS: [&str; 11] = ["N", "TN", "D", "RR", "Δ", "ep", "e.p.", "ch", "ch.", "dbl", "mate"];
+/// idea), and of old books (check, mate). A move without a digit is castling.
+const REMARKS: [&str; 8] = ["N", "TN", "D", "RR", "Δ", "ch", "dbl", "mate"];
 
 /// Tags of a game, and moves of its main line: no text may fill the memory with more.
 const MOST: usize = 100_000;
@@ -160,7 +160,8 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
             _ => {
                 let ends = |letter: char| letter.is_whitespace() || "{}()[];".contains(letter);
                 let (word, after) = here.split_at(here.find(ends).unwrap_or(here.len()));
-                let is_remark = REMARKS.contains(&word) && !game.moves.is_empty();
+                // Signs may stand behind a remark, but no number before it: there a move was meant.
+                let is_remark = |played| REMARKS.contains(&played) && word.starts_with(played);
                 if let Some(result) = result_of(word) {
                     if depth == 0 {
                         game.result = Some(result);
@@ -168,7 +169,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                         return Ok(game);
                     }
                 } else if let Some(played) = move_in(word)
-                    && !is_remark
+                    && (game.moves.is_empty() || !is_remark(played))
                     && (depth == 0 || variations.is_some())
                 {
                     last = game.moves.push(last, played)?;

@@ -22,11 +22,11 @@ pub(super) use nodes::is_sgf;
 /// Moves in a line of text.
 const WIDTH: usize = 10;
 
-/// The game in `text`, of the size, komi and ko rule of `rules`.
-pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str) -> Result<Go<WORDS>, String> {
+/// The game in `text`, of the size, komi and ko rule of `rules`, up to this number of moves.
+pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str, plies: usize) -> Result<Go<WORDS>, String> {
     let nodes = one_game(text, Read::MainLine).map_err(|wrong| wrong.why)?;
     check_game(&nodes)?;
-    let line = Line::read(rules, &nodes, UNBOUNDED, true).map_err(Unfit::into_text)?;
+    let line = Line::read(rules, &nodes, UNBOUNDED, Some(plies)).map_err(Unfit::into_text)?;
     line.play().map_err(Unfit::into_text)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn read_written<'a, const WORDS: usize>(
         return Ok(None);
     }
     let actions = check_game(&nodes).map_err(Unfit::Variant).and_then(|()| {
-        let state = Line::read(rules, &nodes, UNBOUNDED, false)?.play()?;
+        let state = Line::read(rules, &nodes, UNBOUNDED, None)?.play()?;
         match &state.setup {
             Some(_) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
             None => Ok(state.actions()),
@@ -62,8 +62,8 @@ pub(super) fn read_tree<const WORDS: usize>(
 ) -> Result<Variations<Go<WORDS>>, String> {
     let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
     check_game(&nodes)?;
-    let Line { root, moves, gone, set_up } = Line::read(rules, &nodes, bounds, true).map_err(Unfit::into_text)?;
-    let start = root.start(first_of(&moves))?;
+    let Line { root, moves, set_up } = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
+    let (start, gone) = (root.start(first_of(&moves))?, moves.forgotten());
     let (moves, left_out) = moves.play(start.clone(), |state, number, said| {
         let action = action_of(state, gone + number, said).map_err(|unfit| unfit.in_line_of(text, said.at))?;
         Ok((action, play_named(state, action)))
@@ -94,30 +94,36 @@ fn check_game(nodes: &[Node]) -> Result<(), String> {
 /// What the nodes of a game say: where it begins, and its moves with their variations.
 struct Line<'a, const WORDS: usize> {
     root: Root<'a, WORDS>,
+    /// The moves behind the start. Forgotten are those of the main line that are part of the start, because something was
+    /// set up anew behind them.
     moves: Moves<&'a Property>,
-    /// How many moves of the main line are part of the start, because something was set up anew behind them.
-    gone: usize,
     /// What was set up anew, and where.
     set_up: Option<Wrong>,
 }
 
 impl<'a, const WORDS: usize> Line<'a, WORDS> {
-    /// Reads the nodes by `rules`. In a game that is shown, a position is set up anew where the rules have no such move.
-    fn read(rules: &'a Go<WORDS>, nodes: &'a [Node], bounds: Bounds, is_shown: bool) -> Result<Self, Unfit> {
+    /// Reads the nodes by `rules`. Where a number of plies of a game is `shown`, a position is set up anew where the rules
+    /// have no such move.
+    fn read(rules: &'a Go<WORDS>, nodes: &'a [Node], bounds: Bounds, shown: Option<usize>) -> Result<Self, Unfit> {
+        let is_shown = shown.is_some();
         let root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
-        let mut line = Self { root, moves: Moves::new(bounds), gone: 0, set_up: None };
+        let mut line = Self { root, moves: Moves::new(bounds), set_up: None };
         let is_size = |property: &Property| property.name == "SZ" && !property.says_nothing();
         if !nodes.iter().flat_map(|node| &node.properties).any(is_size) {
             check_size("19", rules.size())
                 .map_err(|error| Unfit::Size(format!("{error} (a game without SZ is of 19)")))?;
         }
-        // The number of the last move of each node; none where the node stands before a position that was set up anew.
+        // The number of the last move of each node; none where the node stands behind one that is before the start.
         let mut last = vec![Some(0)];
+        // The nodes below `floor` stand before a position that was set up anew, and so before the start. Only beside the
+        // first move from there on, behind the node `joint`, others begin at that position too.
+        let (mut floor, mut joint) = (0, None);
         // How many moves the main line has so far, and whose the last one is.
         let (mut played, mut mover) = (0, None);
         for node in nodes {
             // The number of the move before what comes next.
-            let Some(mut before) = last[node.before] else {
+            let is_gone = node.before < floor && joint != Some(node.before);
+            let Some(mut before) = last[node.before].filter(|_| !is_gone) else {
                 last.push(None);
                 continue;
             };
@@ -128,9 +134,8 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                     "AB" | "AW" | "AE" => {
                         if node.is_main && before > 0 && is_shown {
                             let why = format!("{} after move {played}", property.name);
-                            line.set_up(Wrong { at: property.at, why }, played, mover)?;
-                            last.fill(None);
-                            before = 0;
+                            line.set_up(Wrong { at: property.at, why }, mover)?;
+                            (floor, joint, before) = (last.len(), None, 0);
                         }
                         if node.is_main && before == 0 {
                             line.root.apply(property).map_err(Unfit::Start)?;
@@ -146,13 +151,16 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
             if let Some(property) = node.played() {
                 let player = colour_of(property);
                 if node.is_main {
+                    if shown == Some(played) {
+                        // The nodes of the main line come first: behind this one no other is wanted.
+                        line.root.mover = if line.moves.is_empty() { player } else { line.root.mover };
+                        break;
+                    }
                     if player == mover && before > 0 && is_shown {
                         let why = format!("{} plays move {played} and the next one", player.map_or("", colour));
-                        line.set_up(Wrong { at: property.at, why }, played, mover)?;
-                        last.fill(None);
-                        // What stands beside this move begins here too.
+                        line.set_up(Wrong { at: property.at, why }, mover)?;
+                        (floor, joint, before) = (last.len(), Some(node.before), 0);
                         last[node.before] = Some(0);
-                        before = 0;
                     }
                     (played, mover) = (played + 1, player);
                 }
@@ -169,20 +177,21 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         Ok(line)
     }
 
-    /// Begins anew at the position to which the moves lead, `gone` of them in all, the last one of `mover`.
-    fn set_up(&mut self, why: Wrong, gone: usize, mover: Option<Player>) -> Result<(), Unfit> {
+    /// Begins anew at the position to which the moves lead, the last one of `mover`.
+    fn set_up(&mut self, why: Wrong, mover: Option<Player>) -> Result<(), Unfit> {
         let state = self.play()?;
         let root = &mut self.root;
         root.stones = (0..state.num_cells()).map(|cell| state.stone(cell)).collect();
         (root.mover, root.handicap) = (mover.map(Player::opponent), 0);
-        (self.moves, self.gone, self.set_up) = (Moves::new(self.moves.bounds()), gone, Some(why));
+        self.moves.forget();
+        self.set_up = Some(why);
         Ok(())
     }
 
     /// The position that the main line leads to.
     fn play(&self) -> Result<Go<WORDS>, Unfit> {
         let mut state = self.root.start(first_of(&self.moves)).map_err(Unfit::Start)?;
-        for (number, said) in (self.gone + 1..).zip(self.moves.main_line()) {
+        for (number, said) in (self.moves.forgotten() + 1..).zip(self.moves.main_line()) {
             let action = action_of(&state, number, said)?;
             state.play(action);
         }

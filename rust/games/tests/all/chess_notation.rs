@@ -125,6 +125,18 @@ fn bad_positions_are_refused_with_the_reason() {
         ),
         ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 e1e2", "expected \"moves\", nothing, or operations of EPD"),
         ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 e1e2 e8e7;", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1; moves e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Ke2; moves e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Ke2; id \"a\"; moves e1e2;", "expected \"moves\", nothing, or operations"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Ke2 moves e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - id \"a\" moves e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - id \"a moves e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 ; e1e2 e8e7", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Ke2; e1e2", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - ; ; hello", "expected \"moves\", nothing, or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 ; 4k3/8/8/8/8/8/8/3K4 w - - 0 1", "or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Ke2; 4k3/8/8/8/8/8/8/3K4 w - - 0 1;", "or operations of EPD"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - bm Ke2 4k3/8/8/8/8/8/8/3K4 w - - 0 1", "or operations of EPD"),
         ("4k3/8/8/8/8/8/8/4K3 w - - 0 1 2 3", "expected \"moves\", nothing, or operations of EPD"),
         ("4k3/8/8/8/8/8/2P5/4K3 w - - c4 e5", "expected \"moves\", nothing, or operations of EPD"),
         ("4k3/8/8/8/8/8/8/4K3 w - - bm Kd1;\n4k3/8/8/8/8/8/8/3K4 w - - bm Kd2;", "more than one position"),
@@ -164,6 +176,9 @@ fn positions_are_read_as_the_files_of_the_world_have_them() {
         (" bm O-O; id \"moves; of a name\";", 0, 1),
         (" c4 \"a remark\"", 0, 1),
         (" c4 \"not closed; hmvc 3;", 0, 1),
+        (" bm O-O; c0 \"then moves e1g1\" ; c1 \"1/2 and moves\"", 0, 1),
+        (" ; ; noop; ; id \"8/8/8/8/8/8/8/8 w\"", 0, 1),
+        (" bm O-O; id BK.01", 0, 1),
         (" 7 30 bm O-O; am Kd1;", 7, 30),
         (" hmvc 7; fmvn 30;", 7, 30),
         (" id \"hmvc 9; x\"; fmvn 30; hmvc 7", 7, 30),
@@ -229,7 +244,7 @@ fn signs_of_other_programs_are_no_moves() {
     let read = |text: &str| start.parse_actions(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let ucis = read("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6");
     for sign in
-        "± ∓ = == += =+ += +/= =/+ +/- -/+ +- -+ +− −+ ⩲ ⩱ ∞ =∞ □ ⟳ → ↑ ⇆ ⊕ ∆ Δ N TN D RR $146 $1$14 !? ?! # + ep e.p. ch dbl mate"
+        "± ∓ = == += =+ += +/= =/+ +/- -/+ +- -+ +− −+ ⩲ ⩱ ∞ =∞ □ ⟳ → ↑ ⇆ ⊕ ∆ Δ N TN D RR $146 $1$14 !? ?! # + ep e.p. ch dbl mate N! TN!? N+= N$14 ch, ch. D. RR? Δ! dbl+ mate# ep! e.p.+"
             .split(' ')
     {
         assert_eq!(read(&format!("1.e4 {sign} e5 2.Nf3 Nc6 {sign} {sign} 3.Bb5 a6 {sign} *")), ucis, "{sign}");
@@ -242,6 +257,8 @@ fn signs_of_other_programs_are_no_moves() {
     for (text, why) in [
         ("N", "which is not among the legal ones"),
         ("TN e4", "which is not among the legal ones"),
+        ("N! e4", "which is not among the legal ones"),
+        ("1. e4 e5 2.N! Nc6", "which is not among the legal ones"),
         ("1. e4 hello e5", "action 2 is \"hello\""),
         ("1. e4 -- e5", "action 2 is \"--\", a null move, which the rules do not have"),
         ("1. e4 Z0", "a null move"),

@@ -121,6 +121,15 @@ fn a_shown_game_begins_where_the_rules_have_no_such_move() {
 }
 
 #[test]
+fn a_game_that_begins_anew_often_is_read_in_time() {
+    // If each new beginning looked at every node before it, the two together would take hours.
+    for (again, moves) in [(";B[]", 100_000), (";B[];AE[aa]", 100_000)] {
+        let text = format!("(;SZ[5]KM[7.5]{}{})", ";".repeat(4_000_000), again.repeat(moves));
+        assert!(go(5).parse(&text).is_ok());
+    }
+}
+
+#[test]
 fn a_game_to_learn_from_is_as_the_rules_have_it_and_a_bad_one_does_not_end_the_text() {
     let texts = [
         ("(;SZ[9]PL[B]KM[];B[aa];W[bb]PL[B])", Ok(2)),
@@ -265,7 +274,7 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
         let error = read(text).err().unwrap();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
-    let few = |text| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err();
+    let few = |text: &str| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err();
     assert_eq!(few("(;SZ[9];B[aa](;W[bb])(;W[cc]))"), None);
     let error = few("(;SZ[9];B[aa](;W[bb])(;W[cc])(;W[dd]))").unwrap();
     assert_eq!(error, "the game has more than 3 moves with its variations");
@@ -277,6 +286,11 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     );
     let deep = go(9).read_variations("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))", Bounds { moves: 9, depth: 1 }).err();
     assert_eq!(deep.unwrap(), "variations stand in each other more than 1 deep");
+    // Moves that are set up as a position count too.
+    let black = |moves: usize| format!("(;SZ[9]{})", ";B[]".repeat(moves));
+    assert_eq!(few(&black(3)), None);
+    assert_eq!(few(&black(4)).unwrap(), "the game has more than 3 moves with its variations");
+    assert!(few("(;SZ[9];B[aa];AW[bb];B[cc];AW[dd];B[ee];AE[aa];B[ff])").unwrap().contains("more than 3 moves"));
     for text in ["(".repeat(1_000_000), "(;".repeat(500_000), "(;SZ[9]".repeat(100_000) + &")".repeat(100_000)] {
         let _ = read(&text); // in time, and without a stack that overflows
     }
