@@ -121,6 +121,8 @@ class RunFolder:
         if self.journal:  # sealed just before the process ended, whatever the iteration
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
+        if self._journal.repeated:
+            self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
@@ -239,7 +241,8 @@ class RunFolder:
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Adds one line to metrics.jsonl."""
-        with storage.disk_errors(self.path), self._metrics.open("ab", buffering=0) as file:
+        with storage.disk_errors(self.path), self._metrics.open("a+b", buffering=0) as file:
+            storage.cut_torn_line(file)
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -195,8 +195,10 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:
 def _is_sealed(path: Path) -> bool:
     """Whether a file holds arrays, and no archive of texts: numpy packs both as zip."""
     try:
+        if path.suffix.lower() == ".zip" or not path.is_file():  # to open a pipe would wait for ever
+            return False
         with path.open("rb") as file:
-            return path.suffix.lower() != ".zip" and path.is_file() and file.read(4) == b"PK\x03\x04"
+            return file.read(4) == b"PK\x03\x04"
     except OSError:
         return False  # it is read once more, and named
 
