@@ -137,8 +137,12 @@ def test_a_pipe_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.
     for name in ("a.sgf", "a.npz", "a.zip"):
         os.mkfifo(tmp_path / name)
     real = Path.open
-    # To open a pipe that nobody writes into would wait for ever.
-    monkeypatch.setattr(Path, "open", lambda path, *given: pytest.fail() if path.is_fifo() else real(path, *given))
+
+    def opened(path: Path, *given: Any) -> Any:
+        assert not path.is_fifo(), "to open a pipe that nobody writes into waits for ever"
+        return real(path, *given)
+
+    monkeypatch.setattr(Path, "open", opened)
     for given in [[tmp_path], sorted(tmp_path.iterdir())]:
         with pytest.raises(RunError, match=r"3 files .*a\.npz is not a regular file"):
             import_games([str(path) for path in given], GO, 0, Filters())

@@ -282,8 +282,10 @@ class Journal:
         if not path.exists():
             write_atomically(path, _MAGIC)
         found, self._end, self.dropped = read_journal(path)
-        # An append that failed and could not be undone was made again.
-        self.records = list({record.game_id: record for record in reversed(found)}.values())[::-1]
+        first = dict[int, GameRecord]()
+        for record in found:  # an append that failed, and could not be undone, was made again
+            first.setdefault(record.game_id, record)
+        self.records = list(first.values())
         self.repeated = len(found) - len(self.records)
         self._path = path
         if self.repeated:
