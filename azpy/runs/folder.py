@@ -331,7 +331,10 @@ class RunFolder:
         for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
             for entry in folder.glob(f"{storage.TEMPORARY}*"):
                 try:
-                    storage.remove(entry)
+                    if storage.is_folder(entry):
+                        shutil.rmtree(entry)
+                    else:
+                        entry.unlink(missing_ok=True)
                 except OSError as error:
                     raise RunError(
                         f"{entry} is left over from a process that ended, and cannot be deleted "

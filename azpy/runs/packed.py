@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from azpy.errors import MissingPackageError, RunError, one_line
 
-__all__ = ["check_packing", "files_in"]
+__all__ = ["check_packing", "files_in", "suffix_of"]
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR = 257  # where tar has its mark, "ustar"
@@ -25,6 +25,17 @@ _BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks all of 
 
 class _Readable(Protocol):
     def read(self, size: int = ..., /) -> bytes: ...
+
+
+def suffix_of(name: str) -> str:
+    """How a name ends, in small letters, before what says that the file is packed.
+
+    Example:
+        >>> suffix_of("Games.PGN.gz")
+        '.pgn'
+    """
+    found = PurePosixPath(name.lower())
+    return (found.with_suffix("") if found.suffix in (".gz", ".bz2", ".zst") else found).suffix
 
 
 def files_in(path: Path, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:

@@ -13,7 +13,6 @@ import math
 import os
 import re
 import secrets
-import shutil
 import stat
 import struct
 import zipfile
@@ -107,6 +106,11 @@ def check_regular(path: Path) -> None:
         raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a folder has this name, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
 def numbered(folder: Path, suffix: str = "") -> list[int]:
     """The numbers of a folder's entries that are named by six digits and `suffix`, ascending; none if it is missing.
 
@@ -144,21 +148,13 @@ def read_regular(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def remove(path: Path) -> None:
-    """Deletes whatever has this name, if there is anything: a folder with all that is in it, of a link the link."""
-    try:
-        path.unlink(missing_ok=True)
-    except (IsADirectoryError, PermissionError):  # Linux says the first one of a folder, other systems the second
-        if path.is_symlink() or not path.is_dir():
-            raise
-        shutil.rmtree(path)
-
-
 @contextmanager
 def replacing(path: Path, name: str = "") -> Iterator[Path]:
     """A temporary path to write and sync, which then replaces `path`; `name` is its name after `TEMPORARY`."""
     temporary = path.with_name(TEMPORARY + (name or path.name))
-    remove(temporary)  # a link of this name would be written through
+    if is_folder(temporary):
+        raise RunError(f"{temporary} is a folder, and its name is needed to write {path.name}: move it away")
+    temporary.unlink(missing_ok=True)  # a link of this name would be written through
     try:
         yield temporary
         temporary.replace(path)
