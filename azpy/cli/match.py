@@ -169,9 +169,7 @@ class _Table:
         try:
             self.saved.write(boards, *names)
         except RunError as error:
-            self.unsaved = RunError(
-                f"--save: {error} (the result counts every game, the file lacks the last ones)"
-            )
+            self.unsaved = RunError(f"--save: {error} (the result counts every game, the file lacks the last ones)")
             display.line(f"--save: {error}; the match goes on, and saves no more games")
 
     def end(self, *, stopped: bool) -> int:
