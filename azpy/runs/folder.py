@@ -111,11 +111,12 @@ class RunFolder:
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with other files and no config.toml is refused as no run folder
+            _clear_temporary_files(self.path)
             self.write_settings()
         self.sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
         self._games.mkdir(exist_ok=True)
         self._checkpoints.mkdir(exist_ok=True)
-        self._clear_temporary_files()
+        _clear_temporary_files(self.path, self._games, self._checkpoints, *self._checkpoints.iterdir())
         self._journal = storage.Journal(self._games / "journal.bin")
         self.journal = self._journal.records
         if self.journal:  # sealed just before the process ended, whatever the iteration
@@ -327,19 +328,20 @@ class RunFolder:
         with storage.disk_errors(self.path):
             storage.write_atomically(self.path / name, text.encode())
 
-    def _clear_temporary_files(self) -> None:
-        for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
-            for entry in folder.glob(f"{storage.TEMPORARY}*"):
-                try:
-                    if storage.is_folder(entry):
-                        shutil.rmtree(entry)
-                    else:
-                        entry.unlink(missing_ok=True)
-                except OSError as error:
-                    raise RunError(
-                        f"{entry} is left over from a process that ended, and cannot be deleted "
-                        f"({error.strerror or error}): delete it, and start again"
-                    ) from error
+
+def _clear_temporary_files(*folders: Path) -> None:
+    for folder in folders:
+        for entry in folder.glob(f"{storage.TEMPORARY}*"):
+            try:
+                if storage.is_folder(entry):
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink(missing_ok=True)
+            except OSError as error:
+                raise RunError(
+                    f"{entry} is left over from a process that ended, and cannot be deleted "
+                    f"({error.strerror or error}): delete it, and start again"
+                ) from error
 
 
 def _as_json(values: Mapping[str, Any]) -> bytes:
@@ -352,8 +354,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         with storage.naming(path):
             return parse_file(path)
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and storage.is_refusal(error):
-            raise storage.refused(path, error) from error
+        if said := storage.refusal(path, error):
+            raise said from error
         raise _damaged(path, error) from error
 
 

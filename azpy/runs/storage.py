@@ -67,12 +67,13 @@ def refused(path: Path, error: OSError) -> RunError:
     return RunError(text)
 
 
-def is_refusal(error: BaseException) -> bool:
-    """Whether the system refused to read a file; else the file's bytes are wrong.
+def refusal(path: Path, error: BaseException) -> RunError | None:
+    """The error of a file that the system refused to read; None where the file's bytes are wrong.
 
     A flipped byte can send a reader to a place before the file's begin, which is an `OSError` (EINVAL) too.
     """
-    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT)
+    is_one = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT)
+    return refused(path, error) if is_one else None
 
 
 @contextmanager
@@ -525,8 +526,8 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
     except RunError:
         raise
     except Exception as error:  # a flipped byte causes errors of many kinds
-        if isinstance(error, OSError) and is_refusal(error):
-            raise refused(path, error) from error
+        if said := refusal(path, error):
+            raise said from error
         raise RunError(f"{path} is damaged ({error})") from error
 
 
@@ -590,6 +591,6 @@ def _reading(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise RunError(f"{path} is missing") from None
     except Exception as error:
-        if isinstance(error, OSError) and is_refusal(error):
-            raise refused(path, error) from error
+        if said := refusal(path, error):
+            raise said from error
         raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
