@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from azpy.errors import RunError, SettingsError
 from azpy.learning.learner import Learner
 from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings import Settings
-from azpy.training.divergence import DivergedError
-from azpy.training.events import Event, Played, Started
+from azpy.training.divergence import DivergedError, diverged
+from azpy.training.events import Event, Fitted, Played, Started
 from azpy.training.trainer import Trainer
 from test_supervised import files  # noqa: F401  a fixture
 
@@ -55,7 +56,8 @@ def test_it_says_what_happened_and_goes_on_from_the_last_good_checkpoint(learner
             train(tmp_path, learner_lag=learner_lag, learning_rate=TOO_HIGH)
         text = str(caught.value)
         losses = (
-            r"(policy loss \S+, value loss \S+|the network's numbers are not finite) \(mean policy loss [0-9.]+ and "
+            r"(policy loss \S+, value loss \S+|the network's numbers are not finite) "
+            r"\((mean policy loss [0-9.]+ and value loss [0-9.]+ (before|so far), )?learning rate"
         )
         assert re.match(rf"training diverged in step [0-9]+ of [0-9]+ of iteration 3: {losses}", text), text
         good = f"{tmp_path}/checkpoints/000002"
@@ -151,6 +153,33 @@ def test_a_bad_checkpoint_of_an_older_version_is_not_gone_on_from(
     spoil(path, 3, "model", "trunk")
     with pytest.raises(SettingsError, match=f"--init {path}: its network is not finite, give an earlier checkpoint"):
         train(tmp_path / "other", init=str(path))
+
+
+def test_a_checkpoint_whose_answers_alone_are_not_finite_is_kept(
+    three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver may give such answers, and the network is sound."""
+    path = shutil.copytree(three, tmp_path / "run")
+    with monkeypatch.context() as broken:
+        broken.setattr(Learner, "is_finite", lambda _: False)
+        last = f"{path}/checkpoints/000003"
+        why = (
+            f"the numbers of {last} are finite, but not its network's answers on cpu: choose another --training-device"
+        )
+        with pytest.raises(RunError, match=f"{why}.*delete the checkpoint to go on from the one before"):
+            train(path)
+    assert checkpoints(path) == ["000001", "000002", "000003"]
+    assert isinstance(train(path)[0], Started)
+
+
+def test_the_error_names_only_losses_that_were_measured() -> None:
+    settings, step = Settings(game="tic_tac_toe"), Fitted(2, 1, 9, 1.5, 0.25)
+    at = "training diverged in step 1 of 9 of iteration 2: bad"
+    assert str(diverged(settings, step, "bad")) == f"{at} (learning rate 0.002)"
+    means = "mean policy loss 1.5 and value loss 0.25"
+    assert str(diverged(settings, step, "bad", after=True)) == f"{at} ({means} so far, learning rate 0.002)"
+    later = str(diverged(settings, replace(step, taken=2), "bad"))
+    assert later.endswith(f"({means} before, learning rate 0.002)")
 
 
 def test_a_last_step_that_spoils_the_network_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,11 @@
 """The journal: a torn write, zeros after a power cut or a flipped byte costs no game before it."""
 
 import errno
+import io
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
-from azpy.runs.storage import read_journal
+from azpy.runs.storage import frame, read_journal
 from test_runs import SETTINGS, folder, payloads, play
 
 
@@ -199,6 +201,94 @@ def test_every_game_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pyte
         assert len(run.journal) == 3
     with folder(tmp_path) as run:
         assert payloads(run.journal) == payloads(games)
+
+
+class Disk(io.FileIO):
+    """A file of which a write stops half-way, or the wait for the device fails; and no undoing works meanwhile."""
+
+    broken = ""  # "write" or "fsync"
+
+    def write(self, data: Any) -> int:
+        if Disk.broken != "write":
+            return super().write(data)
+        if len(data) < 40:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(memoryview(data)[: len(data) // 2])
+
+    def truncate(self, size: int | None = None) -> int:
+        if Disk.broken and size is not None and size < os.fstat(self.fileno()).st_size:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().truncate(size)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Disk]]:
+    real_open, real_sync = Path.open, os.fsync
+
+    def sync(file: int) -> None:
+        if Disk.broken == "fsync":
+            raise OSError(errno.EIO, "Input/output error")
+        real_sync(file)
+
+    def opened(path: Path, mode: str = "r", buffering: int = -1, **more: Any) -> Any:
+        return Disk(path, mode) if buffering == 0 else real_open(path, mode, buffering, **more)
+
+    monkeypatch.setattr(Path, "open", opened)
+    monkeypatch.setattr(os, "fsync", sync)
+    yield Disk
+    Disk.broken = ""
+
+
+@pytest.mark.parametrize("broken", ["write", "fsync"])
+def test_games_are_appended_again_after_an_append_that_could_not_be_undone(
+    broken: str, disk: type[Disk], tmp_path: Path
+) -> None:
+    """As a loop does on its way out: the games that it could not write, and those that came since."""
+    games = play(4)
+    with folder(tmp_path) as run:
+        run.append(*games[:2])
+        disk.broken = broken
+        with pytest.raises(RunError):
+            run.append(games[2])
+        with pytest.raises(RunError):
+            run.append(games[2])
+        assert payloads(run.journal) == payloads(games[:2])
+        disk.broken = ""
+        run.append(*games[2:])
+        assert payloads(run.journal) == payloads(games)
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+        assert run.notices == []
+
+
+@pytest.mark.parametrize("broken", ["write", "fsync"])
+def test_a_row_of_metrics_follows_whole_rows_after_an_append_that_could_not_be_undone(
+    broken: str, disk: type[Disk], tmp_path: Path
+) -> None:
+    rows = [{"kind": "settings", "iteration": i, "changed": {}, "seconds": 1.5} for i in range(3)]
+    with folder(tmp_path) as run:
+        run.append_metrics(rows[0])
+        disk.broken = broken
+        with pytest.raises(RunError):
+            run.append_metrics(rows[1])
+        disk.broken = ""
+        run.append_metrics(rows[2])
+        assert run.metrics() == [rows[0], *([rows[1]] if broken == "fsync" else []), rows[2]]
+
+
+def test_a_game_that_is_in_the_journal_twice_counts_once(tmp_path: Path) -> None:
+    games = play(3)
+    with folder(tmp_path) as run:
+        run.append(*games)
+    journal = tmp_path / "run/games/journal.bin"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + frame(*games[1:]) + frame(games[0]))
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+        assert run.notices == ["dropped 3 second copies of games in the journal"]
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+        assert run.notices == []
 
 
 @pytest.mark.parametrize("sealed", [{0, 1, 2}, {0, 2}])

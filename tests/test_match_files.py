@@ -1,6 +1,9 @@
 """az-match's files: openings that a user gives (--book), and the games that were played (--save)."""
 
+import bz2
+import errno
 import fcntl
+import gzip
 import io
 import json
 import os
@@ -9,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_pairs
 from azpy.matches.openings import Book, Opening, read_openings
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
+from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from talks import COMMAND
 from test_match import BOARD, model
@@ -170,6 +175,35 @@ def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
 def test_bad_lines_are_named_by_their_numbers(name: str, text: str, game: str, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         book(name, text, game)
+
+
+def test_a_book_is_read_in_the_encoding_that_it_states_and_packed() -> None:
+    """In Shift_JIS the second byte of ソ is a backslash: read as Latin-1, the stone is gone."""
+    japanese = "(;CA[Shift_JIS]GM[1]SZ[5]PB[ソ]AB[cc];W[ee])"
+    for name, data, game, expected in (
+        ("b.sgf", japanese.encode("shift_jis"), GO, ["E1"]),
+        ("b.SGF.gz", gzip.compress(japanese.encode("shift_jis")), GO, ["E1"]),
+        ("b.pgn", PGN.encode("utf-16"), CHESS, ["e2e4", "e7e5", "g1f3"]),
+        ("b.pgn.bz2", bz2.compress(PGN.encode()), CHESS, ["e2e4", "e7e5", "g1f3"]),
+        ("b.txt.gz", gzip.compress(b"b2 a3"), GAME, ["b2", "a3"]),
+    ):
+        Path(name).write_bytes(data)
+        first = read_openings(Path(name), make_position(game), 0)[0][0]
+        assert names(first) == expected
+        assert ("AB[cc]" in first.start.to_text()) == (game == GO)
+    with zipfile.ZipFile("b.zip", "w") as archive:
+        archive.writestr("b.pgn", PGN)
+    with pytest.raises(SettingsError, match=r"b\.zip is an archive, expected a file of openings: unpack it"):
+        read_openings(Path("b.zip"), make_position(CHESS), 0)
+
+
+def test_dice_are_no_plies_of_an_opening() -> None:
+    Path("book").write_text("2-1 8/7 6/4 5-3 8/3 6/3\n")
+    start = make_position("backgammon")
+    lines = [names(read_openings(Path("book"), start, 0, plies)[0][0]) for plies in range(5)]
+    rolled = [line[-1] for line in lines]
+    assert lines[:4] == [["2-1"], ["2-1", "8/7"], ["2-1", "8/7", "6/4", "5-3"], ["2-1", "8/7", "6/4", "5-3", "8/3"]]
+    assert lines[4] == ["2-1", "8/7", "6/4", "5-3", "8/3", "6/3", rolled[4]]
 
 
 def test_a_book_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,7 +356,7 @@ def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
 ) -> None:
     for name, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
         with SavedGames(Path(name), make_position(game), 3) as saved:
-            saved.of("a", "b")([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)])
+            saved.write([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)], "a", "b")
     text = Path("g.pgn").read_text()
     assert (text.count(pgn), text.count('[Result "1-0"]')) == (2, 2)
     assert Path("g.sgf").read_text().count(sgf) == 2
@@ -338,7 +372,7 @@ def test_names_that_no_text_can_hold_are_saved_all_the_same() -> None:
     name = 'a "player" \\ \udcff\n[Event "?"] ]'
     for path, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
         with SavedGames(Path(path), make_position(game), 0) as saved:
-            saved.of(name, "b")([over(game, moves, 1, None)])
+            saved.write([over(game, moves, 1, None)], name, "b")
     read = chess.pgn.read_game(io.StringIO(Path("g.pgn").read_text()))
     assert read is not None
     assert read.headers["White"].replace('\\"', '"').replace("\\\\", "\\") == 'a "player" \\ ??[Event "?"] ]'
@@ -416,6 +450,35 @@ def test_a_killed_match_leaves_whole_games_and_the_next_one_is_appended() -> Non
     after = path.read_bytes()
     assert after.startswith(before)
     assert {json.loads(line)["number"] for line in after.splitlines()[-2:]} == {0, 1}
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_match_goes_on_though_its_games_cannot_be_saved(
+    form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, calls = storage.append, 0
+
+    def full(file: Any, data: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(file, data)
+
+    Path("b.txt").write_text("\na3\na3 b2 b3 a1\n")  # games of many lengths: they are not all over at once
+    command = ["random", "random", "--game", GAME, "--book", "b.txt", "--games", "40", "--slots", "4", *form]
+    assert main(command) == 0
+    expected = capsys.readouterr().out
+    monkeypatch.setattr(storage, "append", full)
+    assert main([*command, "--save", "g.jsonl"]) == 2
+    output = capsys.readouterr()
+    assert calls == 3
+    assert 0 < len(games("g.jsonl")) < 40
+    why = "--save: no space left on the device of g.jsonl"
+    assert output.err.startswith(f"az-match: {why}")
+    assert output.err.count("\n") == 1
+    assert (why in output.out) == (not form)
+    assert output.out.endswith(expected.splitlines()[-1] + "\n")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import os
 import random
 import sys
 import tarfile
@@ -35,7 +36,7 @@ SKIPPED = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"  # a frame to skip, as pzstd writes 
         ("a.sgf.zst", zstandard.compress),
         ("a.sgf.zst", lambda data: SKIPPED + zstandard.compress(data[:100]) + SKIPPED + zstandard.compress(data[100:])),
         ("a.zip", lambda data: zipped({"a.sgf": data, "in/b.txt": b"x", "in/.c.sgf": b"\0", "d/": b""})),
-        ("a.zip", lambda data: zipped({"a.sgf": data}, zipfile.ZIP_BZIP2)),
+        ("a.zip", lambda data: zipped({"a.sgf": data}, zipfile.ZIP_STORED)),
         ("a.tar", lambda data: tarred({"x/y/a.sgf": data, "README": b"(;"})),
         ("a.tar.gz", lambda data: gzip.compress(tarred({"/../a.sgf": data}))),
         ("a.tgz", lambda data: gzip.compress(tarred({"a.sgf": data}))),
@@ -106,6 +107,45 @@ def test_an_archive_unpacks_to_no_more_than_the_bound(tmp_path: Path) -> None:
     sparse.type = tarfile.GNUTYPE_SPARSE
     path.write_bytes(sparse.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
     assert list(packed.files_in(path, [".sgf"], most)) == []
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_that_no_bound_holds_is_refused_before_it_is_unpacked(method: int, tmp_path: Path) -> None:
+    """Python unpacks all of such a member at once, however little is asked for."""
+    path, sealed = tmp_path / "a.zip", tmp_path / "a.npz"
+    game = sgf_game(LINE).encode()
+    good = io.BytesIO(zipped({"good.sgf": game}))
+    with zipfile.ZipFile(good, "a", method) as archive:
+        archive.writestr("bomb.sgf", bytes(1 << 23), method)
+    path.write_bytes(good.getvalue())
+    why = "is packed by a method whose size cannot be bounded: pack it by deflate"
+    found = list(packed.files_in(path, [".sgf"], 1 << 20))
+    assert found[0] == (f"{path}: good.sgf", game)
+    assert str(found[1][1]) == f"{path}: bomb.sgf {why}"
+    with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
+        run.sealed.write(1, selfplay())
+        with zipfile.ZipFile(run.sealed.path(1)) as archive:
+            arrays = {member: archive.read(member) for member in archive.namelist()}
+        sealed.write_bytes(zipped(arrays, method))
+        run.sealed.path(1).write_bytes(sealed.read_bytes())
+        for read in (run.sealed.read, run.sealed.ids, lambda _: storage.sealed_in(sealed, 1 << 30)):
+            with pytest.raises(RunError, match=rf"\.npz {why}$"):
+                read(1)
+
+
+def test_a_pipe_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.sgf", "a.npz", "a.zip"):
+        os.mkfifo(tmp_path / name)
+    real = Path.open
+
+    def opened(path: Path, *given: Any) -> Any:
+        assert not path.is_fifo(), "to open a pipe that nobody writes into waits for ever"
+        return real(path, *given)
+
+    monkeypatch.setattr(Path, "open", opened)
+    for given in [[tmp_path], sorted(tmp_path.iterdir())]:
+        with pytest.raises(RunError, match=r"3 files .*a\.npz is not a regular file"):
+            import_games([str(path) for path in given], GO, 0, Filters())
 
 
 def test_a_broken_archive_is_read_or_left_out(tmp_path: Path) -> None:

@@ -107,6 +107,9 @@ def test_a_rating_has_an_infinite_end_where_no_chain_of_points_leads() -> None:
     assert [math.isinf(rating.high) for rating in ratings] == [False, False, False, True, True]
     turned = bradley_terry(5, [(j, i, counts) for i, j, counts in matches])
     assert [math.isinf(rating.low) for rating in turned] == [False, False, False, True, True]
+    # One pair of player 0 shows nothing, however many the others have.
+    for rating in bradley_terry(3, [(0, 1, [0, 0, 1, 0, 0]), (1, 2, even)])[1:]:
+        assert (rating.low, rating.high) == (-math.inf, math.inf)
     # Few pairs each, but many of each player.
     few = bradley_terry(6, [(i, j, [0, 0, 2, 0, 0]) for i in range(6) for j in range(i)])
     assert all(math.isfinite(rating.low) and math.isfinite(rating.high) for rating in few)

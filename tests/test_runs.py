@@ -614,3 +614,13 @@ def test_nothing_is_pickled() -> None:
     pickled = r"pickle\.loads?\(|pickle\.dump\(|Unpickler|from pickle"
     forbidden = re.compile(pickled + r"|torch\.(load|save)\(|allow_pickle=True|joblib|import shelve")
     assert not [match for text in sources for match in forbidden.findall(text)]
+
+
+def test_a_folder_of_the_user_s_under_a_temporary_name_is_not_deleted(tmp_path: Path) -> None:
+    mine = tmp_path / f"{storage.TEMPORARY}elo.json"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("mine")
+    with pytest.raises(RunError, match=rf"{mine} is a folder, and its name is needed to write elo.json: move it away"):
+        storage.write_atomically(tmp_path / "elo.json", b"{}")
+    assert (mine / "thesis.txt").read_text() == "mine"
+    assert not (tmp_path / "elo.json").exists()

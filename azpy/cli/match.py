@@ -42,7 +42,8 @@ named by their numbers, and refused.
 
 --save appends each game to a file as soon as it is over: .pgn for chess, .sgf for Go, .jsonl for every game. A file
 that exists is appended to. A crash or Ctrl-C loses the games in play alone, so the file of a match that was stopped has
-games of pairs that did not count. docs/training.md has the fields of .jsonl.
+games of pairs that did not count. If a game cannot be saved, the match goes on and saves no more; it shows its result,
+and ends with exit code 2. docs/training.md has the fields of .jsonl.
 """
 
 import argparse
@@ -52,6 +53,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -60,10 +62,10 @@ from azpy.cli.common import Parser, command, not_empty
 from azpy.cli.match_text import elo_text, facts_of, fault_line, rating_facts, ratings_table, repeated_pairs, report
 from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
-from azpy.errors import SettingsError
+from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.machine import usable_cores
-from azpy.matches.arena import MATCH_SLOTS, Follower, play_pairs
+from azpy.matches.arena import MATCH_SLOTS, Board, Follower, play_pairs
 from azpy.matches.openings import Book, draw_at_random, draw_from, read_openings
 from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
 from azpy.matches.programs import MOST_SLOTS, Transcripts
@@ -158,6 +160,27 @@ class _Table:
             self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
         self.games: int = games if given.games is None else given.games
         self.saved = None if given.save is None else SavedGames(given.save, start, self.seed)
+        self.unsaved: RunError | None = None  # why games are not saved any more
+
+    def save(self, boards: Sequence[Board], names: tuple[str, str], display: Screen) -> None:
+        """Saves games, if they are to be saved; once that fails, the match goes on without."""
+        if self.saved is None or self.unsaved is not None:
+            return
+        try:
+            self.saved.write(boards, *names)
+        except RunError as error:
+            self.unsaved = RunError(f"--save: {error} (the result counts every game, the file lacks the last ones)")
+            display.line(f"--save: {error}; the match goes on, and saves no more games")
+
+    def end(self, *, stopped: bool) -> int:
+        """The exit code, once the result is shown.
+
+        Raises:
+            RunError: games could not be saved.
+        """
+        if self.unsaved is not None:
+            raise self.unsaved
+        return 130 if stopped else 0
 
     def facts(self, pairs: int) -> dict[str, Any]:
         """The facts that readers need to play a result of so many pairs again."""
@@ -202,7 +225,7 @@ def _one_match(given: argparse.Namespace) -> int:
         print(json.dumps(facts), flush=True)
     else:
         print("\n".join(report(result, table.facts(len(pairs)), sprt, stopped)), flush=True)
-    return 130 if stopped else 0
+    return table.end(stopped=stopped)
 
 
 def _sprt(given: argparse.Namespace) -> Sprt | None:
@@ -227,7 +250,7 @@ def _play(
     told: set[int] = set()
     slots = table.slots(a, b)
     wanted = table.games // 2
-    ended = table.saved.of(str(a), str(b)) if table.saved is not None else lambda boards: None
+    ended = partial(table.save, names=(str(a), str(b)), display=display)
     try:
         with closing(play_pairs(table.book, a.player, b.player, wanted, table.seed, slots, ended=ended)) as played:
             for pair in played:
@@ -288,7 +311,7 @@ def _round_robin(given: argparse.Namespace) -> int:
             storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
         ending = f"Elo curve in {path}"
     print("" if given.json else f"{ending}\n", end="", flush=True)
-    return 130 if stopped else 0
+    return table.end(stopped=stopped)
 
 
 def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, int, MatchResult]]) -> dict[str, Any]:

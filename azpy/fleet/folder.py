@@ -228,10 +228,14 @@ class FolderFleet(AtDesk):
             RunError: the folder cannot be used; nothing of it stays open.
         """
         place = Place(self._path, make=True)
-        with disk_errors(place.path, cleanup=place.close):
-            for part in ("open", "taken", "networks"):  # networks may be damaged
-                for name in place.names(part):
-                    place.delete(part, name)
+        try:
+            with disk_errors(place.path):
+                for part in ("open", "taken", "networks"):  # networks may be damaged
+                    for name in place.names(part):
+                        place.delete(part, name)
+        except BaseException:
+            place.close()
+            raise
         self._sign = Sign(place, "", "head", self._is_mine)
         self._sign.note(epoch=self._epoch, version=_core.__version__, run=self._run, refused={}, ended=False)
         self._sign.note(settings=asdict(self._settings))

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from azpy import _core
-from azpy.errors import SettingsError
+from azpy.errors import RunError, SettingsError
 from azpy.game import Game
 from azpy.games.lines import roll
-from azpy.games.notations import notation_of
-from azpy.runs import storage
+from azpy.games.notations import decoded, notation_of
+from azpy.runs import packed, storage
 
 __all__ = ["Book", "Draw", "Opening", "draw_at_random", "draw_from", "mix", "read_openings"]
 
@@ -144,7 +144,8 @@ def read_openings(
 
     The name's end says what the file holds: `.pgn` and `.epd` for chess (of a game its main line, or a position a
     line), `.sgf` for Go. Any other file has a line of play a line, as `State.parse_actions` reads it; `#` begins a
-    remark. Blank lines are passed over. Dice that are due after a line are rolled.
+    remark. Blank lines are passed over. Dice that are due after a line are rolled. The file may be packed (`.gz`,
+    `.bz2`, `.zst`).
 
     Args:
         path: the file.
@@ -158,13 +159,14 @@ def read_openings(
         RunError: a file that cannot be read.
     """
     plies = None if plies is None else _checked(plies)
-    notation, suffix = notation_of(start.game), path.suffix.lower()
+    notation, suffix = notation_of(start.game), packed.suffix_of(path.name)
     form = {".pgn": "pgn", ".epd": "pgn", ".sgf": "sgf"}.get(suffix)
     if form is not None and (notation is None or notation.name != form):
         raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")
     found, bad, repeated, keys = list[Opening](), list[str](), 0, set[int]()
     text = _text_of(path)
-    entries = _games(path, start, text) if suffix in (".pgn", ".sgf") else _lines(start, text, suffix == ".epd")
+    is_games = suffix in (".pgn", ".sgf")
+    entries = _games(path, start, text) if is_games else _lines(start, text, suffix == ".epd")
     for number, (line, read) in enumerate(entries):
         try:
             opening = _opening(*read(), plies, mix(seed, 0, number))
@@ -254,13 +256,14 @@ def _text_of(path: Path) -> str:
         storage.check_regular(path)
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise SettingsError(f"{path} has {size:,} bytes, expected {_MOST_BYTES:,} at most: give a part of it")
-        data = path.read_bytes()
-    if b"\0" in data:
+    files = [data for _, data in packed.files_in(path, (), _MOST_BYTES)]
+    if len(files) != 1:
+        raise SettingsError(f"{path} is an archive, expected a file of openings: unpack it")
+    if isinstance(files[0], RunError):
+        raise files[0]
+    if "\0" in (text := decoded(files[0])):
         raise SettingsError(f"{path} is no text: unpack it")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")  # as older files are; only names have such letters
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _checked(plies: int) -> int:

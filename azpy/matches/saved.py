@@ -3,11 +3,10 @@
 import fcntl
 import json
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from azpy._core import State
 from azpy.errors import RunError, SettingsError
@@ -16,8 +15,6 @@ from azpy.matches.arena import Board
 from azpy.runs import storage
 
 __all__ = ["SavedGames", "check_name"]
-
-_Names = tuple[str, str]
 
 _PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
 
@@ -33,7 +30,7 @@ def check_name(path: Path, start: State) -> None:
         raise SettingsError(f"games of {start.game} are saved to a file that ends in {' or '.join(forms)}, got {path}")
 
 
-class SavedGames:
+class SavedGames(AbstractContextManager["SavedGames"]):
     """Appends games to a file, which is made if it is missing. Locks the file while it is open.
 
     Args:
@@ -47,6 +44,7 @@ class SavedGames:
 
     def __init__(self, path: Path, start: State, seed: int) -> None:
         self._path, self._usual, self._seed = path, start, seed
+        self._notation = None if path.suffix.lower() == ".jsonl" else notation_of(start.game)
         with storage.disk_errors(path):
             storage.check_regular(path)
             self._file = path.open("a+b", buffering=0)
@@ -62,27 +60,19 @@ class SavedGames:
                     raise RunError(f"{path} is in use by another process: give another file") from None
                 raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def of(self, a: str, b: str) -> Callable[[Sequence[Board]], None]:
-        """A function that appends games of players A and B, by their names: all the games or, with an error, none."""
-        notation = notation_of(self._usual.game)
-        if notation is None or self._path.suffix.lower() == ".jsonl":
-            return partial(self._write, self._json, (a, b))
-        # Names of files may hold what no text can.
-        a, b = ("".join(c if c.isprintable() else "?" for c in name) for name in (a, b))
-        return partial(self._write, partial(_written, notation), (a, b))
-
-    def _write(self, form: Callable[[Board, _Names], str], names: _Names, boards: Sequence[Board]) -> None:
-        text = "".join(form(board, names[::-1] if board.swapped else names) for board in boards)
+    def write(self, boards: Sequence[Board], *names: str) -> None:
+        """Appends games of players A and B, by their names: all the games or, with an error, none."""
+        text = ""
+        for board in boards:
+            players = names[::-1] if board.swapped else names
+            text += self._json(board, players) if self._notation is None else _written(self._notation, board, players)
         with storage.disk_errors(self._path):
             storage.append(self._file, text.encode())
 
-    def _json(self, board: Board, players: _Names) -> str:
+    def _json(self, board: Board, players: Sequence[str]) -> str:
         moves = [name for _, name in line_of(board.start, board.actions)]
         set_up = board.start.key() != self._usual.key()
         game: dict[str, Any] = {"game": board.start.game, "seed": self._seed, "number": board.number}
@@ -93,10 +83,12 @@ class SavedGames:
         return json.dumps(game, allow_nan=False) + "\n"
 
 
-def _written(notation: Notation, board: Board, players: _Names) -> str:
+def _written(notation: Notation, board: Board, players: Sequence[str]) -> str:
     """A game as PGN or SGF."""
     outcome, end, number = _outcome(board), _end(board), f"{board.number // 2 + 1}.{board.number % 2 + 1}"
-    tags = dict(zip(notation.players, players, strict=True))
+    # Names of files may hold what no text can.
+    names = ("".join(letter if letter.isprintable() else "?" for letter in player) for player in players)
+    tags = dict(zip(notation.players, names, strict=True))
     if notation.name == "pgn":
         tags |= {"Event": "az-match", "Round": number, "Result": _PGN_RESULTS[round(outcome)]}
         tags["Termination"] = "rules infraction" if end == "fault" else "normal"

@@ -111,16 +111,19 @@ class RunFolder:
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with other files and no config.toml is refused as no run folder
+            _clear_temporary_files(self.path)
             self.write_settings()
         self.sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
         self._games.mkdir(exist_ok=True)
         self._checkpoints.mkdir(exist_ok=True)
-        self._clear_temporary_files()
+        _clear_temporary_files(self.path, self._games, self._checkpoints, *self._checkpoints.iterdir())
         self._journal = storage.Journal(self._games / "journal.bin")
         self.journal = self._journal.records
         if self.journal:  # sealed just before the process ended, whatever the iteration
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
+        if self._journal.repeated:
+            self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
@@ -239,7 +242,8 @@ class RunFolder:
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Adds one line to metrics.jsonl."""
-        with storage.disk_errors(self.path), self._metrics.open("ab", buffering=0) as file:
+        with storage.disk_errors(self.path), self._metrics.open("a+b", buffering=0) as file:
+            storage.cut_torn_line(file)
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -324,16 +328,20 @@ class RunFolder:
         with storage.disk_errors(self.path):
             storage.write_atomically(self.path / name, text.encode())
 
-    def _clear_temporary_files(self) -> None:
-        for folder in (self.path, self._games, self._checkpoints, *self._checkpoints.iterdir()):
-            for entry in folder.glob(f"{storage.TEMPORARY}*"):
-                try:
-                    storage.remove(entry)
-                except OSError as error:
-                    raise RunError(
-                        f"{entry} is left over from a process that ended, and cannot be deleted "
-                        f"({error.strerror or error}): delete it, and start again"
-                    ) from error
+
+def _clear_temporary_files(*folders: Path) -> None:
+    for folder in folders:
+        for entry in folder.glob(f"{storage.TEMPORARY}*"):
+            try:
+                if storage.is_folder(entry):
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink(missing_ok=True)
+            except OSError as error:
+                raise RunError(
+                    f"{entry} is left over from a process that ended, and cannot be deleted "
+                    f"({error.strerror or error}): delete it, and start again"
+                ) from error
 
 
 def _as_json(values: Mapping[str, Any]) -> bytes:
@@ -346,8 +354,8 @@ def _read_config(path: Path) -> dict[str, Any]:
         with storage.naming(path):
             return parse_file(path)
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and storage.is_refusal(error):
-            raise storage.refused(path, error) from error
+        if said := storage.refusal(path, error):
+            raise said from error
         raise _damaged(path, error) from error
 
 

@@ -158,7 +158,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
             with storage.disk_errors(path):
                 # The folder may be one of a run that writes a file at the moment, or was killed while it did.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
-                found = sorted(entry for entry in names if _suffix(entry.name) in _SUFFIXES)
+                found = sorted(entry for entry in names if packed.suffix_of(entry.name) in _SUFFIXES)
             if not found:
                 raise RunError(
                     f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .bz2, .zst, .zip, .tar): give a "
@@ -167,12 +167,6 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
             yield from found
         else:
             yield path
-
-
-def _suffix(name: str) -> str:
-    """How a name ends, before what says that the file is packed."""
-    found = Path(name.lower())
-    return (found.with_suffix("") if found.suffix in (".gz", ".bz2", ".zst") else found).suffix
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:
@@ -195,8 +189,10 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:
 def _is_sealed(path: Path) -> bool:
     """Whether a file holds arrays, and no archive of texts: numpy packs both as zip."""
     try:
+        if path.suffix.lower() == ".zip" or not path.is_file():  # to open a pipe would wait for ever
+            return False
         with path.open("rb") as file:
-            return path.suffix.lower() != ".zip" and path.is_file() and file.read(4) == b"PK\x03\x04"
+            return file.read(4) == b"PK\x03\x04"
     except OSError:
         return False  # it is read once more, and named
 
@@ -214,7 +210,7 @@ def _games_of(
     written = notation_of(start.game)
     notation = written.name.upper() if written else "sealed games of azpy (.npz)"
     suffix = f".{written.name}" if written else ".npz"
-    if suffix == ".npz" or (_suffix(name) in (*_TEXTS, ".npz") and _suffix(name) != suffix):
+    if suffix == ".npz" or (packed.suffix_of(name) in (*_TEXTS, ".npz") and packed.suffix_of(name) != suffix):
         yield f"{name} holds no games of {start.game}, which are read from {notation}", "foreign"
         return
     text = decoded(found)

@@ -15,15 +15,27 @@ from typing import Any, Protocol
 
 from azpy.errors import MissingPackageError, RunError, one_line
 
-__all__ = ["files_in"]
+__all__ = ["check_packing", "files_in", "suffix_of"]
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR = 257  # where tar has its mark, "ustar"
 _CHUNK = 1 << 20
+_BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks all of a block of other methods at once
 
 
 class _Readable(Protocol):
     def read(self, size: int = ..., /) -> bytes: ...
+
+
+def suffix_of(name: str) -> str:
+    """How a name ends, in small letters, before what says that the file is packed.
+
+    Example:
+        >>> suffix_of("Games.PGN.gz")
+        '.pgn'
+    """
+    found = PurePosixPath(name.lower())
+    return (found.with_suffix("") if found.suffix in (".gz", ".bz2", ".zst") else found).suffix
 
 
 def files_in(path: Path, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:
@@ -78,6 +90,7 @@ def _of_zip(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterat
                 continue
             name = _name(path, member.filename)
             try:
+                check_packing(name, member)
                 with archive.open(member) as packed:
                     stream = _Bounded(packed, path, most, left)
                     try:
@@ -87,8 +100,18 @@ def _of_zip(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterat
             except Exception as error:  # of this one: a checksum, a password, a method of packing
                 if left < 0:
                     raise
-                found = RunError(f"{name} cannot be read ({one_line(error)})")
+                found = error if isinstance(error, RunError) else RunError(f"{name} cannot be read ({one_line(error)})")
             yield name, found
+
+
+def check_packing(name: str, *members: zipfile.ZipInfo) -> None:
+    """Refuses members of a zip archive of which a few bytes could fill the memory, before one is unpacked.
+
+    Raises:
+        RunError: such a member; `name` is that of the file in errors.
+    """
+    if any(member.compress_type not in _BOUNDED for member in members):
+        raise RunError(f"{name} is packed by a method whose size cannot be bounded: pack it by deflate")
 
 
 def _of_tar(path: Path, stream: "_Bounded", suffixes: Sequence[str]) -> Iterator[tuple[str, bytes | RunError]]:

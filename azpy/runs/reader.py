@@ -208,8 +208,8 @@ def _read(folder: Path, name: str) -> bytes:
     try:
         return storage.read_regular(folder / name)
     except OSError as error:
-        if storage.is_refusal(error):
-            raise storage.refused(folder / name, error) from error
+        if said := storage.refusal(folder / name, error):
+            raise said from error
         raise _damaged(folder, f"{name} is missing" if isinstance(error, FileNotFoundError) else str(error)) from error
 
 

@@ -13,7 +13,6 @@ import math
 import os
 import re
 import secrets
-import shutil
 import stat
 import struct
 import zipfile
@@ -29,6 +28,7 @@ import numpy as np
 
 from azpy._core import GameRecord
 from azpy.errors import RunError
+from azpy.runs.packed import check_packing
 
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint whose int8 model played
 _STDOUT = 1  # the descriptor
@@ -67,12 +67,13 @@ def refused(path: Path, error: OSError) -> RunError:
     return RunError(text)
 
 
-def is_refusal(error: BaseException) -> bool:
-    """Whether the system refused to read a file; else the file's bytes are wrong.
+def refusal(path: Path, error: BaseException) -> RunError | None:
+    """The error of a file that the system refused to read; None where the file's bytes are wrong.
 
     A flipped byte can send a reader to a place before the file's begin, which is an `OSError` (EINVAL) too.
     """
-    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT)
+    is_one = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT)
+    return refused(path, error) if is_one else None
 
 
 @contextmanager
@@ -104,6 +105,11 @@ def check_regular(path: Path) -> None:
     """Raises an `OSError` if something other than a file is there, such as a pipe: a reader would wait for ever."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder has this name, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def numbered(folder: Path, suffix: str = "") -> list[int]:
@@ -143,21 +149,13 @@ def read_regular(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def remove(path: Path) -> None:
-    """Deletes whatever has this name, if there is anything: a folder with all that is in it, of a link the link."""
-    try:
-        path.unlink(missing_ok=True)
-    except (IsADirectoryError, PermissionError):  # Linux says the first one of a folder, other systems the second
-        if path.is_symlink() or not path.is_dir():
-            raise
-        shutil.rmtree(path)
-
-
 @contextmanager
 def replacing(path: Path, name: str = "") -> Iterator[Path]:
     """A temporary path to write and sync, which then replaces `path`; `name` is its name after `TEMPORARY`."""
     temporary = path.with_name(TEMPORARY + (name or path.name))
-    remove(temporary)  # a link of this name would be written through
+    if is_folder(temporary):
+        raise RunError(f"{temporary} is a folder, and its name is needed to write {path.name}: move it away")
+    temporary.unlink(missing_ok=True)  # a link of this name would be written through
     try:
         yield temporary
         temporary.replace(path)
@@ -242,9 +240,19 @@ def append(file: IO[bytes], data: bytes) -> None:
         except BaseException as error:
             if rest or isinstance(error, OSError):
                 file.seek(start)
-                with contextlib.suppress(OSError):  # else the next opening cuts it off
+                with contextlib.suppress(OSError):  # else whoever appends or opens next cuts it off
                     file.truncate(start)
             raise
+
+
+def cut_torn_line(file: IO[bytes]) -> None:
+    """Cuts off what a failed `append` of lines left, and goes to the end."""
+    with naming(Path(file.name)):
+        end = file.seek(0, os.SEEK_END)
+        if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.seek(0, os.SEEK_END)
 
 
 class Journal:
@@ -261,6 +269,7 @@ class Journal:
     Attributes:
         records: the games, in the order in which they were appended; always the same list.
         dropped: bytes of a torn last frame, cut off when the file was opened.
+        repeated: further games with the id of an earlier one, taken out when the file was opened.
 
     Raises:
         RunError: the file is damaged, not merely torn at its end.
@@ -269,30 +278,45 @@ class Journal:
     def __init__(self, path: Path) -> None:
         if not path.exists():
             write_atomically(path, _MAGIC)
-        self.records, good, self.dropped = read_journal(path)
+        found, self._end, self.dropped = read_journal(path)
+        first = dict[int, GameRecord]()
+        for record in found:  # an append that failed, and could not be undone, was made again
+            first.setdefault(record.game_id, record)
+        self.records = list(first.values())
+        self.repeated = len(found) - len(self.records)
         self._path = path
-        if self.dropped:
+        if self.repeated:
+            self._rewrite(self.records)
+        elif self.dropped:
             with naming(path), path.open("r+b") as file:
-                file.truncate(good)
+                file.truncate(self._end)
                 os.fsync(file.fileno())
 
     def append(self, *records: GameRecord) -> None:
-        """Adds games and waits once until the device has them; after an `OSError` the file is as it was."""
-        # By its name: an interrupted `drop` may have put another file in its place.
-        with self._path.open("r+b", buffering=0) as file:
-            begin = file.seek(0, os.SEEK_END)
+        """Adds games and waits once until the device has them; after an `OSError` they are not in the journal."""
+        # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
+        with naming(self._path), self._path.open("r+b", buffering=0) as file:
+            begin = min(self._end, file.seek(0, os.SEEK_END))
+            file.truncate(begin)  # a failed append may have left bytes, or all of its frame
+            file.seek(begin)
             try:
                 append(file, frame(*records))
             finally:
                 if file.tell() > begin:
+                    self._end = file.tell()  # first: without it the next append would cut these games off
                     self.records.extend(records)
 
     def drop(self, ids: Container[int]) -> None:
         """Forgets the games with these ids, all at once."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
-            write_atomically(self._path, _MAGIC + b"".join(map(frame, kept)))
+            self._rewrite(kept)
             self.records[:] = kept
+
+    def _rewrite(self, records: Sequence[GameRecord]) -> None:
+        data = _MAGIC + b"".join(map(frame, records))
+        write_atomically(self._path, data)
+        self._end = len(data)
 
 
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
@@ -491,7 +515,7 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with _arrays_of(path) as arrays:
             if (size := _unpacked_bytes(arrays.zip)) > most:
                 raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
             if "payload" not in arrays.files or "offsets" not in arrays.files:
@@ -502,9 +526,18 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
     except RunError:
         raise
     except Exception as error:  # a flipped byte causes errors of many kinds
-        if isinstance(error, OSError) and is_refusal(error):
-            raise refused(path, error) from error
+        if said := refusal(path, error):
+            raise said from error
         raise RunError(f"{path} is damaged ({error})") from error
+
+
+@contextmanager
+def _arrays_of(path: Path) -> Iterator[Any]:
+    """The arrays of a file whose unpacking can be bounded; anything else is an error of any kind."""
+    check_regular(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        check_packing(str(path), *arrays.zip.infolist())
+        yield arrays
 
 
 def _unpacked_bytes(archive: zipfile.ZipFile) -> int:
@@ -551,12 +584,13 @@ def _label_of(arrays: Any) -> dict[str, Any] | None:
 def _reading(path: Path) -> Iterator[Any]:
     """The arrays of a file. Every error is a `RunError`, because a flipped byte causes errors of many kinds."""
     try:
-        check_regular(path)
-        with np.load(path, allow_pickle=False) as arrays:
+        with _arrays_of(path) as arrays:
             yield arrays
+    except RunError:
+        raise
     except FileNotFoundError:
         raise RunError(f"{path} is missing") from None
     except Exception as error:
-        if isinstance(error, OSError) and is_refusal(error):
-            raise refused(path, error) from error
+        if said := refusal(path, error):
+            raise said from error
         raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error

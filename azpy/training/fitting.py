@@ -102,4 +102,4 @@ def fit(
             yield step
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
-        raise diverged(settings, step, "the network's numbers are not finite")
+        raise diverged(settings, step, "the network's numbers are not finite", after=True)

@@ -232,7 +232,7 @@ class Trainer(Loop):
             metrics["move_match"] = found["move_match"]
             if not all(map(math.isfinite, metrics.values())):  # JSON has no such numbers
                 what = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items() if name != "steps")
-                raise diverged(self._settings, step, what)
+                raise diverged(self._settings, step, what, after=True)
         metrics["seconds"] = self._budget.elapsed()
         self._note({"kind": "supervised", "iteration": 0, **metrics})
         return Supervised(step.taken, step.steps, step.policy_loss, step.value_loss, metrics)
