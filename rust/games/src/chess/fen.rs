@@ -155,7 +155,7 @@ fn split_operations(text: &str) -> Result<(&str, &str), String> {
     while let Some(text) = left {
         let (opcode, operand, behind) = next_operation(text);
         let is_quoted = operand.starts_with('"');
-        // The first one shows whether these are operations at all.
+        // The first one shows whether these are operations at all, or a remark behind a semicolon.
         let is_known = !is_first || behind.is_some() || is_quoted || OPEN_OPERATIONS.contains(&opcode);
         // Moves, with the word "moves" before them or without, and a second position must not pass for an operation.
         let is_none = is_foreign(opcode)
@@ -167,7 +167,7 @@ fn split_operations(text: &str) -> Result<(&str, &str), String> {
                 shown(operations.trim())
             ));
         }
-        is_first &= opcode.is_empty();
+        is_first = false;
         left = behind;
     }
     let rest = rest.trim_start();
