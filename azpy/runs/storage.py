@@ -72,8 +72,9 @@ def refusal(path: Path, error: BaseException) -> RunError | None:
 
     A flipped byte can send a reader to a place before the file's begin, which is an `OSError` (EINVAL) too.
     """
-    is_one = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT)
-    return refused(path, error) if is_one else None
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT):
+        return refused(path, error)
+    return None
 
 
 @contextmanager
