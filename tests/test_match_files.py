@@ -197,6 +197,36 @@ def test_a_book_is_read_in_the_encoding_that_it_states_and_packed() -> None:
         read_openings(Path("b.zip"), make_position(CHESS), 0)
 
 
+def test_each_game_of_a_book_is_read_from_its_own_text_however_lines_end() -> None:
+    first, second = "(;SZ[5]AB[bb];W[ee])", "(;SZ[5]AW[dd]PL[B];B[aa](;W[bb])(;W[cc]))"
+    openings, _ = book("b.sgf", first + second + "\n", GO)
+    assert [names(opening) for opening in openings] == [["E1"], ["A5", "B4"]]
+    for end in ("\r", "\r\n"):
+        openings, _ = book("b.pgn", PGN.replace("\n", end), CHESS)
+        assert [names(opening) for opening in openings] == [["e2e4", "e7e5", "g1f3"], ["e1g1", "e8d7"]]
+    with pytest.raises(SettingsError, match=r'line 5: .*"Qd8"'):
+        book("b.pgn", PGN.replace("O-O (", "Qd8 (").replace("\n", "\r"), CHESS)
+
+
+@pytest.mark.parametrize(
+    ("name", "game", "text", "most"),
+    [
+        ("b.pgn", "chess", "1. e4 e5 2. Ke3 Nc6 1-0\n", 2),
+        ("b.pgn", "chess", "1. e4 e5 2. -- Nc6 1-0\n", 2),
+        ("b.pgn", "chess", "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 5. e4 1/2-1/2\n", 7),
+        ("b.sgf", GO, "(;SZ[5];B[bb];W[bb];B[cc])", 1),
+        ("b.sgf", GO, "(;SZ[5];B[bb];W[];B[];W[cc])", 2),
+    ],
+)
+def test_what_is_wrong_after_the_plies_that_are_played_does_no_harm(name: str, game: str, text: str, most: int) -> None:
+    for plies in range(most + 1):
+        [opening], _ = book(name, text, game, plies)
+        assert len(names(opening)) == plies
+    for wanted in (most + 1, None):
+        with pytest.raises(SettingsError, match="line 1: "):
+            book(name, text, game, wanted)
+
+
 def test_dice_are_no_plies_of_an_opening() -> None:
     Path("book").write_text("2-1 8/7 6/4 5-3 8/3 6/3\n")
     start = make_position("backgammon")

@@ -151,7 +151,8 @@ def read_openings(
         path: the file.
         start: where the game begins.
         seed: fixes the dice.
-        plies: the most actions of players that are taken from a line; None for all.
+        plies: the most actions of players that are taken from a line; None for all. What is wrong with a game of PGN
+            or SGF after them does no harm.
         most: so many openings are enough: the rest of the file is not looked at; None for all.
 
     Raises:
@@ -166,7 +167,7 @@ def read_openings(
     found, bad, repeated, keys = list[Opening](), list[str](), 0, set[int]()
     text = _text_of(path)
     is_games = suffix in (".pgn", ".sgf")
-    entries = _games(path, start, text) if is_games else _lines(start, text, suffix == ".epd")
+    entries = _games(path, start, text, plies) if is_games else _lines(start, text, suffix == ".epd")
     for number, (line, read) in enumerate(entries):
         try:
             opening = _opening(*read(), plies, mix(seed, 0, number))
@@ -207,26 +208,22 @@ def _epd(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
     return _core.parse_state(start, text), ()
 
 
-def _games(path: Path, start: _core.State, text: str) -> Iterator[_Entry]:
-    lines = text.split("\n")
+def _games(path: Path, start: _core.State, text: str, plies: int | None) -> Iterator[_Entry]:
     try:
-        reader = _core.GameReader(start, text)
-        game = next(reader, None)
-        while game is not None:
-            after = next(reader, None)
-            end = len(lines) if after is None else after.line - 1
-            yield game.line, partial(_main_line, start, game, "\n".join(lines[game.line - 1 : end]))
-            game = after
+        for game in _core.GameReader(start, text):
+            yield game.line, partial(_main_line, start, game, plies)
     except ValueError as error:
         raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
 
 
-def _main_line(start: _core.State, game: _core.WrittenGame, text: str) -> tuple[_core.State, Sequence[int]]:
-    if game.actions is not None and game.unfit is None:
+def _main_line(start: _core.State, game: _core.WrittenGame, plies: int | None) -> tuple[_core.State, Sequence[int]]:
+    if game.actions is not None:
         return start, game.actions
+    if game.unfit in ("action", "after end") and plies is not None and len(game.before) >= plies:
+        return start, game.before
     if game.unfit != "start":
         raise ValueError(game.why or f"the game is unfit: {game.unfit}")
-    read = start.read_variations(text)  # a position that is set up
+    read = start.read_variations(game.text)  # a position that is set up
     position, actions = read.start.clone(), list[int]()
     for index, (before, name, _) in enumerate(read.moves):
         if before != index - 1:  # the main line is over

@@ -15,13 +15,15 @@ pub struct WrittenGame {
     pub result: Option<String>,
     /// The actions; or why it is no game of these rules from this start.
     pub actions: Result<Vec<Action>, Unfit>,
+    /// The actions from this start up to one that is [`Unfit::Action`] or [`Unfit::AfterEnd`]; else none.
+    pub before: Vec<Action>,
 }
 
 impl WrittenGame {
     /// A game that cannot be read, with a sentence on the reason.
     #[must_use]
     pub fn unreadable(why: String) -> Self {
-        Self { tags: Vec::new(), result: None, actions: Err(Unfit::Text(why)) }
+        Self { tags: Vec::new(), result: None, actions: Err(Unfit::Text(why)), before: Vec::new() }
     }
 }
 

@@ -15,6 +15,8 @@ use crate::state::any_game;
 pub(crate) struct WrittenGame {
     /// The line of the text in which it begins, from 1 on.
     line: usize,
+    /// The game's own text.
+    text: String,
     /// What the text says of the game, by name (PGN's tags, or the properties of SGF's first node); the first value of a
     /// name counts.
     tags: HashMap<String, String>,
@@ -22,6 +24,8 @@ pub(crate) struct WrittenGame {
     result: Option<String>,
     /// The actions from the start; None if it is no game of these rules from this start.
     actions: Option<Vec<u32>>,
+    /// The actions from the start up to the one that is unfit, where `unfit` is "action" or "after end"; else none.
+    before: Vec<u32>,
     /// Why not: "text" (it is not in the notation, or cut), "variant", "start", "size", "komi", "action" or "after end"; None if it is one.
     unfit: Option<&'static str>,
     /// A sentence on what came there.
@@ -74,9 +78,10 @@ impl GameReader {
             self.at = self.text.len();
             return Ok(None);
         };
-        self.line += lines(&text[..length]);
+        let text = text[..length].to_owned();
+        self.line += lines(&text);
         self.at += length;
-        let CoreGame { tags, result, actions } = game;
+        let CoreGame { tags, result, actions, before } = game;
         let (actions, unfit) = match actions {
             Ok(actions) => (Some(actions), None),
             Err(unfit) => (None, Some(unfit)),
@@ -93,7 +98,8 @@ impl GameReader {
             Unfit::Action(_) => "action",
             Unfit::AfterEnd(_) => "after end",
         });
-        Ok(Some(WrittenGame { line, tags, result, actions, unfit: kind, why: unfit.map(Unfit::into_text), outcome }))
+        let why = unfit.map(Unfit::into_text);
+        Ok(Some(WrittenGame { line, text, tags, result, actions, before, unfit: kind, why, outcome }))
     }
 }
 

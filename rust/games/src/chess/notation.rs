@@ -106,22 +106,23 @@ impl Chess {
         self.read_move(word).map_err(|why| Unfit::Action(at + &why))
     }
 
-    /// Plays the main line of a PGN, and returns its actions.
-    fn play_main_line(&mut self, game: &pgn::Pgn<'_>) -> Result<Vec<Action>, Unfit> {
-        let mut actions = Vec::new();
+    /// Plays the main line of a PGN, up to a word that is no action; `actions` gets what was played.
+    fn play_main_line(&mut self, game: &pgn::Pgn<'_>, actions: &mut Vec<Action>) -> Result<(), Unfit> {
         for word in game.moves.main_line() {
             let action = self.read_action(actions.len() + 1, word)?;
             self.play(action);
             actions.push(action);
         }
-        Ok(actions)
+        Ok(())
     }
 
     /// A line of play that begins here, as PGN or less. A PGN's FEN must be that of this position.
     pub(super) fn read_actions(&self, text: &str) -> Result<Vec<Action>, String> {
         let game = pgn::read(text, None).map_err(|wrong| wrong.why)?;
         let begins_here = self.check_start(&game, &self.board);
-        begins_here.and_then(|()| self.clone().play_main_line(&game)).map_err(Unfit::into_text)
+        let mut actions = Vec::new();
+        let played = begins_here.and_then(|()| self.clone().play_main_line(&game, &mut actions));
+        played.map(|()| actions).map_err(Unfit::into_text)
     }
 
     /// See [`Notation::read_game`].
@@ -138,8 +139,10 @@ impl Chess {
             return Ok(Some((WrittenGame::unreadable(why.to_owned()), rest)));
         }
         let begins_here = self.check_start(&game, &Board::default());
-        let actions = begins_here.and_then(|()| self.clone().play_main_line(&game));
-        Ok(Some((WrittenGame { tags: tags_of(&game), result: game.result.map(str::to_owned), actions }, rest)))
+        let mut before = Vec::new();
+        let played = begins_here.and_then(|()| self.clone().play_main_line(&game, &mut before));
+        let actions = played.map(|()| std::mem::take(&mut before));
+        Ok(Some((WrittenGame { tags: tags_of(&game), result: game.result.map(str::to_owned), actions, before }, rest)))
     }
 
     /// Where a written game says that it begins, if it does; it is played by these rules.
@@ -174,7 +177,7 @@ impl Chess {
         let (start, moves) = self.read_start(text)?;
         let game = pgn::read(moves, None).map_err(|wrong| wrong.why)?;
         let mut state = self.begin(start, &game)?;
-        state.play_main_line(&game).map_err(Unfit::into_text)?;
+        state.play_main_line(&game, &mut Vec::new()).map_err(Unfit::into_text)?;
         Ok(state)
     }
 

@@ -44,14 +44,21 @@ pub(super) fn read_written<'a, const WORDS: usize>(
     if nodes.is_empty() {
         return Ok(None);
     }
+    let mut before = Vec::new();
     let actions = check_game(&nodes).map_err(Unfit::Variant).and_then(|()| {
-        let state = Line::read(rules, &nodes, UNBOUNDED, None)?.play()?;
-        match &state.setup {
-            Some(_) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
-            None => Ok(state.actions()),
+        let (state, unfit) = Line::read(rules, &nodes, UNBOUNDED, None)?.play_on()?;
+        match (unfit, &state.setup) {
+            (None, None) => Ok(state.actions()),
+            (None, Some(_)) => Err(Unfit::Start("stones are set up, or White is to move".to_owned())),
+            (Some(unfit), setup) => {
+                if setup.is_none() && !matches!(unfit, Unfit::Start(_)) {
+                    before = state.actions();
+                }
+                Err(unfit)
+            }
         }
     });
-    Ok(Some((WrittenGame { tags: tags_of(&nodes), result: None, actions }, rest)))
+    Ok(Some((WrittenGame { tags: tags_of(&nodes), result: None, actions, before }, rest)))
 }
 
 /// See [`azpy_core::text::Notation::read_variations`].
@@ -190,12 +197,20 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
 
     /// The position that the main line leads to.
     fn play(&self) -> Result<Go<WORDS>, Unfit> {
+        let (state, unfit) = self.play_on()?;
+        unfit.map_or(Ok(state), Err)
+    }
+
+    /// The position that the main line leads to, or the one before the first move that is unfit, and why it is.
+    fn play_on(&self) -> Result<(Go<WORDS>, Option<Unfit>), Unfit> {
         let mut state = self.root.start(first_of(&self.moves)).map_err(Unfit::Start)?;
         for (number, said) in (self.moves.forgotten() + 1..).zip(self.moves.main_line()) {
-            let action = action_of(&state, number, said)?;
-            state.play(action);
+            match action_of(&state, number, said) {
+                Ok(action) => state.play(action),
+                Err(unfit) => return Ok((state, Some(unfit))),
+            }
         }
-        Ok(state)
+        Ok((state, None))
     }
 }
 
