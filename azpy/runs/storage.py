@@ -297,9 +297,11 @@ class Journal:
         """Adds games and waits once until the device has them; after an `OSError` they are not in the journal."""
         # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
         with naming(self._path), self._path.open("r+b", buffering=0) as file:
-            begin = min(self._end, file.seek(0, os.SEEK_END))
-            file.truncate(begin)  # a failed append may have left bytes, or all of its frame
-            file.seek(begin)
+            size = file.seek(0, os.SEEK_END)
+            begin = min(self._end, size)
+            if size > begin:  # a failed append left bytes, or all of its frame
+                file.truncate(begin)
+                file.seek(begin)
             try:
                 append(file, frame(*records))
             finally:
