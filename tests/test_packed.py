@@ -118,7 +118,7 @@ def test_an_archive_that_no_bound_holds_is_refused_before_it_is_unpacked(method:
     with zipfile.ZipFile(good, "a", method) as archive:
         archive.writestr("bomb.sgf", bytes(1 << 23), method)
     path.write_bytes(good.getvalue())
-    why = "is damaged, or packed by a method whose size cannot be bounded: pack it by deflate"
+    why = "is damaged, or packed by a method whose size cannot be bounded: put a copy packed by deflate in its place"
     found = list(packed.files_in(path, [".sgf"], 1 << 20))
     assert found[0] == (f"{path}: good.sgf", game)
     assert str(found[1][1]) == f"{path}: bomb.sgf {why}"

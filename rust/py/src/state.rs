@@ -498,7 +498,8 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
 ///       3 . . o
 #[pyfunction]
 #[pyo3(signature = (game, text, *, plies=None))]
-pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<usize>) -> PyResult<State> {
+pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Whole>) -> PyResult<State> {
+    let plies = plies.map(|Whole(plies)| within("plies", plies, 0, SIZE)).transpose()?;
     let (spec, start) = any_game(game)?;
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
