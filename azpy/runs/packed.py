@@ -111,7 +111,8 @@ def check_packing(name: str, *members: zipfile.ZipInfo) -> None:
         RunError: such a member; `name` is that of the file in errors.
     """
     if any(member.compress_type not in _BOUNDED for member in members):
-        raise RunError(f"{name} is damaged, or packed by a method whose size cannot be bounded: put a copy packed by deflate in its place")
+        problem = "is damaged, or packed by a method whose size cannot be bounded"
+        raise RunError(f"{name} {problem}: put a copy packed by deflate in its place")
 
 
 def _of_tar(path: Path, stream: "_Bounded", suffixes: Sequence[str]) -> Iterator[tuple[str, bytes | RunError]]:
