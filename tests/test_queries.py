@@ -89,7 +89,7 @@ def test_a_search_that_the_engine_cancels_is_answered() -> None:
     analyst.take({"id": "1"})
     assert said == []
     engine.given[0].cancel()
-    assert said == [{"id": "1", "turnNumber": 0, "error": "CancelledError"}]
+    assert said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
     assert not analyst.is_busy
 
 

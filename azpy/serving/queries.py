@@ -245,7 +245,9 @@ class Analyst:
         try:
             if self._closed:
                 return
-            if (error := pending.exception()) is not None:
+            if pending.cancelled():
+                self._fail(one.query.identity, RequestError("the search was cancelled: the engine ends"), one.turn)
+            elif (error := pending.exception()) is not None:
                 self._fail(one.query.identity, error, one.turn)
             else:
                 self._answered(time.monotonic() - one.began)

@@ -1,6 +1,6 @@
 //! The models of an engine: whose turn it is, which of them go, and when the engine ends. Threads meet here.
 //!
-//! Three promises, which the tests below try in thousands of orders of the threads' steps:
+//! Four promises, which the tests below try in hundreds of orders of the threads' steps:
 //!
 //! - Whoever got an [`Entry`] is answered: no thread ends while somebody is about to hand a request over.
 //! - A model goes only when nobody else has it. So a request that is handed to a model that was replaced meanwhile is
