@@ -3,33 +3,22 @@
 import json
 import random
 from collections.abc import Iterator, Set
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from azpy.serving.gtp import Gtp
 from azpy.serving.gtp_cleanup import _alive, chains, unsettled
-from azpy.serving.models import open_player
 from talks import GtpTalk
+from test_gtp import talk_with
 
 OURS = {"hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False, "tax": "NONE"}
 OURS |= {"friendlyPassOk": False, "whiteHandicapBonus": "0"}
 
 
-@contextmanager
-def talk_with(game: str = "go(size=7)", simulations: int = 20) -> Iterator[GtpTalk]:
-    models = {"player": open_player(f"uniform:{simulations}", game, 100)}
-    talk = GtpTalk(lambda conversation: Gtp(models, conversation).run())
-    try:
-        yield talk
-    finally:
-        talk.close()
-
-
 @pytest.fixture
 def gtp() -> Iterator[GtpTalk]:
-    with talk_with() as talk:
+    with talk_with(player="go(size=7)") as talk:
         yield talk
 
 
@@ -61,7 +50,7 @@ def test_the_rules_are_said_and_the_same_rules_can_be_set(gtp: GtpTalk) -> None:
     assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
     for name in ("chinese-kgs", "Chinese_OGS", "chinese ogs"):
         assert gtp.ask(f"kata-set-rules {name}") == "=", name
-    with talk_with("go(size=5,superko=0)") as simple:
+    with talk_with(player="go(size=5,superko=0)") as simple:
         assert json.loads(simple.ask("kata-get-rules").removeprefix("= ")) == {**OURS, "ko": "SIMPLE"}
         assert simple.ask("kata-set-rules chinese") == "="
         assert simple.ask("kata-set-rules chinese-kgs") == "? rule ko: azpy plays SIMPLE here, not POSITIONAL"
@@ -159,7 +148,7 @@ def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatc
         return Found
 
     monkeypatch.setattr(Found, "value", value, raising=False)
-    with talk_with() as gtp:
+    with talk_with(player="go(size=7)") as gtp:
         inside = ("x . x o o o o", "x x x o . . o", "x . x o o o o")
         set_up(gtp, *inside, "x x x x x x x", "x . x x x . x", "x x x x x x x", "x x x x x x x")
         assert gtp.ask("final_score").startswith("= B+")

@@ -63,13 +63,16 @@ impl SearchResult {
         &self.stats
     }
 
-    /// Reads the standard errors of its tree, a walk through all of it, before somebody asks for them.
+    /// Reads the standard errors of its tree before somebody asks for them.
     pub(crate) fn with_standard_errors(mut self) -> PyResult<Self> {
-        let (session, index) = self.session("standard_errors")?;
-        let errors = standard_errors(session.batch.tree(index));
-        drop(session);
-        self.standard_errors = Some(errors);
+        self.standard_errors = Some(self.walk()?);
         Ok(self)
+    }
+
+    /// The standard errors, by a walk through the whole tree.
+    fn walk(&self) -> PyResult<Vec<f32>> {
+        let (session, index) = self.session("standard_errors")?;
+        Ok(standard_errors(session.batch.tree(index)))
     }
 
     /// What a search has found that goes on.
@@ -211,11 +214,7 @@ impl SearchResult {
             ));
         }
         // A walk through a large tree takes a second, in which other threads go on.
-        let errors = py.detach(|| {
-            let (session, index) = self.session("standard_errors")?;
-            Ok::<_, PyErr>(standard_errors(session.batch.tree(index)))
-        });
-        Ok(PyArray1::from_vec(py, errors?))
+        Ok(PyArray1::from_vec(py, py.detach(|| self.walk())?))
     }
 
     /// The lines of the `count` most visited actions, as [(actions, visits, q)].
