@@ -375,20 +375,21 @@ def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped:
 
 
 @pytest.mark.parametrize(
-    ("fault", "ended", "pgn", "sgf"),
+    ("fault", "ended", "infractions", "sgf"),
     [
-        (None, "resigned", '[Termination "normal"]', "RE[B+R]"),
-        (Fault("is late", True), "fault", '[Termination "rules infraction"]', "RE[B+F]"),
+        (None, "resigned", 0, "RE[B+R]"),
+        (Fault("is late", True), "fault", 2, "RE[B+F]"),
     ],
 )
 def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
-    fault: Fault | None, ended: str, pgn: str, sgf: str
+    fault: Fault | None, ended: str, infractions: int, sgf: str
 ) -> None:
     for name, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
         with SavedGames(Path(name), make_position(game), 3) as saved:
             saved.write([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)], "a", "b")
     text = Path("g.pgn").read_text()
-    assert (text.count(pgn), text.count('[Result "1-0"]')) == (2, 2)
+    found = text.count('[Termination "rules infraction"]'), text.count("Termination"), text.count('[Result "1-0"]')
+    assert found == (infractions, infractions, 2)
     assert Path("g.sgf").read_text().count(sgf) == 2
     first, second = games("g.jsonl")
     assert (first["players"], second["players"]) == (["a", "b"], ["b", "a"])

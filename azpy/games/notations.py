@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
 from azpy._core import State
 from azpy.games.lines import replayed
 
-__all__ = ["Notation", "decoded", "line_of", "notation_of"]
+__all__ = ["Notation", "decoded", "line_of", "notation_of", "tags_of"]
 
 
 class Notation(NamedTuple):
@@ -29,6 +31,7 @@ _NOTATIONS = {
     "chess": Notation("pgn", ("White", "Black"), "Result"),
     "go": Notation("sgf", ("PB", "PW"), "RE"),
 }
+_PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the sign of the outcome for player 0
 
 
 # Encodings that SGF's CA names and in which ASCII stays ASCII. In some of them a letter's second byte is that of "]".
@@ -65,6 +68,26 @@ def decoded(data: bytes) -> str:
 def notation_of(game: str) -> Notation | None:
     """The notation of a game by its name, with parameters or without; None if there is none."""
     return _NOTATIONS.get(game.partition("(")[0].strip())
+
+
+def tags_of(notation: Notation, event: str, number: str, outcome: float, end: str) -> dict[str, str]:
+    """The tags of a game that say where it was played and how it ended.
+
+    Args:
+        notation: of the game.
+        event: where.
+        number: the game's in the event.
+        outcome: for player 0.
+        end: "rules", "resigned", "capped" (a bound on its length cut it off), or "fault" (a program broke the rules).
+    """
+    if notation.name == "pgn":
+        tags = {"Event": event, "Round": number, "Result": _PGN_RESULTS[int(np.sign(outcome))]}
+        unusual = {"capped": "unterminated", "fault": "rules infraction"}
+        return tags | ({"Termination": unusual[end]} if end in unusual else {})
+    won = f"{'B' if outcome > 0 else 'W'}+"
+    # A game that was counted says its score itself.
+    results = {"capped": "Void", "resigned": f"{won}R", "fault": f"{won}F"}
+    return {"EV": event, "RO": number} | ({"RE": results[end]} if end in results else {})
 
 
 def line_of(start: State, actions: Iterable[int]) -> list[tuple[int, str]]:

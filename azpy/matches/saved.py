@@ -10,13 +10,11 @@ from typing import Any
 
 from azpy._core import State
 from azpy.errors import RunError, SettingsError
-from azpy.games.notations import Notation, line_of, notation_of
+from azpy.games.notations import Notation, line_of, notation_of, tags_of
 from azpy.matches.arena import Board
 from azpy.runs import storage
 
 __all__ = ["SavedGames", "check_name"]
-
-_PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
 
 
 def check_name(path: Path, start: State) -> None:
@@ -85,17 +83,11 @@ class SavedGames(AbstractContextManager["SavedGames"]):
 
 def _written(notation: Notation, board: Board, players: Sequence[str]) -> str:
     """A game as PGN or SGF."""
-    outcome, end, number = _outcome(board), _end(board), f"{board.number // 2 + 1}.{board.number % 2 + 1}"
+    number = f"{board.number // 2 + 1}.{board.number % 2 + 1}"
     # Names of files may hold what no text can.
     names = ("".join(letter if letter.isprintable() else "?" for letter in player) for player in players)
     tags = dict(zip(notation.players, names, strict=True))
-    if notation.name == "pgn":
-        tags |= {"Event": "az-match", "Round": number, "Result": _PGN_RESULTS[round(outcome)]}
-        tags["Termination"] = "rules infraction" if end == "fault" else "normal"
-    else:
-        tags |= {"EV": "az-match", "RO": number}
-        if end != "rules":  # a game that was counted says its score itself
-            tags["RE"] = f"{'B' if outcome > 0 else 'W'}+{'F' if end == 'fault' else 'R'}"
+    tags |= tags_of(notation, "az-match", number, _outcome(board), _end(board))
     return board.start.write_variations(line_of(board.start, board.actions), tags) + "\n"
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, PLAYED, SEARCHED, GameRecord, State
+from azpy.errors import RunError
 from azpy.games.lines import replayed
-from azpy.games.notations import line_of, notation_of
+from azpy.games.notations import line_of, notation_of, tags_of
 from azpy.runs import storage
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
@@ -119,10 +120,7 @@ def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str)
     """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
-            tags = {"Event": event, "Round": f"{iteration}.{record.game_id}", **_players(start, record)}
-            tags["Result"] = "1-0" if record.outcome > 0 else "0-1" if record.outcome < 0 else "1/2-1/2"
-            if record.capped:
-                tags["Termination"] = "unterminated"
+            tags = _tags(start, iteration, record, event)
             file.write(f"{start.write_variations(line_of(start, record.actions), tags)}\n".encode())
     return len(games)
 
@@ -136,19 +134,18 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
     with storage.disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for iteration, record in games:
-        tags = {"EV": event, "RO": f"{iteration}.{record.game_id}", **_players(start, record)}
-        if record.resigned:
-            tags["RE"] = "B+R" if record.outcome > 0 else "W+R"
-        elif record.capped:
-            tags["RE"] = "Void"  # a game that was counted says its score itself
+        tags = _tags(start, iteration, record, event)
         with storage.output(target / f"{record.game_id:06}.sgf") as file:
             file.write(start.write_variations(line_of(start, record.actions), tags).encode())
     return len(games)
 
 
-def _players(start: State, record: GameRecord) -> dict[str, str]:
-    notation = notation_of(start.game)
-    return {seat: _network_name(record, player) for player, seat in enumerate(notation.players if notation else ())}
+def _tags(start: State, iteration: int, record: GameRecord, event: str) -> dict[str, str]:
+    if (notation := notation_of(start.game)) is None:  # az-export looks before
+        raise RunError(f"games of {start.game} have no notation that other programs read")
+    end = "resigned" if record.resigned else "capped" if record.capped else "rules"
+    players = {seat: _network_name(record, player) for player, seat in enumerate(notation.players)}
+    return tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end) | players
 
 
 def _network_name(record: GameRecord, player: int) -> str:
