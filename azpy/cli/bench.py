@@ -21,7 +21,7 @@ from typing import Any
 from azpy import _core
 from azpy.cli.common import Parser, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError
-from azpy.games.names import make_position, refuse_untyped
+from azpy.games.names import make_position, refuse_untyped, refuse_untyped_function
 from azpy.playing import benchmarks
 from azpy.runs import storage
 from azpy.settings.run import combine, default_of, parse
@@ -75,6 +75,7 @@ def _measured(given: argparse.Namespace) -> str:
         {name: parse(name, typed[name]) for name in typed},
     )
     refuse_untyped(settings.game, given.game, given.config, "measuring", "--game {}")
+    refuse_untyped_function("network", settings.network, given.network, given.config, "measuring")
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     start = make_position(settings.game)
@@ -118,10 +119,10 @@ def _evaluators(start: _core.State, model: str | None, network: str) -> tuple[An
     if data is None:
         try:
             from azpy.learning.export import to_onnx  # loads torch
-            from azpy.learning.network import Network
+            from azpy.learning.own import network_of
         except MissingPackageError as error:
             raise MissingPackageError(f"{error}; or give a model with --model FILE") from None
-        data = to_onnx(Network.of(start, network))
+        data = to_onnx(network_of(start, network))
     evaluator = OnnxEvaluator(data, game=start)
     if evaluator.signature.batch is not None:
         return evaluator, None

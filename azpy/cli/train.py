@@ -22,12 +22,12 @@ from azpy.cli.common import Parser, command, not_empty, one_line, was_interrupte
 from azpy.cli.progress import Display
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.ray import environment
-from azpy.games.names import make_position, must_be_typed, refuse_untyped
+from azpy.games.names import make_position, must_be_typed, refuse_untyped, refuse_untyped_function
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, parse
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, function_flags, parse
 from azpy.settings.toml import path_argument, read_config, repeat_command
 from azpy.training.events import Finished
 
@@ -98,6 +98,8 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
     settings = combine(so_far or preset, now)
     source = options.config if "game" in in_file else out
     refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
+    for name in ("network", "optimizer"):
+        refuse_untyped_function(name, getattr(settings, name), typed.get(name), options.config if name in in_file else out, "training")
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
         kept = {
@@ -200,7 +202,8 @@ def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
     """Prints commands for the next steps, to play first; `flags` of the run are no settings."""
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
-    on = ["az-train", settings.game, "--out", run]
+    functions = function_flags(vars(settings))
+    on = ["az-train", settings.game, *functions, "--out", run]
     typed = _typed(settings)
     # Twice the length, or twice what is done where the run was longer before.
     lengths = {"minutes": done.seconds // 60, "iterations": done.iteration, "total_evaluations": 0}
@@ -227,7 +230,7 @@ def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
     for what, line in steps.items():
         print(f"to {what}: {shlex.join(line)}")
     if done.repeatable:
-        print(f"the same run once more: {repeat_command(done.path, settings.game, flags)}")
+        print(f"the same run once more: {repeat_command(done.path, settings.game, [*functions, *flags])}")
     sys.stdout.flush()
 
 
@@ -236,10 +239,10 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
     from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.learning.export import to_onnx
-    from azpy.learning.network import Network
+    from azpy.learning.own import network_of
 
     start, precision = make_position(settings.game), settings.precision
-    model = to_onnx(Network.of(start, settings.network))
+    model = to_onnx(network_of(start, settings.network))
     options: dict[str, Any] = {"game": start, "precision": "fp32" if precision in ("int8", "auto") else precision}
     evaluators = [OnnxEvaluator(model, device, **options) for device in settings.device_names]
     if precision in ("int8", "auto") and evaluators[0].device == "cpu":

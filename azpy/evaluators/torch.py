@@ -23,8 +23,10 @@ except ImportError as error:
 
 from azpy.games.names import is_python_class, make_position
 from azpy.learning.network import Network, load_arrays, torch_device
+from azpy.learning.own import answers
 from azpy.runs.folder import read_checkpoint
 from azpy.runs.reader import StoredRun, checkpoint_at
+from azpy.settings.run import is_own
 
 __all__ = ["TorchEvaluator"]
 
@@ -108,9 +110,8 @@ class TorchEvaluator(CheckedEvaluator):
     def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
         with torch.inference_mode():  # a thread's own state: entered in each call
             given = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device, self._dtype)
-            logits, values = self._module(given)
             # Copies: a module may answer from memory that it writes to again.
-            copies = (each.to("cpu", torch.float32, copy=True) for each in (logits, values.reshape(-1)))
+            copies = (each.to("cpu", torch.float32, copy=True) for each in answers(self._module, given))
             first, second = (each.contiguous().numpy() for each in copies)
             return first, second
 
@@ -144,6 +145,11 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
         raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
     folder = checkpoint_at(path)
     run = StoredRun(folder.resolve().parent.parent)
+    if is_own(run.settings.network):
+        raise SettingsError(
+            f"{path}'s network is made by {run.settings.network}, which is not imported here: give the module with the "
+            "weights of its model.safetensors, or use azpy.OnnxEvaluator"
+        )
     start = game if game is not None and is_python_class(run.settings.game) else run.start
     network = Network.of(start, run.settings.network)
     load_arrays(network, read_checkpoint(folder).model)

@@ -14,7 +14,15 @@ from azpy.errors import SettingsError, did_you_mean
 from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
-__all__ = ["is_python_class", "make_game", "make_position", "must_be_typed", "python_game", "refuse_untyped"]
+__all__ = [
+    "is_python_class",
+    "make_game",
+    "make_position",
+    "must_be_typed",
+    "python_game",
+    "refuse_untyped",
+    "refuse_untyped_function",
+]
 
 # In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
 _NAMES_FILES = "[en]fg_game|file|path|root"
@@ -108,6 +116,28 @@ def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how
             kind, would = "the Python class ", f"import module {shown.partition(':')[0]}"
         raise SettingsError(
             f"{source}'s game is {kind}{shown}, and {doing} would {would}: give {how.format(shown)} if you trust it"
+        )
+
+
+def refuse_untyped_function(
+    name: str, spec: str, typed: str | None, source: object, doing: str
+) -> None:
+    """Refuses a setting that names a function of the user's, `module:function`, if the user did not type it.
+
+    Args:
+        name: the setting.
+        spec: its value in a file; others than `module:function` are fine.
+        typed: its value on the command line; None for none.
+        source, doing: as `refuse_untyped` has them.
+
+    Raises:
+        SettingsError: a function that was not typed.
+    """
+    if ":" in spec and spec != typed:
+        shown = spec if spec.isprintable() else ascii(spec)
+        raise SettingsError(
+            f"{source}'s {name} is the Python function {shown}, and {doing} would import module "
+            f"{shown.partition(':')[0]}: give --{name} {shown} if you trust it"
         )
 
 

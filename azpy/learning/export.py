@@ -1,17 +1,21 @@
 """Writes a network as an ONNX model, and checks the model against the network."""
 
+import io
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import ModelError, missing_to_train
+from azpy.errors import ModelError, missing_to_train, one_line
 from azpy.learning.network import ByCell, Network, Pool, Residual, to_arrays
+from azpy.learning.own import answers
 
 try:
+    import onnx
     import torch
     from onnx import helper, numpy_helper
-    from torch import nn
+    from torch import Tensor, nn
 except ImportError as error:
     raise missing_to_train(str(error.name)) from error
 
@@ -21,17 +25,74 @@ PARITY_TOLERANCE = 1e-4
 # ONNX Runtime's blocked kernels take channels by 8 or 16. Other numbers of planes are slower: a 5x64 net loses a fifth
 # of its speed with chess's 119 planes (November 2026). Where there are few planes, padding costs more than it saves.
 _BLOCK = 16
+_OPSET, _IR_VERSION = 20, 10
 
 
-def to_onnx(network: Network) -> bytes:
+def to_onnx(network: nn.Module) -> bytes:
     """Writes the network as an ONNX model in evaluation mode: equal weights give equal bytes.
 
     The model maps `observations` [B, C, H, W] float32 to raw `logits` [B, A] and `values` [B], with a free batch B.
-    Weights keep their `state_dict` names.
+    Weights keep their `state_dict` names. A module of the user's, which has `obs_shape`, is traced by torch; further
+    heads are left out.
 
     Raises:
-        ModelError: the network holds a module that has no ONNX form here.
+        ModelError: the network holds a module that has no ONNX form.
     """
+    return _written(network) if isinstance(network, Network) else _traced(network)
+
+
+class _Player(nn.Module):
+    """The part of a module that plays."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        return answers(self.network, observations)
+
+
+def _traced(network: Any) -> bytes:
+    """A module of any kind, by torch's exporter that needs no package but onnx."""
+    # On the CPU; two rows, as a trace of one may take its batch for a constant.
+    rows, was_training, file = torch.zeros(2, *network.obs_shape), network.training, io.BytesIO()
+    names = ("observations", "logits", "values")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its deprecation, and of what tracing takes for constant
+            torch.onnx.export(
+                _Player(network.eval()),
+                (rows,),
+                file,
+                dynamo=False,
+                input_names=names[:1],
+                output_names=names[1:],
+                dynamic_axes={name: {0: "batch"} for name in names},
+                opset_version=_OPSET,
+                # Weights keep their names and shapes: a later run may begin with them.
+                training=torch.onnx.TrainingMode.PRESERVE,
+                do_constant_folding=False,
+            )
+    except Exception as error:  # of torch's, which share no base
+        raise ModelError(f"torch cannot write this network as ONNX: {one_line(error)}") from error
+    finally:
+        network.train(was_training)
+    model = onnx.load_from_string(file.getvalue())
+    if any(given.type.tensor_type.shape.dim[0].dim_value for given in model.graph.output):
+        raise ModelError(
+            "the network answers two rows whatever it is given: torch traced its forward, in which len(x) and int(...) "
+            "are constants; write x.shape[0], or flatten(1)"
+        )
+    model.ir_version = _IR_VERSION
+    own = {weight.name: weight.name.removeprefix("network.") for weight in model.graph.initializer}
+    for weight in model.graph.initializer:
+        weight.name = own[weight.name]
+    for node in model.graph.node:
+        node.input[:] = [own.get(name, name) for name in node.input]
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _written(network: Network) -> bytes:
     arrays = {name: array for name, array in to_arrays(network).items() if not name.endswith("num_batches_tracked")}
     graph = _Graph(arrays)
     x = "observations"
@@ -50,8 +111,8 @@ def to_onnx(network: Network) -> bytes:
     taken, *given = (helper.make_tensor_value_info(name, 1, ("batch", *shape)) for name, shape in shapes.items())
     weights = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     made = helper.make_graph(graph.nodes, "azpy", [taken], given, weights)
-    opset = [helper.make_opsetid("", 20)]
-    model = helper.make_model(made, opset_imports=opset, ir_version=10, producer_name="azpy")
+    opset = [helper.make_opsetid("", _OPSET)]
+    model = helper.make_model(made, opset_imports=opset, ir_version=_IR_VERSION, producer_name="azpy")
     return bytes(model.SerializeToString(deterministic=True))
 
 
@@ -133,7 +194,8 @@ def check_parity(
     """
     was_training = network.training
     with torch.no_grad():
-        logits, values = (part.float().numpy() for part in network.eval()(torch.from_numpy(observations.copy())))
+        found = answers(network.eval(), torch.from_numpy(observations.copy()))
+        logits, values = (part.float().numpy() for part in found)
     network.train(was_training)
     other_logits, other_values = evaluator.evaluate_batch(observations)
     scale = max(1.0, float(np.abs(logits).max(initial=0.0)))

@@ -9,10 +9,11 @@ In a step for a board, nearly all the time goes into convolutions: drawing a bat
 """
 
 import copy
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any
 
@@ -24,17 +25,16 @@ from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
 try:
     import torch
     from torch import Tensor, nn
-    from torch.optim import AdamW
     from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
+from azpy.learning.own import answers, network_of, optimizer_of, outputs, weights_from
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "device_of", "has_bf16", "policy_loss", "seed_of", "use_threads"]
+__all__ = ["Learner", "Losses", "Rows", "device_of", "has_bf16", "policy_loss", "seed_of", "use_threads"]
 
-_MOMENTS = ("exp_avg", "exp_avg_sq")
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
@@ -48,11 +48,26 @@ _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smalle
 class Losses:
     """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value.
 
-    The squared error is the mean of the rows by their weights, so it says the same whatever the weights are.
+    `heads` has those of further heads, by name, as the network's own `loss` gives them. The squared error is the mean of the rows by their weights, so it says the same whatever the weights are.
     """
 
     policy: float
     value: float
+    heads: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
+
+    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and `value`
+    [B] float32 in [-1, 1] for the player to move.
+    """
+
+    observations: Tensor
+    legal: Tensor
+    policy: Tensor
+    value: Tensor
 
 
 class Learner:
@@ -61,13 +76,15 @@ class Learner:
     Batches depend on the seed and the step alone, so there is no generator state to save.
 
     Args:
-        game, spec: see `Network.of`.
-        learning_rate: AdamW's, at its peak.
-        weight_decay: AdamW's.
+        game, spec: see `network_of`.
+        learning_rate: the optimizer's, at its peak.
+        weight_decay: the optimizer's.
         seed: fixes every batch, and the initial weights, which are the same on every device.
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
             statistics and losses stay in float32. "auto" is bf16 where the device has instructions for it.
+        optimizer: see `optimizer_of`.
+        freeze: patterns of names of parameters that are not trained, such as "trunk.*,value.*"; None: all are.
 
     Attributes:
         device: where the steps are taken.
@@ -77,6 +94,7 @@ class Learner:
 
     Raises:
         DeviceError: torch cannot use the device, or the device has no instructions for bf16.
+        SettingsError: the network or the optimizer cannot be made, or `freeze` fits no parameter, or all.
     """
 
     def __init__(
@@ -89,16 +107,21 @@ class Learner:
         seed: int = 0,
         device: str = "cpu",
         precision: str = "fp32",
+        optimizer: str = "adamw",
+        freeze: str | None = None,
     ) -> None:
-        self._rate, self._seed, self.steps = learning_rate, seed, 0
+        self._seed, self.steps = seed, 0
         self.device, self.precision = device_of(device, precision)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network: Any = Network.of(game, spec)  # torch's releases type `to` differently
-        self.network: Network = network.to(self.device, memory_format=torch.channels_last)
-        self._running: Network = copy.deepcopy(self.network).eval()
-        self._parameters = dict(self.network.named_parameters())
-        self._optimizer = AdamW(self._parameters.values(), lr=learning_rate, weight_decay=weight_decay, fused=True)
+            network: Any = network_of(game, spec)  # torch's releases type `to` differently
+        self._shape: tuple[int, ...] = tuple(game.obs_shape)
+        self.network: nn.Module = network.to(self.device, memory_format=_format(network))
+        self._running: nn.Module = copy.deepcopy(self.network).eval()
+        _freeze(self.network, freeze)
+        self._parameters = {name: each for name, each in self.network.named_parameters() if each.requires_grad}
+        self._optimizer = optimizer_of(optimizer, list(self._parameters.items()), learning_rate, weight_decay)
+        self._rates = [group["lr"] for group in self._optimizer.param_groups]
 
     def fit(
         self,
@@ -123,8 +146,9 @@ class Learner:
         """
         threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         parts = max(1, min(threads, batch_size // _LEAST_PART))
-        states = [network.state_dict().values() for network in (self._running, self.network)]
-        averaged = [[tensor for tensor in state if tensor.is_floating_point()] for state in states]
+        # Each tensor once, also where a module of the user's has one under two names.
+        states = [[*network.parameters(), *network.buffers()] for network in (self._running, self.network)]
+        averaged = [[tensor.detach() for tensor in state if tensor.is_floating_point()] for state in states]
         average: Any = get_ema_multi_avg_fn  # torch gives it no types
         if self.device.type == "cpu":
             keep_freed_memory()
@@ -132,8 +156,15 @@ class Learner:
             for index in range(steps):
                 batch = batches.sample(batch_size, seed=seed_of(self._seed, self.steps), **sampling)
                 warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
-                self._optimizer.param_groups[0]["lr"] = self._rate * warm_up * schedule(index / steps)
-                losses = set_gradients([torch.from_numpy(array).to(self.device) for array in batch])
+                for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+                    group["lr"] = rate * warm_up * schedule(index / steps)
+                tensors = [torch.from_numpy(array).to(self.device) for array in batch]
+                if isinstance(self.network, Network):
+                    losses = set_gradients(tensors)
+                else:
+                    with torch.random.fork_rng(devices=[]):  # for dropout: the same in a run that goes on
+                        torch.manual_seed(seed_of(self._seed, self.steps))
+                        losses = set_gradients(tensors)
                 nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
                 self._optimizer.step()
                 self.steps += 1
@@ -156,7 +187,7 @@ class Learner:
         def observations() -> Iterator[Tensor]:
             for part in range(-(-_STATISTICS_ROWS // batch_size)):
                 drawn = batches.sample(batch_size, seed=seed_of(self._seed, self.steps, part + 1), **sampling)
-                yield torch.from_numpy(drawn[0]).to(self.device).contiguous(memory_format=torch.channels_last)
+                yield torch.from_numpy(drawn[0]).to(self.device).contiguous(memory_format=_format(self._running))
 
         update_bn(observations(), self._running)
 
@@ -176,7 +207,9 @@ class Learner:
             for first in range(0, count, _MEASURED_ROWS):
                 part = [torch.from_numpy(array[first : first + _MEASURED_ROWS]).to(self.device) for array in rows]
                 observations, legal, policy, value = part
-                logits, values = self._running(observations.contiguous(memory_format=torch.channels_last))
+                logits, values = answers(
+                    self._running, observations.contiguous(memory_format=_format(self._running))
+                )
                 best = logits.float().masked_fill(~legal, -torch.inf).argmax(1)
                 sums["policy_loss"] += policy_loss(logits.float(), legal, policy).item() * len(value)
                 sums["value_loss"] += nn.functional.mse_loss(values.float(), value, reduction="sum").item()
@@ -184,22 +217,23 @@ class Learner:
         return {name: total / count for name, total in sums.items()}
 
     def is_finite(self) -> bool:
-        """Whether weights, statistics and AdamW's moments are finite, and the averaged network's answers too.
+        """Whether weights, statistics and the optimizer's state are finite, and the averaged network's answers too.
 
         The answers are those to an observation of zeros and to one of ones.
         """
         tensors = [*self.network.state_dict().values(), *self._running.state_dict().values()]
-        tensors += [state[moment] for state in self._optimizer.state.values() for moment in _MOMENTS]
-        rows = torch.ones(2, *self.network.obs_shape, device=self.device)
+        kept = [value for state in self._optimizer.state.values() for value in state.values()]
+        tensors += [value for value in kept if isinstance(value, Tensor)]
+        rows = torch.ones(2, *self._shape, device=self.device)
         rows[0] = 0.0
         was_training = self._running.training
         with torch.no_grad():
-            tensors += self._running.eval()(rows.contiguous(memory_format=torch.channels_last))
+            tensors += answers(self._running.eval(), rows.contiguous(memory_format=_format(self._running)))
         self._running.train(was_training)
         return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
     @property
-    def averaged(self) -> Network:
+    def averaged(self) -> nn.Module:
         """The network with averaged weights, on the CPU: a copy where the steps are taken elsewhere."""
         return self._running if self.device.type == "cpu" else copy.deepcopy(self._running).cpu()
 
@@ -208,35 +242,49 @@ class Learner:
         return to_arrays(self._running)
 
     def optimizer_arrays(self) -> dict[str, NDArray[Any]]:
-        """The weights in training, AdamW's moments and the number of steps."""
+        """The weights in training, the optimizer's state of each parameter, and the number of steps.
+
+        Raises:
+            ModelError: the optimizer keeps something that is neither a tensor nor a number.
+        """
         arrays = {f"network.{name}": array for name, array in to_arrays(self.network).items()}
         for name, parameter in self._parameters.items():
-            state = self._optimizer.state.get(parameter, {})
-            for moment in _MOMENTS:
-                tensor = state.get(moment, torch.zeros_like(parameter))
-                arrays[f"{moment}.{name}"] = tensor.detach().cpu().contiguous().numpy().copy()
+            for key, value in self._optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    arrays[f"{key}.{name}"] = value.detach().cpu().contiguous().numpy().copy()
+                elif isinstance(value, int | float):
+                    arrays[f"{key}.{name}"] = np.array(value, np.int64 if isinstance(value, int) else np.float64)
+                elif value is not None:
+                    raise ModelError(
+                        f"the optimizer keeps {key}, a {type(value).__name__}: a checkpoint holds tensors and numbers"
+                    )
         arrays["steps"] = np.array(self.steps, np.int64)
         return arrays
 
     def begin_with(self, model: dict[str, NDArray[Any]]) -> str:
-        """Takes over the weights of another run's network, which may be smaller, before the first step.
+        """Takes over the weights of another network before the first step.
 
         Args:
-            model: what `model_arrays` returned there.
+            model: what `model_arrays` returned there, or weights from elsewhere. A network of azpy's own may begin with
+                a smaller one; any other network needs all weights by name.
 
         Returns:
-            The other network's spec, such as "5x64".
+            The other network in words: its spec, such as "5x64", or how many weights it has.
 
         Raises:
-            ModelError: the other network is of another game, or has more blocks or channels.
+            ModelError: the other network is of another game, or has more blocks or channels, or has other weights.
         """
-        mine, spec = self.network, spec_of(model)
-        other = Network(mine.obs_shape, mine.num_actions, spec, mine.action_cells)
-        load_arrays(other, model)
-        weights = grown(other, self._running)
+        mine, said = self.network, f"{len(model)} weights by name"
+        if isinstance(mine, Network):
+            said = spec_of(model)
+            other = Network(mine.obs_shape, mine.num_actions, said, mine.action_cells)
+            other.load_state_dict(weights_from(other, _unpadded(other, model)))
+            weights = grown(other, mine)
+        else:
+            weights = weights_from(mine, model)
         for network in (self.network, self._running):
             network.load_state_dict(weights)
-        return spec
+        return said
 
     def load(self, model: dict[str, NDArray[Any]], optimizer: dict[str, NDArray[Any]]) -> None:
         """Continues from what `model_arrays` and `optimizer_arrays` returned.
@@ -246,19 +294,30 @@ class Learner:
         """
         load_arrays(self._running, model)
         load_arrays(self.network, _with_prefix(optimizer, "network."))
-        moments = {moment: _with_prefix(optimizer, f"{moment}.") for moment in _MOMENTS}
-        if "steps" not in optimizer or any(self._parameters.keys() - part.keys() for part in moments.values()):
+        if "steps" not in optimizer:
             raise ModelError("the saved optimizer is of another network")
         self.steps = int(optimizer["steps"])
-        for name, parameter in self._parameters.items():
-            state: dict[str, Tensor] = {"step": torch.tensor(float(self.steps), device=self.device)}
-            for moment, arrays in moments.items():
-                state[moment] = torch.empty_like(parameter).copy_(torch.from_numpy(arrays[name].copy()))
-            self._optimizer.state[parameter] = state
+        self._optimizer.state.clear()
+        for full, array in optimizer.items():
+            key, _, name = full.partition(".")
+            if key in ("network", "steps") or name not in self._parameters:  # frozen by now
+                continue
+            parameter = self._parameters[name]
+            state = self._optimizer.state.setdefault(parameter, {})
+            if array.ndim == 0 and array.dtype in (np.int64, np.float64):
+                state[key] = array.item()
+            elif key == "step":
+                state[key] = torch.from_numpy(array.copy()).to(self.device)
+            else:
+                like = torch.empty_like(parameter) if array.shape == parameter.shape else torch.empty(array.shape)
+                state[key] = like.to(self.device).copy_(torch.from_numpy(array.copy()))
+        for state in self._optimizer.state.values():
+            if "exp_avg" in state:  # AdamW's; files of earlier versions lack its number of steps
+                state.setdefault("step", torch.tensor(float(self.steps), device=self.device))
 
 
 @contextmanager
-def _sharing(network: Network, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
+def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
     """Lets `count` threads compute a step's gradients together, each from its own part of the batch.
 
     Each thread has a network with the same weights in memory, but with its own gradients and batch norm statistics.
@@ -282,9 +341,13 @@ def _sharing(network: Network, count: int, *, bf16: bool) -> Iterator[Callable[[
         with torch.no_grad():
             for parameter, *rest in zip(*(each.parameters() for each in networks), strict=True):
                 for other in rest:
-                    parameter.grad += other.grad
-        policy, value, weight = (sum(each) for each in zip(*shares, strict=True))
-        return Losses(policy, value / weight)
+                    if parameter.grad is None:
+                        parameter.grad = other.grad
+                    elif other.grad is not None:
+                        parameter.grad += other.grad
+        policy, value, weight, heads = zip(*shares, strict=True)
+        named = {name: sum(part[name] for part in heads) for name in heads[0]}
+        return Losses(sum(policy), sum(value) / sum(weight), named)
 
     threads = torch.get_num_threads()
     torch.set_num_threads(threads // count)  # torch keeps this number for each thread that calls it
@@ -295,21 +358,23 @@ def _sharing(network: Network, count: int, *, bf16: bool) -> Iterator[Callable[[
         torch.set_num_threads(threads)
 
 
-def _gradient(network: Network, batch: Sequence[Tensor], rows: int, bf16: bool) -> tuple[float, float, float]:
+def _gradient(
+    network: nn.Module, batch: Sequence[Tensor], rows: int, bf16: bool
+) -> tuple[float, float, float, dict[str, float]]:
     """Sets a network's gradients to those of a batch's share of the mean losses over `rows`.
 
     A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B]; and weights
     [B] of the value targets if these do not all count alike.
 
     Returns:
-        The batch's share of the means over `rows`: of the policy's loss, of the value's loss times its weight, and of
-        the weight.
+        The batch's share of the means over `rows`: of the policy's loss, of the value's loss times its weight, of the
+        weight, and of the losses of further heads.
     """
     observations, legal, policy, value, *weights = batch
     share = len(observations) / rows
     network.zero_grad()
     with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
-        logits, values = network(observations.contiguous(memory_format=torch.channels_last))
+        logits, values, heads = outputs(network, observations.contiguous(memory_format=_format(network)))
     policy_part = policy_loss(logits.float(), legal, policy) * share
     weight: Tensor | float
     if weights:
@@ -317,8 +382,39 @@ def _gradient(network: Network, batch: Sequence[Tensor], rows: int, bf16: bool) 
         weight = weights[0].mean() * share
     else:
         value_part, weight = nn.functional.mse_loss(values.float(), value) * share, share
-    torch.autograd.backward(policy_part + value_part)
-    return policy_part.item(), value_part.item(), float(weight)
+    total, parts = policy_part + value_part, dict[str, float]()
+    for name, output in heads.items():
+        loss: Any = network.loss  # `network_of` looked for it
+        part = loss(name, output.float(), Rows(observations, legal, policy, value)) * share
+        total, parts[name] = total + part, part.item()
+    torch.autograd.backward(total)
+    return policy_part.item(), value_part.item(), float(weight), parts
+
+
+def _format(network: nn.Module) -> torch.memory_format:
+    """How a network's convolutions are fastest; a module of the user's may rely on the usual order."""
+    return torch.channels_last if isinstance(network, Network) else torch.contiguous_format
+
+
+def _freeze(network: nn.Module, patterns: str | None) -> None:
+    """Keeps the parameters whose names fit one of the patterns from being trained."""
+    names = [name for name, _ in network.named_parameters()]
+    for pattern in filter(None, map(str.strip, (patterns or "").split(","))):
+        fitting = [name for name in names if fnmatchcase(name, pattern)]
+        if not fitting:
+            raise SettingsError(f"freeze {pattern!r} fits no parameter: there are {', '.join(names)}")
+        for name in fitting:
+            network.get_parameter(name).requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise SettingsError(f"freeze {patterns!r} leaves nothing to train" if patterns else "the network has no weights")
+
+
+def _unpadded(network: Network, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays without the empty planes that `to_onnx` may add."""
+    stem, planes = arrays.get("trunk.0.0.weight"), network.obs_shape[0]
+    if stem is None or stem.ndim != 4 or stem[:, planes:].any():
+        return arrays
+    return arrays | {"trunk.0.0.weight": stem[:, :planes]}
 
 
 def seed_of(*numbers: int) -> int:

@@ -19,6 +19,7 @@ from azpy.games.lines import replayed
 from azpy.playing.selfplay import repeat
 from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
+from azpy.settings.run import is_own
 
 __all__ = ["Comparison", "repeat_game"]
 
@@ -106,9 +107,10 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
         from azpy.learning.export import to_onnx
         from azpy.learning.learner import Learner
 
-        untrained = to_onnx(Learner(run.start, run.settings.network, seed=run.settings.seed).averaged)
-        if network_id(untrained) == network:
-            return _open(run, untrained, "fp32"), "the untrained network"
+        if not is_own(run.settings.network):  # of others there is checkpoint 0
+            untrained = to_onnx(Learner(run.start, run.settings.network, seed=run.settings.seed).averaged)
+            if network_id(untrained) == network:
+                return _open(run, untrained, "fp32"), "the untrained network"
     except MissingPackageError as error:
         why_not = f" (the untrained network cannot be tried: {error})"
     remain = ", ".join(map(str, run.checkpoints()))

@@ -55,6 +55,7 @@ _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", 
 _matches = partial(_setting, "matches", same_games=True)
 _SHARE: dict[str, Any] = {"unit": "share", "low": 0, "high": 1}
 _ABOVE_0: dict[str, Any] = {"low": 0, "above": True}
+_OPTIMIZERS = ("adamw", "sgd")
 _PRECISIONS = ("fp32", "int8", "auto", "fp16", "bf16", "tf32")
 
 
@@ -85,7 +86,8 @@ class Settings:
 
     game: str = _run("what is played; see `az-train --list-games`", fixed="its games and weights are of that game")
     network: str = _run(
-        "blocks x channels, with +pool behind it for global pooling; or layers x width for flat features",
+        "blocks x channels, with +pool behind it for global pooling; or layers x width for flat features; or "
+        "module:function, which makes a torch module of obs_shape and num_actions",
         "5x64",
         fixed="its weights are of that shape",
     )
@@ -101,7 +103,8 @@ class Settings:
         "equal seeds give equal runs, bit for bit; refuses minutes", False, fixed="it changes how all games are played"
     )
     init: str | None = _run(
-        "a run or a checkpoint folder whose network a new run begins with; this one may have more blocks and channels",
+        "a run or a checkpoint folder whose network a new run begins with (this one may have more blocks and channels), "
+        "or a .safetensors, .pt or .onnx file of weights",
         None,
         fixed="its first network is the one of that run",
     )
@@ -160,8 +163,17 @@ class Settings:
         "share of games in which an earlier network has one side, and teaches nothing", 0.0, **_SHARE
     )
 
-    learning_rate: float = _learning("AdamW's, at its peak", 2e-3, **_ABOVE_0)
-    weight_decay: float = _learning("AdamW's", 1e-4, 0)
+    learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
+    weight_decay: float = _learning("the optimizer's", 1e-4, 0)
+    optimizer: str = _learning(
+        "adamw, sgd (with Nesterov's momentum, 0.9), or module:function, which makes a torch optimizer of named "
+        "parameters, learning_rate and weight_decay",
+        "adamw",
+        fixed="its state is that of another optimizer",
+    )
+    freeze: str | None = _learning(
+        "patterns of names of weights that are not trained, such as trunk.*,value.*; none: all are trained", None
+    )
     batch_size: int = _learning("positions of a training batch", 256, 1, 65_536, unit="positions")
     passes: float = _learning(
         "how often a new position is drawn for training, on average", 4.0, unit="times", **_ABOVE_0
@@ -269,6 +281,8 @@ class Settings:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         refuse_unused(vars(self))
         name_devices(self.device, self.devices)
+        if self.optimizer not in _OPTIMIZERS and not is_own(self.optimizer):
+            raise SettingsError(f"optimizer must be adamw, sgd or module:function, got {self.optimizer!r}")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and self.device.startswith("tensorrt"):
@@ -326,6 +340,17 @@ class Settings:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
         leaves: int = self.eval_batch
         return leaves * -(-self.slots // self.all_pipelines)
+
+
+def is_own(spec: str) -> bool:
+    """Whether a network or an optimizer is a function of the user's, `module:function`: making it runs code."""
+    return ":" in spec
+
+
+def function_flags(settings: Mapping[str, Any]) -> list[str]:
+    """The flags for the functions of the user's, which each command line names anew."""
+    named = {name: str(settings.get(name, "")) for name in ("network", "optimizer")}
+    return [word for name, spec in named.items() if is_own(spec) for word in (f"--{name}", spec)]
 
 
 def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:

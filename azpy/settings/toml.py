@@ -20,7 +20,7 @@ from typing import Any
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.games.names import must_be_typed
 from azpy.machine import made_with as versions
-from azpy.settings.run import ABOUT, GROUPS, checked, default_of, is_auto, unused
+from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, is_auto, unused
 
 __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "repeat_command", "run_id_of", "to_toml"]
 
@@ -144,7 +144,7 @@ def to_toml(
     `settings` are the values that the run uses, by name; None is left out. `made_with` are other facts that the run
     depends on, such as versions; "azpy" is the version that writes the file.
     """
-    command = repeat_command(folder, str(settings.get("game", "")), flags)
+    command = repeat_command(folder, str(settings.get("game", "")), [*function_flags(settings), *flags])
     command = "".join(character if character.isprintable() else "?" for character in command)
     again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
     lines = [f"# What this run really used. {again}, in a folder of its own:", f"#   {command}"]

@@ -38,6 +38,8 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
         seed=settings.seed,
         device=settings.training_device if here else "cpu",
         precision=settings.training_precision if here else "fp32",
+        optimizer=settings.optimizer,
+        freeze=settings.freeze,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.nn import Module
 
 from azpy import _core
 from azpy.errors import DeviceError, ModelError, RunError
@@ -21,7 +22,6 @@ from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.fleet.fleet import PlayingNetwork
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
-from azpy.learning.network import Network
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_player
 from azpy.settings import Settings
@@ -116,7 +116,7 @@ class Generations:
         return ""
 
     def publish(
-        self, network: Network, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
+        self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:
         """Exports a network, checks the model against it, and has it play; returns figures of the checks.
 
@@ -141,7 +141,7 @@ class Generations:
         self.ready = ready
         return ready.checks
 
-    def reopen(self, network: Network, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
+    def reopen(self, network: Module, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
         """Has a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
 
         The device or the precision may have changed since the checkpoint.
@@ -244,7 +244,7 @@ class Generations:
     def _open_checked(
         self,
         model: bytes,
-        network: Network,
+        network: Module,
         observations: NDArray[np.float32],
         positions: _Positions | None,
         *,

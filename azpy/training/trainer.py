@@ -16,23 +16,27 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
+from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.table import AHEAD, id_after
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
+from azpy.learning.own import weights_in
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
 from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games, is_held_out, learned_from
-from azpy.runs.reader import Checkpoint, checkpoint_at, read_checkpoint
+from azpy.runs.reader import checkpoint_at, read_checkpoint
 from azpy.runs.storage import disk_errors, numbered
-from azpy.settings.run import Settings, match_search
+from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
 from azpy.training.divergence import DivergedError, diverged, load_last_good, what_to_do
@@ -92,8 +96,7 @@ class Trainer(Loop):
         self._window = Window(settings, self._start)
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
-            checkpoint = read_checkpoint(checkpoint_at(Path(settings.init)))
-            self._begun_with = f"the network begins as that of {checkpoint.path}, {self._begin_with(checkpoint)}"
+            self._begun_with = f"the network begins as that of {self._begin_with(Path(settings.init))}"
         self._supervised, self._imported = list(map(path_argument, supervised)), None
         self._has_imported = False  # iteration 0 holds imported games
         if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
@@ -116,15 +119,20 @@ class Trainer(Loop):
             self._last_first.callback(self._beside.close)
         self._open(path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
-    def _begin_with(self, checkpoint: Checkpoint) -> str:
-        """Takes over a checkpoint's network; returns the network's spec."""
+    def _begin_with(self, path: Path) -> str:
+        """Takes over a checkpoint's network or a file's weights; returns where they come from, and what they are."""
+        if path.is_file():
+            weights = weights_in(path)
+        else:
+            checkpoint = read_checkpoint(checkpoint_at(path))
+            path, weights = checkpoint.path, checkpoint.model
         try:
-            spec = self._learner.begin_with(checkpoint.model)
+            said = self._learner.begin_with(weights)
         except ModelError as error:
             raise SettingsError(f"--init {self._settings.init}: {error}") from error
         if not self._learner.is_finite():
             raise SettingsError(f"--init {self._settings.init}: its network is not finite, give an earlier checkpoint")
-        return spec
+        return f"{path}, {said}"
 
     def run(self) -> Iterator[Event]:
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
@@ -140,8 +148,8 @@ class Trainer(Loop):
                 yield BeingBuilt(self._iteration, 0.0, waited_for=True)
             if not generations.model:
                 generations.publish(self._learner.averaged)
-                if self._begun_with and not self._has_imported:
-                    self._save(0)  # the other run may have another network soon
+                if (self._begun_with or is_own(self._settings.network)) and not self._has_imported:
+                    self._save(0)  # the other run may have another network soon, and the user's function be another
             else:
                 is_checked = not self._budget.is_over(self._iteration) and self._window.buffer.num_positions
                 generations.reopen(self._learner.averaged, self._iteration, self._window.buffer if is_checked else None)
@@ -149,6 +157,10 @@ class Trainer(Loop):
         notices = [note for note in (self._begun_with, f"fp32 plays, as {refused}" if refused else "") if note]
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
+        if is_own(self._settings.network) and not generations.on_tensorrt:
+            rows = np.zeros((self._settings.device_batch, *self._start.obs_shape), np.float32)
+            rate = len(rows) / seconds_a_call(evaluators[0], rows)
+            notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {len(rows)}")
         player = f"{on_devices(evaluators)}{generations.to_come}, and is trained "
         if self._beside is None:
             player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"

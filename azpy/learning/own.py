@@ -1,0 +1,179 @@
+"""Networks, optimizers and weights of the user's own.
+
+A network is a function of the user, which a setting names as `module:function`; so is an optimizer. Whoever calls has
+made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the module is imported.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy.errors import ModelError, SettingsError, missing_to_train, one_line
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as error:
+    raise missing_to_train("torch") from error
+
+from azpy.learning.network import Network
+from azpy.settings.run import is_own
+
+__all__ = ["answers", "network_of", "optimizer_of", "outputs", "weights_from", "weights_in"]
+
+_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
+    "sgd": lambda parameters, rate, decay: torch.optim.SGD(
+        parameters, rate, momentum=0.9, weight_decay=decay, nesterov=True
+    ),
+}
+_CHECKED_ROWS = 3
+_MOST_NAMED = 6  # weights that an error names
+_STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpoints of others hold the weights
+
+
+def network_of(game: Any, spec: str) -> nn.Module:
+    """An untrained network for a game: azpy's own, or what the user's function makes of `obs_shape` and `num_actions`.
+
+    A module of the user maps observations [B, C, H, W] to `(logits [B, A], values [B] or [B, 1])`, or to these and a
+    dict of further outputs by name. It gets the attributes `obs_shape` and `num_actions` if it has none.
+
+    Raises:
+        SettingsError: the function cannot be imported or called, or its module does not fit the game.
+    """
+    if not is_own(spec):
+        return Network.of(game, spec)
+    shape, actions = tuple(int(size) for size in game.obs_shape), int(game.num_actions)
+    made = _called("network", spec, shape, actions)
+    if not isinstance(made, nn.Module):
+        raise SettingsError(f"network {spec!r} gives a {type(made).__name__}, expected a torch.nn.Module")
+    for name, value in (("obs_shape", shape), ("num_actions", actions)):
+        if not hasattr(made, name):
+            setattr(made, name, value)
+    wrong = {name: tensor.dtype for name, tensor in made.named_parameters() if tensor.dtype != torch.float32}
+    if wrong:
+        name, dtype = next(iter(wrong.items()))
+        raise SettingsError(f"network {spec!r}: {name} is {dtype}, expected torch.float32: call .float() on the module")
+    try:
+        _check_answers(made.eval(), shape, actions)
+    except ModelError as error:
+        raise SettingsError(f"network {spec!r} {error}") from error
+    except Exception as error:  # of the user's own code
+        raise SettingsError(f"network {spec!r} cannot be run: {type(error).__name__}: {one_line(error)}") from error
+    return made
+
+
+def optimizer_of(
+    spec: str, parameters: list[tuple[str, nn.Parameter]], rate: float, decay: float
+) -> torch.optim.Optimizer:
+    """The optimizer of a run: a known one, or what the user's function makes of (parameters, rate, decay).
+
+    Raises:
+        SettingsError: no such optimizer; or the function cannot be imported or called, or gives no optimizer.
+    """
+    if not is_own(spec):
+        return _OPTIMIZERS[spec](parameters, rate, decay)
+    made = _called("optimizer", spec, parameters, rate, decay)
+    if not isinstance(made, torch.optim.Optimizer):
+        raise SettingsError(f"optimizer {spec!r} gives a {type(made).__name__}, expected a torch.optim.Optimizer")
+    return made
+
+
+def _called(what: str, spec: str, *arguments: Any) -> Any:
+    module, _, function = spec.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)(*arguments)
+    except Exception as error:  # the user's own module: whatever it raises is about that file
+        raise SettingsError(f"{what} {spec!r} cannot be made: {type(error).__name__}: {one_line(error)}") from error
+
+
+def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Logits [B, A], values [B], and the outputs of further heads by name."""
+    logits, values, *heads = network(observations)
+    return logits, values.reshape(-1), heads[0] if heads else {}
+
+
+def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits [B, A] and values [B]: what plays."""
+    logits, values, _ = outputs(network, observations)
+    return logits, values
+
+
+def _check_answers(network: nn.Module, shape: tuple[int, ...], actions: int) -> None:
+    """Raises a `ModelError` if an answer has a wrong shape or range; its text goes on behind the network's name."""
+    with torch.no_grad():
+        found = network((torch.rand(_CHECKED_ROWS, *shape) < 0.5).float())
+    if not isinstance(found, tuple | list) or len(found) not in (2, 3):
+        raise ModelError(f"returns a {type(found).__name__}, expected (logits, values) or (logits, values, heads)")
+    logits, values = found[:2]
+    expected = [_CHECKED_ROWS, actions]
+    if list(logits.shape) != expected:
+        raise ModelError(f"gives logits {list(logits.shape)} for {_CHECKED_ROWS} rows, expected {expected}")
+    if list(values.shape) not in ([_CHECKED_ROWS], [_CHECKED_ROWS, 1]):
+        raise ModelError(f"gives values {list(values.shape)} for {_CHECKED_ROWS} rows, expected {[_CHECKED_ROWS]}")
+    if not (logits.isfinite().all() and values.isfinite().all()):
+        raise ModelError("gives NaN or infinity")
+    if values.abs().max() > 1:
+        raise ModelError(f"gives the value {values.abs().max():.3g}, expected -1 to 1: end with torch.tanh")
+    heads = found[2] if len(found) == 3 else {}
+    if not isinstance(heads, dict):
+        raise ModelError(f"gives heads in a {type(heads).__name__}, expected a dict by name")
+    if heads and not callable(getattr(network, "loss", None)):
+        raise ModelError(f"has heads ({', '.join(heads)}) and no method loss(name, output, batch): add one")
+
+
+def weights_in(path: Path) -> dict[str, NDArray[Any]]:
+    """The weights in a .safetensors, .pt, .pth or .onnx file, by name. Nothing in it is run.
+
+    Raises:
+        SettingsError: another kind of file, or one that cannot be read.
+    """
+    try:
+        match path.suffix:
+            case ".safetensors":
+                from safetensors.torch import load
+
+                found = load(path.read_bytes())
+            case ".pt" | ".pth":
+                found = torch.load(path, map_location="cpu", weights_only=True)
+                while isinstance(inner := next((found[name] for name in _STATE if name in found), None), Mapping):
+                    found = inner
+            case ".onnx":
+                import onnx
+
+                weights = onnx.load(path, load_external_data=False).graph.initializer
+                return {weight.name: onnx.numpy_helper.to_array(weight) for weight in weights}
+            case _:
+                raise SettingsError(f"{path} is no .safetensors, .pt, .pth or .onnx file, nor a run folder")
+        return {name: (tensor.float() if tensor.is_floating_point() else tensor).numpy() for name, tensor in found.items()}
+    except SettingsError:
+        raise
+    except Exception as error:  # the packages' exceptions share no base
+        raise SettingsError(f"{path} cannot be read: {one_line(error)}") from error
+
+
+def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """The state of a network with the arrays of the same names and shapes.
+
+    Whole numbers, such as the counters of batch norm, may be missing: an ONNX file has none.
+
+    Raises:
+        ModelError: weights are missing, left over or of another shape; it lists them.
+    """
+    state = dict(network.state_dict())
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    given = {name: tuple(array.shape) for name, array in arrays.items()}
+    optional = {name for name, tensor in state.items() if not tensor.is_floating_point()}
+    wrong = [
+        f"{name} is {given.get(name, 'missing')}, expected {shapes.get(name, 'none')}"
+        for name in dict.fromkeys([*shapes, *given])
+        if shapes.get(name) != given.get(name) and not (name in optional and name not in given)
+    ]
+    if wrong:
+        more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
+    return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
