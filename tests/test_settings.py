@@ -515,7 +515,9 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    assert FIXED_SETTINGS.keys() == {"game", "network", "seed", "deterministic", "init", "learner_lag"}
+    assert FIXED_SETTINGS.keys() == {
+        *("game", "network", "seed", "deterministic", "init", "learner_lag", "optimizer")
+    }
 
 
 def test_the_repeating_command_can_be_typed() -> None:

@@ -99,7 +99,9 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
     source = options.config if "game" in in_file else out
     refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
     for name in ("network", "optimizer"):
-        refuse_untyped_function(name, getattr(settings, name), typed.get(name), options.config if name in in_file else out, "training")
+        refuse_untyped_function(
+            name, getattr(settings, name), typed.get(name), options.config if name in in_file else out, "training"
+        )
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
         kept = {

@@ -119,9 +119,7 @@ def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how
         )
 
 
-def refuse_untyped_function(
-    name: str, spec: str, typed: str | None, source: object, doing: str
-) -> None:
+def refuse_untyped_function(name: str, spec: str, typed: str | None, source: object, doing: str) -> None:
     """Refuses a setting that names a function of the user's, `module:function`, if the user did not type it.
 
     Args:

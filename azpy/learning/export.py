@@ -55,7 +55,8 @@ class _Player(nn.Module):
 def _traced(network: Any) -> bytes:
     """A module of any kind, by torch's exporter that needs no package but onnx."""
     # On the CPU; two rows, as a trace of one may take its batch for a constant.
-    rows, was_training, file = torch.zeros(2, *network.obs_shape), network.training, io.BytesIO()
+    file: Any = io.BytesIO()  # torch's types know paths alone
+    rows, was_training = torch.zeros(2, *network.obs_shape), network.training
     names = ("observations", "logits", "values")
     try:
         with warnings.catch_warnings():

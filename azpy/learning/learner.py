@@ -207,9 +207,7 @@ class Learner:
             for first in range(0, count, _MEASURED_ROWS):
                 part = [torch.from_numpy(array[first : first + _MEASURED_ROWS]).to(self.device) for array in rows]
                 observations, legal, policy, value = part
-                logits, values = answers(
-                    self._running, observations.contiguous(memory_format=_format(self._running))
-                )
+                logits, values = answers(self._running, observations.contiguous(memory_format=_format(self._running)))
                 best = logits.float().masked_fill(~legal, -torch.inf).argmax(1)
                 sums["policy_loss"] += policy_loss(logits.float(), legal, policy).item() * len(value)
                 sums["value_loss"] += nn.functional.mse_loss(values.float(), value, reduction="sum").item()
@@ -249,7 +247,10 @@ class Learner:
         """
         arrays = {f"network.{name}": array for name, array in to_arrays(self.network).items()}
         for name, parameter in self._parameters.items():
-            for key, value in self._optimizer.state.get(parameter, {}).items():
+            state = self._optimizer.state.get(parameter, {})
+            for key, value in state.items():
+                if key == "step" and "exp_avg" in state and value == self.steps:
+                    continue  # `load` knows it
                 if isinstance(value, Tensor):
                     arrays[f"{key}.{name}"] = value.detach().cpu().contiguous().numpy().copy()
                 elif isinstance(value, int | float):
@@ -312,7 +313,7 @@ class Learner:
                 like = torch.empty_like(parameter) if array.shape == parameter.shape else torch.empty(array.shape)
                 state[key] = like.to(self.device).copy_(torch.from_numpy(array.copy()))
         for state in self._optimizer.state.values():
-            if "exp_avg" in state:  # AdamW's; files of earlier versions lack its number of steps
+            if "exp_avg" in state:
                 state.setdefault("step", torch.tensor(float(self.steps), device=self.device))
 
 
@@ -406,7 +407,9 @@ def _freeze(network: nn.Module, patterns: str | None) -> None:
         for name in fitting:
             network.get_parameter(name).requires_grad_(False)
     if not any(parameter.requires_grad for parameter in network.parameters()):
-        raise SettingsError(f"freeze {patterns!r} leaves nothing to train" if patterns else "the network has no weights")
+        raise SettingsError(
+            f"freeze {patterns!r} leaves nothing to train" if patterns else "the network has no weights"
+        )
 
 
 def _unpadded(network: Network, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

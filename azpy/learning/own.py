@@ -76,6 +76,8 @@ def optimizer_of(
         SettingsError: no such optimizer; or the function cannot be imported or called, or gives no optimizer.
     """
     if not is_own(spec):
+        if spec not in _OPTIMIZERS:
+            raise SettingsError(f"optimizer must be {', '.join(_OPTIMIZERS)} or module:function, got {spec!r}")
         return _OPTIMIZERS[spec](parameters, rate, decay)
     made = _called("optimizer", spec, parameters, rate, decay)
     if not isinstance(made, torch.optim.Optimizer):
@@ -149,7 +151,9 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
                 return {weight.name: onnx.numpy_helper.to_array(weight) for weight in weights}
             case _:
                 raise SettingsError(f"{path} is no .safetensors, .pt, .pth or .onnx file, nor a run folder")
-        return {name: (tensor.float() if tensor.is_floating_point() else tensor).numpy() for name, tensor in found.items()}
+        return {
+            name: (tensor.float() if tensor.is_floating_point() else tensor).numpy() for name, tensor in found.items()
+        }
     except SettingsError:
         raise
     except Exception as error:  # the packages' exceptions share no base

@@ -55,7 +55,6 @@ _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", 
 _matches = partial(_setting, "matches", same_games=True)
 _SHARE: dict[str, Any] = {"unit": "share", "low": 0, "high": 1}
 _ABOVE_0: dict[str, Any] = {"low": 0, "above": True}
-_OPTIMIZERS = ("adamw", "sgd")
 _PRECISIONS = ("fp32", "int8", "auto", "fp16", "bf16", "tf32")
 
 
@@ -281,8 +280,6 @@ class Settings:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         refuse_unused(vars(self))
         name_devices(self.device, self.devices)
-        if self.optimizer not in _OPTIMIZERS and not is_own(self.optimizer):
-            raise SettingsError(f"optimizer must be adamw, sgd or module:function, got {self.optimizer!r}")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and self.device.startswith("tensorrt"):

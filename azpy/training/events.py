@@ -1,7 +1,7 @@
 """What a training run or a collection reports while it goes on, as plain records."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from azpy.matches.results import MatchResult
@@ -96,13 +96,17 @@ class Noticed(Event):
 
 @dataclass(frozen=True)
 class Fitted(Event):
-    """Fitting so far in this iteration: `taken` of `steps` steps, and the mean losses over them."""
+    """Fitting so far in this iteration: `taken` of `steps` steps, and the mean losses over them.
+
+    `heads` has those of a user's network's further heads, by name.
+    """
 
     iteration: int
     taken: int
     steps: int
     policy_loss: float
     value_loss: float
+    heads: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,15 @@ def fit(
     with contextlib.closing(losses):
         while step.taken < steps and (not step.taken or budget.may_fit()):
             loss, taken = next(losses), step.taken + 1
-            if not math.isfinite(loss.policy + loss.value):
-                what = f"policy loss {loss.policy:.4g}, value loss {loss.value:.4g}"
+            found = {"policy": loss.policy, "value": loss.value, **loss.heads}
+            if not math.isfinite(sum(found.values())):
+                what = ", ".join(f"{name} loss {part:.4g}" for name, part in found.items())
                 raise diverged(settings, replace(step, taken=taken), what)
             policy = step.policy_loss + (loss.policy - step.policy_loss) / taken
             value = step.value_loss + (loss.value - step.value_loss) / taken
-            step = Fitted(iteration, taken, steps, policy, value)
+            before = step.heads or dict.fromkeys(loss.heads, 0.0)
+            heads = {name: mean + (loss.heads[name] - mean) / taken for name, mean in before.items()}
+            step = Fitted(iteration, taken, steps, policy, value, heads)
             yield step
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():

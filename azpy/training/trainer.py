@@ -348,6 +348,7 @@ class Trainer(Loop):
         for event in events:
             if isinstance(event, Fitted):
                 metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
+                metrics |= {f"head_{name}_loss": loss for name, loss in event.heads.items()}
                 share = event.taken / event.steps
                 if event.taken < event.steps and time.monotonic() - reported < EVENT_SECONDS:
                     continue
