@@ -47,7 +47,7 @@ from azpy.pondering import pondering
 if TYPE_CHECKING:
     from azpy.evaluators.loaded import load_run
     from azpy.evaluators.onnx import OnnxEvaluator
-    from azpy.evaluators.torch import TorchEvaluator
+    from azpy.evaluators.torch import TorchEvaluator, export_onnx
 
 __all__ = [
     "CHANCE",
@@ -71,6 +71,7 @@ __all__ = [
     "UniformEvaluator",
     "VectorSearch",
     "__version__",
+    "export_onnx",
     "games",
     "list_games",
     "load_run",
@@ -84,6 +85,7 @@ __all__ = [
 _LATE = {
     "OnnxEvaluator": "azpy.evaluators.onnx",
     "TorchEvaluator": "azpy.evaluators.torch",
+    "export_onnx": "azpy.evaluators.torch",
     "load_run": "azpy.evaluators.loaded",
 }
 

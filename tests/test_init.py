@@ -1,12 +1,16 @@
 """A run begins with another run's network: weights are taken over, and a larger network begins as the smaller one."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save
 
+import azpy
+import own_parts
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import network_id
 from azpy.learning.learner import Learner
@@ -121,3 +125,51 @@ def test_the_network_of_another_game_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"--init .*another network"):
         run(tmp_path / "second", game="connect_four(width=4,height=4)", init=str(tmp_path / "first"), iterations=1)
     assert not (tmp_path / "second").exists()
+
+
+OWN = {"network": "own_parts:make", "iterations": 1, "games_per_iteration": 4}
+
+
+def own_network(seed: int, planes: int = 2) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return trained(own_parts.make((planes, 3, 3), 9))
+
+
+@pytest.mark.parametrize(
+    ("spec", "suffix"), [*(("1x16", each) for each in ("pt", "onnx")), ("own_parts:make", "safetensors")]
+)
+def test_a_run_begins_with_a_file_of_weights(tmp_path: Path, suffix: str, spec: str) -> None:
+    game, file = azpy.make_game("tic_tac_toe"), tmp_path / f"weights.{suffix}"
+    network = own_network(5) if spec == "own_parts:make" else trained(Network.of(game, spec))
+    if suffix == "pt":
+        own_parts.save(network, file)
+    elif suffix == "onnx":
+        azpy.export_onnx(network, game, file)
+    else:
+        file.write_bytes(save(to_arrays(network)))
+    with Trainer(settings(network=spec, init=str(file)), tmp_path / "run") as trainer:
+        started = next(iter(trainer.run()))
+    assert isinstance(started, Started)
+    assert f"the network begins as that of {file}" in "\n".join(started.notices)
+    begun = read_checkpoint(tmp_path / "run/checkpoints/000000").model
+    for name, array in to_arrays(network).items():
+        assert np.array_equal(begun[name], array) or name.endswith("num_batches_tracked"), name
+
+
+def test_weights_that_do_not_fit_are_listed(tmp_path: Path) -> None:
+    own_parts.save(own_network(5, planes=3), tmp_path / "weights.pt")
+    (tmp_path / "text.pt").write_text("no weights")
+    azpy.export_onnx(own_network(5), azpy.make_game("tic_tac_toe"), tmp_path / "weights.onnx")
+    for file, text in (
+        ("weights.pt", r"--init .*another network: body.0.weight is \(4, 3, 3, 3\), expected \(4, 2, 3, 3\)$"),
+        # A model for play has no further heads.
+        ("weights.onnx", r"--init .*: stones.weight is missing, expected \(1, 36\); stones.bias is missing"),
+        ("text.pt", r"text.pt cannot be read"),
+        ("weights.ckpt", r"weights.ckpt is neither a run folder"),
+    ):
+        with pytest.raises((SettingsError, RunError), match=text):
+            run(tmp_path / "run", **OWN, init=str(tmp_path / file))
+    (tmp_path / "evil.pt").write_bytes(pickle.dumps(Path("/"), protocol=2))
+    with pytest.raises(SettingsError, match=r"evil.pt cannot be read"):
+        run(tmp_path / "run", **OWN, init=str(tmp_path / "evil.pt"))
+    assert not (tmp_path / "run").exists()

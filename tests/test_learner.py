@@ -357,3 +357,50 @@ def test_rows_of_little_weight_push_the_value_little_and_count_in_its_loss_by_th
     assert loss.value == pytest.approx(weighted / batch[4].sum(), rel=1e-5)
     for parameter, other in zip(trainee.network.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, other.grad, rtol=2e-4, atol=2e-5)
+
+
+def test_frozen_weights_stay_and_the_others_learn() -> None:
+    trainee = Learner(GAME, "1x16", freeze="trunk.*, value.*")
+    before = to_arrays(trainee.network)
+    fit(trainee, 3)
+    resumed = Learner(GAME, "1x16", freeze="trunk.*, value.*")
+    resumed.load(trainee.model_arrays(), trainee.optimizer_arrays())
+    for name, parameter in resumed.network.named_parameters():
+        same = np.array_equal(before[name], parameter.detach().numpy())
+        assert same == name.startswith(("trunk.", "value.")), name
+    assert fit(resumed, 2) == fit(trainee, 2)
+
+
+@pytest.mark.parametrize(
+    ("freeze", "text"), [("body.*", "fits no parameter: there are trunk.0.0.weight"), ("*", "leaves nothing to train")]
+)
+def test_a_freeze_that_makes_no_sense_is_refused(freeze: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        Learner(GAME, "1x16", freeze=freeze)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "own_parts:slow"])
+def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
+    straight, broken = (Learner(GAME, "1x16", learning_rate=0.05, optimizer=optimizer) for _ in range(2))
+    losses = fit(straight, 80)
+    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.1
+    resumed = Learner(GAME, "1x16", learning_rate=0.05, optimizer=optimizer)
+    fit(broken, 40)
+    resumed.load(broken.model_arrays(), broken.optimizer_arrays())
+    assert fit(resumed, 40) == losses[40:]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"spec": "own_parts:wrong"}, r"Tiny gives logits \[3, 10\] for 3 rows, expected \[3, 9\]"),
+        ({"spec": "own_parts:nothing"}, "network 'own_parts:nothing' cannot be made: AttributeError"),
+        ({"spec": "own_parts:save"}, "network 'own_parts:save' cannot be made: AttributeError: 'tuple' object has no"),
+        ({"spec": "builtins:print"}, "got a NoneType, expected a torch.nn.Module"),
+        ({"optimizer": "lion"}, "optimizer must be adamw, sgd or module:function, got 'lion'"),
+        ({"optimizer": "builtins:print"}, "gives a NoneType, expected a torch.optim.Optimizer"),
+    ],
+)
+def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        Learner(GAME, **({"spec": "1x16"} | change))  # type: ignore[arg-type]

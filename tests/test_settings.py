@@ -17,6 +17,7 @@ import pytest
 
 import azpy
 from azpy._core import OPTIONS
+from azpy.cli.bench import main as bench
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
@@ -515,9 +516,7 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    assert FIXED_SETTINGS.keys() == {
-        *("game", "network", "seed", "deterministic", "init", "learner_lag", "optimizer")
-    }
+    assert FIXED_SETTINGS.keys() == {*("game", "network", "seed", "deterministic", "init", "learner_lag", "optimizer")}
 
 
 def test_the_repeating_command_can_be_typed() -> None:
@@ -647,6 +646,25 @@ def test_a_python_class_that_only_a_file_names_is_not_imported(
         assert capsys.readouterr().err == found + "give GAME evil:Evil on the command line if you trust it\n"
     assert "evil" not in sys.modules
     assert settings_from(["evil:Evil", "--config", "run/config.toml"])[0].game == "evil:Evil"
+
+
+@pytest.mark.parametrize("name", ["network", "optimizer"])
+def test_a_function_that_only_a_file_names_is_not_imported(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("evil.py").write_text("raise SystemExit('imported')")
+    Path("run").mkdir()
+    Path("run/config.toml").write_text(f'game = "pig"\n{name} = "evil:make"\n')
+    for arguments, source in ((["--config", "run/config.toml"], "run/config.toml"), (["pig", "--out", "run"], "run")):
+        assert main(arguments) == 2
+        found = f"az-train: {source}'s {name} is the Python function evil:make, and training would import module evil: "
+        assert capsys.readouterr().err == found + f"give --{name} evil:make if you trust it\n"
+    if name == "network":
+        assert bench(["evaluator", "--config", "run/config.toml"]) == 2
+    assert "evil" not in sys.modules
+    command = ["--config", "run/config.toml", f"--{name}", "evil:make"]
+    assert getattr(settings_from(command)[0], name) == "evil:make"
 
 
 def test_a_setting_that_is_switched_off_is_read_back_as_switched_off(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -300,3 +301,45 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run/config.toml").write_text('game = "connect_four"\nnetwork = 3\n')
     with pytest.raises(RunError, match=r"config\.toml: network must be"):
         TorchEvaluator(folder)
+
+
+def test_any_module_is_exported_and_compared(tmp_path: Path) -> None:
+    module = Plain().train()
+    azpy.export_onnx(module, "connect_four", tmp_path / "model.onnx")
+    assert module.training
+    exported = azpy.OnnxEvaluator(tmp_path / "model.onnx", game=GAME).evaluate_batch(rows(5))
+    for one, other in zip(exported, TorchEvaluator(module, game=GAME).evaluate_batch(rows(5)), strict=True):
+        assert np.abs(one - other).max() < 1e-5
+    weights = {weight.name for weight in onnx.load(tmp_path / "model.onnx").graph.initializer}
+    assert weights == {"policy.weight", "policy.bias"}
+
+
+def test_a_module_that_cannot_be_exported_leaves_no_file(tmp_path: Path) -> None:
+    class Fixed(Plain):
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return super().forward(observations.reshape(len(observations), 84))
+
+    class Moody(Plain):
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            logits, values = super().forward(observations)
+            return logits if float(logits.sum().detach()) == 0 else -logits, values
+
+    class Loud(Plain):
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            logits, values = super().forward(observations)
+            return logits, 3 * values
+
+    for module, text in (
+        (Fixed(), r"len\(x\) and int\(...\) are constants; write x.shape\[0\]"),
+        (Plain(actions=9), r"Plain gives logits \[3, 9\] for 3 rows, expected \[3, 7\]"),
+        (Loud(), r"expected -1 to 1: end with torch.tanh"),
+        (nn.Linear(84, 7), "Linear cannot be run"),
+        (Plain().double(), r"policy.weight is torch.float64, expected torch.float32: call .float\(\)"),
+    ):
+        with pytest.raises(ModelError, match=text):
+            azpy.export_onnx(module, GAME, tmp_path / "model.onnx")
+    moody = Moody()
+    nn.init.zeros_(moody.policy.bias)  # so that the row of zeros that is traced gives zeros
+    with pytest.raises(ModelError, match="the exported model differs from the network"):
+        azpy.export_onnx(moody, GAME, tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()

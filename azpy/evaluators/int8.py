@@ -58,7 +58,6 @@ def times_as_fast(model: Evaluator, int8: Evaluator, observations: NDArray[np.fl
 
     Nothing else may run meanwhile. `observations` [B, C, H, W] float32 have as many rows as batches will have.
     """
-
     times = ((_seconds(model, observations), _seconds(int8, observations)) for _ in range(_TURNS))
     slow, fast = zip(*times, strict=True)
     return float(statistics.median(slow) / statistics.median(fast))

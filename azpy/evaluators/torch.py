@@ -23,12 +23,15 @@ except ImportError as error:
 
 from azpy.games.names import is_python_class, make_position
 from azpy.learning.network import Network, load_arrays, torch_device
-from azpy.learning.own import answers
+from azpy.learning.own import answers, checked
 from azpy.runs.folder import read_checkpoint
 from azpy.runs.reader import StoredRun, checkpoint_at
+from azpy.runs.storage import output
 from azpy.settings.run import is_own
 
-__all__ = ["TorchEvaluator"]
+__all__ = ["TorchEvaluator", "export_onnx"]
+
+_COMPARED_ROWS = 16
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -118,6 +121,45 @@ class TorchEvaluator(CheckedEvaluator):
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
         return copy.copy(self)
+
+
+def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLike[str]) -> None:
+    """Writes a torch module as the ONNX model that `OnnxEvaluator` plays, and compares the two.
+
+    Needs no package beyond `pip install "azpy[cpu,train]"`. The module's own heads beyond policy and value are left
+    out. Weights keep their `state_dict` names.
+
+    Args:
+        module: maps observations [B, C, H, W] float32 to (logits [B, A], values [B] or [B, 1] in [-1, 1]), all float32;
+            on the CPU. It is written in evaluation mode, and left in the mode that it has.
+        game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it.
+        path: the file to write; replaced as a whole or not at all.
+
+    Raises:
+        ModelError: the module does not fit the game, cannot be written, or its model gives other numbers.
+        RunError: the file cannot be written.
+        MissingPackageError: onnx or onnxruntime is not installed.
+
+    Example:
+        >>> import azpy
+        >>> from azpy.learning.network import Network
+        >>> state = azpy.make_game("tic_tac_toe")
+        >>> network = Network.of(state, "1x16")
+        >>> azpy.export_onnx(network, state, "model.onnx")  # doctest: +SKIP
+    """
+    from azpy.evaluators.onnx import OnnxEvaluator
+    from azpy.learning.export import check_parity, to_onnx
+
+    shape: GameShape = make_position(game) if isinstance(game, str) else game
+    was_training = module.training
+    try:
+        model = to_onnx(checked(module, shape))
+        rows = np.random.default_rng(0).integers(0, 2, (_COMPARED_ROWS, *shape.obs_shape)).astype(np.float32)
+        check_parity(module, OnnxEvaluator(model, game=shape), rows)
+    finally:
+        module.train(was_training)
+    with output(path) as file:
+        file.write(model)
 
 
 def _shapes(module: nn.Module, game: GameShape | None) -> tuple[tuple[int, int, int], int]:

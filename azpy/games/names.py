@@ -126,7 +126,8 @@ def refuse_untyped_function(name: str, spec: str, typed: str | None, source: obj
         name: the setting.
         spec: its value in a file; others than `module:function` are fine.
         typed: its value on the command line; None for none.
-        source, doing: as `refuse_untyped` has them.
+        source: the file or folder, for the error.
+        doing: what would call the function, for the error.
 
     Raises:
         SettingsError: a function that was not typed.

@@ -79,7 +79,7 @@ def _traced(network: Any) -> bytes:
     finally:
         network.train(was_training)
     model = onnx.load_from_string(file.getvalue())
-    if any(given.type.tensor_type.shape.dim[0].dim_value for given in model.graph.output):
+    if _has_a_fixed_batch(model):
         raise ModelError(
             "the network answers two rows whatever it is given: torch traced its forward, in which len(x) and int(...) "
             "are constants; write x.shape[0], or flatten(1)"
@@ -91,6 +91,16 @@ def _traced(network: Any) -> bytes:
     for node in model.graph.node:
         node.input[:] = [own.get(name, name) for name in node.input]
     return bytes(model.SerializeToString(deterministic=True))
+
+
+def _has_a_fixed_batch(model: Any) -> bool:
+    """Whether a model, whose outputs are said to have a free batch, always gives the same number of rows."""
+    copied = onnx.ModelProto()
+    copied.CopyFrom(model)
+    for output in copied.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    shapes = [output.type.tensor_type.shape.dim for output in onnx.shape_inference.infer_shapes(copied).graph.output]
+    return any(shape and shape[0].dim_value for shape in shapes)
 
 
 def _written(network: Network) -> bytes:

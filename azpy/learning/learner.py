@@ -48,7 +48,8 @@ _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smalle
 class Losses:
     """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value.
 
-    `heads` has those of further heads, by name, as the network's own `loss` gives them. The squared error is the mean of the rows by their weights, so it says the same whatever the weights are.
+    The squared error is the mean of the rows by their weights, so it says the same whatever the weights are. `heads` has
+    the losses of further heads, by name, as the network's own `loss` gives them.
     """
 
     policy: float
@@ -60,8 +61,8 @@ class Losses:
 class Rows:
     """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
 
-    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and `value`
-    [B] float32 in [-1, 1] for the player to move.
+    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
+    `value` [B] float32 in [-1, 1] for the player to move.
     """
 
     observations: Tensor

@@ -23,7 +23,7 @@ except ImportError as error:
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
 
-__all__ = ["answers", "network_of", "optimizer_of", "outputs", "weights_from", "weights_in"]
+__all__ = ["answers", "checked", "network_of", "optimizer_of", "outputs", "weights_from", "weights_in"]
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
@@ -39,32 +39,66 @@ _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpo
 def network_of(game: Any, spec: str) -> nn.Module:
     """An untrained network for a game: azpy's own, or what the user's function makes of `obs_shape` and `num_actions`.
 
-    A module of the user maps observations [B, C, H, W] to `(logits [B, A], values [B] or [B, 1])`, or to these and a
-    dict of further outputs by name. It gets the attributes `obs_shape` and `num_actions` if it has none.
+    A module of the user's maps observations [B, C, H, W] to `(logits [B, A], values [B] or [B, 1])`, or to these and a
+    dict of further outputs by name, whose losses its `loss(name, output, batch)` gives (`batch`: see `Rows`). It gets
+    the attributes `obs_shape` and `num_actions` if it has none.
 
     Raises:
         SettingsError: the function cannot be imported or called, or its module does not fit the game.
     """
     if not is_own(spec):
         return Network.of(game, spec)
-    shape, actions = tuple(int(size) for size in game.obs_shape), int(game.num_actions)
-    made = _called("network", spec, shape, actions)
-    if not isinstance(made, nn.Module):
-        raise SettingsError(f"network {spec!r} gives a {type(made).__name__}, expected a torch.nn.Module")
-    for name, value in (("obs_shape", shape), ("num_actions", actions)):
-        if not hasattr(made, name):
-            setattr(made, name, value)
-    wrong = {name: tensor.dtype for name, tensor in made.named_parameters() if tensor.dtype != torch.float32}
-    if wrong:
-        name, dtype = next(iter(wrong.items()))
-        raise SettingsError(f"network {spec!r}: {name} is {dtype}, expected torch.float32: call .float() on the module")
+    made = _called("network", spec, tuple(map(int, game.obs_shape)), int(game.num_actions))
     try:
-        _check_answers(made.eval(), shape, actions)
+        return checked(made, game)
     except ModelError as error:
-        raise SettingsError(f"network {spec!r} {error}") from error
+        raise SettingsError(f"network {spec!r}: {error}") from error
+
+
+def checked(module: Any, game: Any) -> nn.Module:
+    """A module of the user's, in evaluation mode, after a look at what it answers.
+
+    Raises:
+        ModelError: it does not fit the game.
+    """
+    name, shape, actions = type(module).__name__, tuple(map(int, game.obs_shape)), int(game.num_actions)
+    if not isinstance(module, nn.Module):
+        raise ModelError(f"got a {name}, expected a torch.nn.Module")
+    for key, value in (("obs_shape", shape), ("num_actions", actions)):
+        if not hasattr(module, key):
+            setattr(module, key, value)
+    for weight, tensor in module.named_parameters():
+        if tensor.dtype != torch.float32:
+            raise ModelError(f"{weight} is {tensor.dtype}, expected torch.float32: call .float() on the module")
+    try:
+        with torch.no_grad():
+            found = module.eval()((torch.rand(_CHECKED_ROWS, *shape) < 0.5).float())
     except Exception as error:  # of the user's own code
-        raise SettingsError(f"network {spec!r} cannot be run: {type(error).__name__}: {one_line(error)}") from error
-    return made
+        raise ModelError(f"{name} cannot be run: {type(error).__name__}: {one_line(error)}") from error
+    if why := _misfit(found, actions):
+        raise ModelError(f"{name} {why}")
+    if len(found) == 3 and not callable(getattr(module, "loss", None)):
+        raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
+    return module
+
+
+def _misfit(found: Any, actions: int) -> str:
+    """What is wrong with an answer to a few rows, if anything."""
+    if not isinstance(found, tuple | list) or len(found) not in (2, 3):
+        return f"returns a {type(found).__name__}, expected (logits, values) or (logits, values, heads)"
+    logits, values, *heads = found
+    expected = [_CHECKED_ROWS, actions]
+    if list(logits.shape) != expected:
+        return f"gives logits {list(logits.shape)} for {_CHECKED_ROWS} rows, expected {expected}"
+    if list(values.shape) not in ([_CHECKED_ROWS], [_CHECKED_ROWS, 1]):
+        return f"gives values {list(values.shape)} for {_CHECKED_ROWS} rows, expected {[_CHECKED_ROWS]}"
+    if not (logits.isfinite().all() and values.isfinite().all()):
+        return "gives NaN or infinity"
+    if values.abs().max() > 1:
+        return f"gives the value {values.abs().max():.3g}, expected -1 to 1: end with torch.tanh"
+    if heads and not isinstance(heads[0], dict):
+        return f"gives heads in a {type(heads[0]).__name__}, expected a dict by name"
+    return ""
 
 
 def optimizer_of(
@@ -103,29 +137,6 @@ def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     """Logits [B, A] and values [B]: what plays."""
     logits, values, _ = outputs(network, observations)
     return logits, values
-
-
-def _check_answers(network: nn.Module, shape: tuple[int, ...], actions: int) -> None:
-    """Raises a `ModelError` if an answer has a wrong shape or range; its text goes on behind the network's name."""
-    with torch.no_grad():
-        found = network((torch.rand(_CHECKED_ROWS, *shape) < 0.5).float())
-    if not isinstance(found, tuple | list) or len(found) not in (2, 3):
-        raise ModelError(f"returns a {type(found).__name__}, expected (logits, values) or (logits, values, heads)")
-    logits, values = found[:2]
-    expected = [_CHECKED_ROWS, actions]
-    if list(logits.shape) != expected:
-        raise ModelError(f"gives logits {list(logits.shape)} for {_CHECKED_ROWS} rows, expected {expected}")
-    if list(values.shape) not in ([_CHECKED_ROWS], [_CHECKED_ROWS, 1]):
-        raise ModelError(f"gives values {list(values.shape)} for {_CHECKED_ROWS} rows, expected {[_CHECKED_ROWS]}")
-    if not (logits.isfinite().all() and values.isfinite().all()):
-        raise ModelError("gives NaN or infinity")
-    if values.abs().max() > 1:
-        raise ModelError(f"gives the value {values.abs().max():.3g}, expected -1 to 1: end with torch.tanh")
-    heads = found[2] if len(found) == 3 else {}
-    if not isinstance(heads, dict):
-        raise ModelError(f"gives heads in a {type(heads).__name__}, expected a dict by name")
-    if heads and not callable(getattr(network, "loss", None)):
-        raise ModelError(f"has heads ({', '.join(heads)}) and no method loss(name, output, batch): add one")
 
 
 def weights_in(path: Path) -> dict[str, NDArray[Any]]:

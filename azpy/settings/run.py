@@ -102,8 +102,8 @@ class Settings:
         "equal seeds give equal runs, bit for bit; refuses minutes", False, fixed="it changes how all games are played"
     )
     init: str | None = _run(
-        "a run or a checkpoint folder whose network a new run begins with (this one may have more blocks and channels), "
-        "or a .safetensors, .pt or .onnx file of weights",
+        "whose network a new run begins with: a run or a checkpoint folder (the new network may have more blocks and "
+        "channels), or a .safetensors, .pt or .onnx file of weights",
         None,
         fixed="its first network is the one of that run",
     )
@@ -165,7 +165,7 @@ class Settings:
     learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("the optimizer's", 1e-4, 0)
     optimizer: str = _learning(
-        "adamw, sgd (with Nesterov's momentum, 0.9), or module:function, which makes a torch optimizer of named "
+        "adamw, sgd (Nesterov's, 0.9), or module:function, which makes a torch optimizer of named "
         "parameters, learning_rate and weight_decay",
         "adamw",
         fixed="its state is that of another optimizer",
