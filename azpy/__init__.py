@@ -39,6 +39,7 @@ from azpy._core import (
     list_games,
     parse_state,
 )
+from azpy.evaluators.ensemble import Ensemble
 from azpy.evaluators.protocol import Evaluator
 from azpy.game import Game
 from azpy.games.names import make_game
@@ -55,6 +56,7 @@ __all__ = [
     "CoreError",
     "Engine",
     "EngineGame",
+    "Ensemble",
     "Evaluator",
     "EvaluatorError",
     "Game",

@@ -27,7 +27,8 @@ _FEW_ROWS = 7
 class Evaluator(Protocol):
     """Answers whole batches of positions: logits over the actions, and values.
 
-    The reply is checked: a wrong shape or dtype, NaN, infinity or a value outside [-1, 1] raises
+    Arrays of torch, JAX and their like are taken too, if they are float32 and in main memory. The reply is checked: a
+    wrong shape or dtype, NaN, infinity or a value outside [-1, 1] raises
     `azpy.EvaluatorError`; an exception raised here reaches the caller of the search as itself. The number of rows
     differs from call to call. Row i of the reply may depend on row i of the observations alone; where it has the same
     bits in any batch, searches and self-play repeat exactly.
@@ -45,6 +46,11 @@ class Evaluator(Protocol):
     * ``legal_width: int`` and ``evaluate_legal(observations, actions) -> (logits, values)``: asked in place of
       `evaluate_batch` where no row has more than L = `legal_width` legal actions. `actions` [rows, L] int32 are those
       of each row, ascending, with zeros behind; the logits [rows, L] are theirs, those of the zeros are ignored.
+    * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)``: asked in place of
+      `evaluate_batch`, which such an evaluator may lack. `states` is a list of `azpy.State`, copies for it alone.
+      `proven` [B] says which values are exact, as those of an endgame table: bools; or whole numbers, -1 where a value
+      is not exact, else the plies to the end of the game at the most (or a guess of them). A search with `solver` takes
+      a proven value as it takes the end of a game. At its root it counts as a value alone, so that an action is found.
     * ``network_id: int``: a nonzero 64-bit hash of the network's weights. Without it no answer is kept; with it, equal
       positions are asked once as long as the network is the same.
 

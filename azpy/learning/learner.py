@@ -48,8 +48,8 @@ _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smalle
 class Losses:
     """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value.
 
-    The squared error is the mean of the rows by their weights, so it says the same whatever the weights are. `heads` has
-    the losses of further heads, by name, as the network's own `loss` gives them.
+    The squared error is the mean of the rows by their weights, so it says the same whatever the weights are. `heads`
+    has the losses of further heads, by name, as the network's own `loss` gives them.
     """
 
     policy: float

@@ -179,6 +179,8 @@ pub struct Rounds<G> {
     actions: Vec<Action>,
     logits: Vec<f32>,
     values: Vec<PovValue>,
+    /// Empty where no evaluator has proven anything, else see [`Batch::proofs`].
+    proofs: Vec<u8>,
     /// Rows of this batch by position, where equal positions get equal answers.
     seen: HashMap<u128, u32>,
     /// What the rounds did so far.
@@ -198,6 +200,7 @@ impl<G: Game> Rounds<G> {
             actions: Vec::new(),
             logits: Vec::new(),
             values: Vec::new(),
+            proofs: Vec::new(),
             seen: HashMap::new(),
             stats: RoundStats::default(),
         }
@@ -281,6 +284,7 @@ impl<G: Game> Rounds<G> {
         self.offsets.push(0);
         self.logits.clear();
         self.values.clear();
+        self.proofs.clear();
         for (network, evaluator) in evaluators.iter_mut().enumerate() {
             let first = self.states.len();
             self.collect(searches, network, self.networks[network].is_some());
@@ -296,7 +300,8 @@ impl<G: Game> Rounds<G> {
     pub(crate) fn take_up<S: AsMut<Search<G>> + Send>(&self, searches: &mut [S]) {
         let Self { cache, networks, .. } = self;
         let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
-        let replies = Replies { offsets: &self.offsets, logits: &self.logits, values: &self.values };
+        let Self { offsets, logits, values, proofs, .. } = self;
+        let replies = Replies { offsets, logits, values, proofs };
         self.workers.for_each(searches, |search| {
             let search = search.as_mut();
             search.apply(replies, cache_for(search.network));
@@ -372,6 +377,7 @@ impl<G: Game> Rounds<G> {
             &offsets
         };
         let workers = &self.workers;
+        let mut proofs = Vec::new();
         evaluator
             .evaluate_batch(Batch {
                 states: &self.states[first..],
@@ -380,11 +386,20 @@ impl<G: Game> Rounds<G> {
                 actions: &self.actions[packed..],
                 logits: &mut self.logits[packed..],
                 values: &mut self.values[first..],
+                proofs: &mut proofs,
                 encode: &|states, rows| workers.encode(states, rows),
             })
             .map_err(SearchError::Evaluator)?;
         self.stats.batches += 1;
         self.stats.rows += rows as u64;
+        if !proofs.is_empty() {
+            if proofs.len() != rows {
+                let got = proofs.len();
+                return Err(SearchError::BadReply(format!("{got} proofs in a reply for {rows} rows")));
+            }
+            self.proofs.resize(first, 0);
+            self.proofs.append(&mut proofs);
+        }
         for row in first..first + rows {
             let value = self.values[row].0;
             // Rounding may put a tanh a little past 1; a value on another scale is a mistake.

@@ -24,6 +24,11 @@ pub struct Batch<'a, G> {
     pub logits: &'a mut [f32],
     /// `[B]` to be overwritten: values in `[-1, 1]` for the player to move.
     pub values: &'a mut [PovValue],
+    /// Left empty where nothing is proven, else `[B]`: 0, or 1 + the plies in which the game is over at the most (up to
+    /// [`LONGEST_PROOF`]) where the value of a row is exact. A search with a solver takes it up.
+    ///
+    /// [`LONGEST_PROOF`]: crate::tree::LONGEST_PROOF
+    pub proofs: &'a mut Vec<u8>,
     pub(crate) encode: &'a (dyn Fn(&[G], Rows<'_>) + Sync),
 }
 

@@ -11,7 +11,7 @@
 //! 5. [`registry`] has the games by name, [`state`] is `azpy.State`.
 //! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`], its requests in [`calls`].
-//! 7. [`sessions`] implements the door of a position: it opens a session of each kind.
+//! 7. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
 //! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
@@ -26,6 +26,7 @@ mod errors;
 mod evaluators;
 mod hosted;
 mod hub;
+mod leaves;
 mod model;
 mod picture;
 mod pygame;

@@ -118,6 +118,7 @@ impl Search {
                 let legal = if allowed.is_empty() { legal.unwrap_or(0) } else { allowed.len() };
                 check_draws(draws, legal)?;
             }
+            evaluator.iter_mut().for_each(|one| one.plays(&spec));
             let replaced = match kept.as_ref() {
                 Some(shared) => {
                     let mut session = changing(shared)?;
@@ -237,7 +238,7 @@ impl VectorSearch {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
-        let evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
+        let mut evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
             Ok(several) => several.iter().map(AnyEvaluator::new).collect::<PyResult<_>>()?,
             Err(_) => vec![AnyEvaluator::new(evaluator)?],
         };
@@ -258,6 +259,7 @@ impl VectorSearch {
         if let Some((other, _)) = states.iter().find(|(other, _)| other != spec) {
             return Err(PyValueError::new_err(format!("states of different games: {spec} and {other}")));
         }
+        evaluators.iter_mut().for_each(|one| one.plays(spec));
         let all: Vec<&dyn AnyState> = states.iter().map(|(_, state)| &**state).collect();
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;

@@ -139,6 +139,7 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SelfPlay {
     live: Live,
+    spec: String,
     pipelines: usize,
     /// It plays for ever.
     endless: bool,
@@ -172,10 +173,11 @@ fn for_each_pipeline(
     objects: &[&Bound<'_, PyAny>],
     pipelines: usize,
     turns: &Turns,
+    spec: &str,
 ) -> PyResult<Vec<Vec<AnyEvaluator>>> {
     let mut lists: Vec<_> = (0..pipelines).map(|_| Vec::new()).collect();
     for object in objects {
-        for (list, evaluator) in lists.iter_mut().zip(AnyEvaluator::for_pipelines(object, pipelines, turns)?) {
+        for (list, evaluator) in lists.iter_mut().zip(AnyEvaluator::for_pipelines(object, pipelines, turns, spec)?) {
             list.push(evaluator);
         }
     }
@@ -230,17 +232,18 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
-        let config = SelfPlayConfig { opponent_share, seed, game: spec, ..options };
+        let config = SelfPlayConfig { opponent_share, seed, game: spec.clone(), ..options };
         let layout = Layout { slots, first_game, games, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
-        let networks = for_each_pipeline(&networks, pipelines, &turns)?;
+        let networks = for_each_pipeline(&networks, pipelines, &turns, &spec)?;
         let settings = SelfPlaySettings { config, layout, networks, cache: settings::cache(cache_positions), threads };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines, endless, turns, process: Process::current() })
+        let live = Mutex::new(Some(playing));
+        Ok(Self { live, spec, pipelines, endless, turns, process: Process::current() })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -325,7 +328,7 @@ impl SelfPlay {
     /// any more, and answers are told apart by `network_id`. Trees go on with what they know.
     fn swap(&self, py: Python<'_>, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let playing = self.open()?;
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns)?;
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns, &self.spec)?;
         py.detach(|| playing.swap(evaluators))?;
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
@@ -334,7 +337,8 @@ impl SelfPlay {
     /// with the opponents that they have.
     fn set_opponents(&self, py: Python<'_>, opponents: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let playing = self.open()?;
-        let opponents = for_each_pipeline(&opponents.iter().collect::<Vec<_>>(), self.pipelines, &self.turns)?;
+        let opponents = opponents.iter().collect::<Vec<_>>();
+        let opponents = for_each_pipeline(&opponents, self.pipelines, &self.turns, &self.spec)?;
         py.detach(|| playing.set_opponents(opponents))
     }
 

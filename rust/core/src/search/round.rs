@@ -43,6 +43,8 @@ pub(crate) struct Replies<'a> {
     pub(crate) offsets: &'a [u32],
     pub(crate) logits: &'a [f32],
     pub(crate) values: &'a [PovValue],
+    /// See [`Batch::proofs`](crate::evaluator::Batch::proofs); rows behind its end have none.
+    pub(crate) proofs: &'a [u8],
 }
 
 /// One round's leaves, in gathering order. All of it keeps its memory from round to round.
@@ -81,7 +83,7 @@ impl<G: Game> Search<G> {
             if !self.round.states.is_empty() {
                 return;
             }
-            self.apply(Replies { offsets: &[], logits: &[], values: &[] }, None);
+            self.apply(Replies { offsets: &[], logits: &[], values: &[], proofs: &[] }, None);
         }
     }
 
@@ -232,12 +234,16 @@ impl<G: Game> Search<G> {
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
             let path = leaf.path.start as usize..leaf.path.end as usize;
             let id = *self.round.paths[path.clone()].last().expect("a path has its root");
+            let mut proof = 0;
             let value = match leaf.answer {
                 Answer::Row(row) => {
                     let first = replies.offsets[row as usize] as usize;
                     softmax(&replies.logits[first..first + legal.len()], &mut self.scratch.priors);
                     let value = replies.values[row as usize];
-                    if let Some((cache, network)) = cache
+                    proof = replies.proofs.get(row as usize).copied().unwrap_or(0);
+                    // The cache keeps no proofs.
+                    if proof == 0
+                        && let Some((cache, network)) = cache
                         && (path.len() > 1 || !self.is_restricted())
                     {
                         cache.put(network, leaf.key, &self.scratch.priors, value);
@@ -265,7 +271,12 @@ impl<G: Game> Search<G> {
             } else {
                 self.root.start(&mut self.tree, &self.config, &mut self.run.stream);
             }
-            self.ascend(path, value.absolute(leaf.player));
+            let value = value.absolute(leaf.player);
+            self.ascend(path.clone(), value);
+            // The root is searched, whatever is known of it: an action is to be chosen.
+            if proof != 0 && self.config.solver && path.len() > 1 && leaf.at_node {
+                solver::prove(&mut self.tree, &self.round.paths[path], value, usize::from(proof) - 1);
+            }
         }
         self.round.leaves.clear();
         self.forget_round();

@@ -1,0 +1,301 @@
+//! How a Python evaluator is asked for a batch of leaves, and how its reply is read.
+
+use std::convert::Infallible;
+use std::sync::PoisonError;
+
+use azpy_core::bytes::PlaneBytes;
+use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
+use azpy_core::game::{Game, PovValue};
+use azpy_core::tree::LONGEST_PROOF;
+use numpy::ndarray::{Dimension, IntoDimension};
+use numpy::{Element, PyArray, PyArray1, PyArray2, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PySlice, PyTuple};
+
+use crate::doors::Typed;
+use crate::errors::EvaluatorError;
+use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
+use crate::hosted::{Fault, Hosted};
+use crate::state::State;
+
+/// Memory to fill with the observations of a batch.
+enum Observations<'py> {
+    /// `[rows, C, H, W]`.
+    Floats(Bound<'py, PyArray4<f32>>),
+    /// `[rows, C', H, W]`, see `PlaneBytes`.
+    Bytes(PlaneBytes, Bound<'py, PyArray4<u8>>),
+}
+
+impl PyEvaluator {
+    /// Memory for the observations of a batch: the evaluator's own, or ours.
+    fn observations<'py, G: Game>(&mut self, py: Python<'py>, batch: &Batch<'_, G>) -> PyResult<Observations<'py>> {
+        let (rows, [c, h, w]) = (batch.rows(), batch.states[0].obs_shape());
+        if self.own_memory {
+            let given = self.object.bind(py).call_method1(intern!(py, "input_buffer"), (rows,))?;
+            if !given.is_none() {
+                return own_memory(&given, &batch.states[0], rows);
+            }
+        }
+        Ok(Observations::Floats(rows_of(py, &mut self.memory, [rows, c, h, w])?))
+    }
+
+    /// The legal actions of each row `[rows, legal_width]`, zeros behind them; `None` where the evaluator takes none, or
+    /// fewer than a row has.
+    fn legal<'py, G: Game>(
+        &mut self,
+        py: Python<'py>,
+        batch: &Batch<'_, G>,
+    ) -> PyResult<Option<Bound<'py, PyArray2<i32>>>> {
+        let rows = batch.rows();
+        let fits = |&width: &usize| (0..rows).all(|row| batch.range(row).len() <= width);
+        let Some(width) = self.legal_width.filter(fits) else { return Ok(None) };
+        let actions = rows_of(py, &mut self.actions, [rows, width])?;
+        {
+            let mut memory = actions.try_readwrite().map_err(unwritable)?;
+            for (row, padded) in memory.as_slice_mut()?.chunks_exact_mut(width).enumerate() {
+                let legal = &batch.actions[batch.range(row)];
+                padded[legal.len()..].fill(0);
+                for (to, &action) in padded.iter_mut().zip(legal) {
+                    *to = action as i32;
+                }
+            }
+        }
+        Ok(Some(actions))
+    }
+
+    /// The positions as Python sees them: copies, as an evaluator may play on in them.
+    fn states<'py, G: Hosted>(&self, py: Python<'py>, states: &[G]) -> PyResult<Bound<'py, PyList>> {
+        let copies = states
+            .iter()
+            .map(|state| Bound::new(py, State { spec: self.spec.clone(), inner: Box::new(Typed(state.copied()?)) }));
+        PyList::new(py, copies.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn evaluate<G: Hosted>(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
+        let turns = self.turns.clone();
+        let _turn = turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+        Python::attach(|py| {
+            let rows = 0..batch.rows();
+            let observations = match self.observations(py, &batch)? {
+                Observations::Floats(array) => {
+                    let mut memory = array.try_readwrite().map_err(unwritable)?;
+                    let memory = memory.as_slice_mut()?;
+                    py.detach(|| batch.fill(rows, memory));
+                    array.clone().into_any()
+                }
+                Observations::Bytes(bytes, array) => {
+                    let mut memory = array.try_readwrite().map_err(unwritable)?;
+                    let memory = memory.as_slice_mut()?;
+                    py.detach(|| batch.fill_bytes(rows, &bytes, memory));
+                    array.clone().into_any()
+                }
+            };
+            check_faults(batch.states)?;
+            let states = if self.takes_states { Some(self.states(py, batch.states)?) } else { None };
+            let legal = if states.is_none() { self.legal(py, &batch)? } else { None };
+            let object = self.object.bind(py);
+            let outer = EVALUATING.replace(true);
+            let (method, width, reply) = match (states, legal) {
+                (Some(states), _) => {
+                    let reply = object.call_method1(intern!(py, "evaluate_states"), (states, observations));
+                    ("evaluate_states", None, reply)
+                }
+                (None, Some(actions)) => {
+                    let width = actions.shape()[1];
+                    let reply = object.call_method1(intern!(py, "evaluate_legal"), (observations, actions));
+                    ("evaluate_legal", Some(width), reply)
+                }
+                (None, None) => {
+                    let reply = object.call_method1(intern!(py, "evaluate_batch"), (observations,));
+                    ("evaluate_batch", None, reply)
+                }
+            };
+            EVALUATING.set(outer);
+            take_reply(&reply?, batch, method, width)?;
+            py.check_signals()
+        })
+    }
+}
+
+fn unwritable(error: impl std::fmt::Display) -> PyErr {
+    EvaluatorError::new_err(format!("the memory for observations cannot be written: {error}"))
+}
+
+/// The memory that an evaluator's `input_buffer` gave, if its shape and type do.
+fn own_memory<'py, G: Game>(given: &Bound<'py, PyAny>, state: &G, rows: usize) -> PyResult<Observations<'py>> {
+    let [c, h, w] = state.obs_shape();
+    let floats = [rows, c, h, w];
+    if let Ok(array) = given.cast::<PyArray4<f32>>()
+        && array.shape() == floats
+        && array.is_c_contiguous()
+    {
+        return Ok(Observations::Floats(array.clone()));
+    }
+    let mut expected = format!("float32 array of shape {floats:?}");
+    if let Some(bytes) = PlaneBytes::of(state) {
+        let [c, h, w] = bytes.shape();
+        let shape = [rows, c, h, w];
+        if let Ok(array) = given.cast::<PyArray4<u8>>()
+            && array.shape() == shape
+            && array.is_c_contiguous()
+        {
+            return Ok(Observations::Bytes(bytes, array.clone()));
+        }
+        expected += &format!(", or uint8 array of shape {shape:?}");
+    }
+    Err(EvaluatorError::new_err(format!("input_buffer({rows}) must give a C-contiguous {expected}")))
+}
+
+/// The first rows of memory that is kept from batch to batch, and made anew where it is too small.
+fn rows_of<'py, T: Element, D: Dimension, const N: usize>(
+    py: Python<'py>,
+    memory: &mut Option<Py<PyArray<T, D>>>,
+    shape: [usize; N],
+) -> PyResult<Bound<'py, PyArray<T, D>>>
+where
+    [usize; N]: IntoDimension<Dim = D>,
+{
+    let fits = |memory: &Py<PyArray<T, D>>| {
+        let have = memory.bind(py).shape();
+        have[0] >= shape[0] && have[1..] == shape[1..]
+    };
+    let kept = match memory.take().filter(fits) {
+        Some(kept) => kept,
+        None => {
+            let mut capacity = shape;
+            capacity[0] = shape[0].next_power_of_two();
+            PyArray::zeros(py, capacity, false).unbind()
+        }
+    };
+    let all = memory.insert(kept).bind(py);
+    if all.shape()[0] == shape[0] {
+        return Ok(all.clone());
+    }
+    Ok(all.get_item(PySlice::new(py, 0, shape[0] as isize, 1))?.cast_into::<PyArray<T, D>>()?)
+}
+
+/// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
+fn check_faults<G: Hosted>(states: &[G]) -> PyResult<()> {
+    // All states are of one game, and a game can fail or it cannot.
+    states.iter().map_while(Hosted::fault).try_for_each(Fault::check)
+}
+
+/// Checks the reply of `method` and copies what belongs to legal actions: those of all actions, or, `legal_width` of a
+/// row, of the legal ones alone.
+fn take_reply<G: Hosted>(
+    reply: &Bound<'_, PyAny>,
+    batch: Batch<'_, G>,
+    method: &str,
+    legal_width: Option<usize>,
+) -> PyResult<()> {
+    let (rows, width) = (batch.rows(), legal_width.unwrap_or_else(|| batch.states[0].num_actions()));
+    let proves = method == "evaluate_states";
+    let pair = reply.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2 || (proves && pair.len() == 3));
+    let Some(pair) = pair else {
+        let got = reply.get_type().name()?;
+        let or = if proves { " or (logits, values, proven)" } else { "" };
+        return Err(EvaluatorError::new_err(format!(
+            "{method} must return a tuple (logits, values){or}, got {got}{}",
+            reply.len().map_or(String::new(), |len| format!(" of length {len}"))
+        )));
+    };
+    let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, width]])?;
+    let values = float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?;
+    let borrowed = |error| EvaluatorError::new_err(format!("the evaluator's reply cannot be read: {error}"));
+    let logits = logits.try_readonly().map_err(borrowed)?;
+    let values = values.try_readonly().map_err(borrowed)?;
+    let view = logits.as_array();
+    // `as_slice` alone would also accept Fortran order and read it scrambled; `to_slice` of a view is C order or none.
+    let flat = view.to_slice();
+    for row in 0..rows {
+        let range = batch.range(row);
+        let (actions, logits) = (&batch.actions[range.clone()], &mut batch.logits[range]);
+        match (flat.map(|flat| &flat[row * width..(row + 1) * width]), legal_width) {
+            (Some(from), Some(_)) => logits.copy_from_slice(&from[..logits.len()]),
+            (Some(from), None) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = from[action as usize]),
+            (None, Some(_)) => logits.iter_mut().enumerate().for_each(|(index, to)| *to = view[[row, index]]),
+            (None, None) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = view[[row, action as usize]]),
+        }
+    }
+    for (to, &from) in batch.values.iter_mut().zip(values.as_array()) {
+        *to = PovValue(from);
+    }
+    if pair.len() == 3 {
+        *batch.proofs = proofs(&pair.get_item(2)?, rows)?;
+    }
+    Ok(())
+}
+
+/// `Batch::proofs` of an evaluator's `proven`: booleans, or whole numbers, the plies to the end and -1 for no proof.
+fn proofs(object: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<u8>> {
+    let wrong = |got: String| {
+        EvaluatorError::new_err(format!(
+            "proven of the evaluator's reply: got {got}, expected a bool or whole number for each of {rows} rows"
+        ))
+    };
+    let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
+    let proofs: Vec<u8> = if let Ok(flags) = array.cast::<PyArray1<bool>>() {
+        let flags = flags.try_readonly().map_err(|error| wrong(error.to_string()))?;
+        flags.as_array().iter().map(|&flag| if flag { LONGEST_PROOF } else { 0 }).collect()
+    } else {
+        let plies: Vec<i64> = array.extract().map_err(|_| wrong(describe(&array)))?;
+        plies.iter().map(|&plies| u8::try_from(plies.max(-1).saturating_add(1)).unwrap_or(LONGEST_PROOF)).collect()
+    };
+    if proofs.len() == rows { Ok(proofs) } else { Err(wrong(format!("{} of them", proofs.len()))) }
+}
+
+/// The type of an object, and of its numbers if it is an array.
+fn describe(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    object.getattr("dtype").map_or(name.clone(), |dtype| format!("{name} of {dtype}"))
+}
+
+fn float32<'py>(object: &Bound<'py, PyAny>, what: &str, shapes: &[&[usize]]) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+    let expected = format!("a numpy array of float32, shape {:?}", shapes[0]);
+    let refused = |mend: &str| {
+        let got = describe(object);
+        EvaluatorError::new_err(format!("{what} of the evaluator's reply: got {got}, expected {expected}{mend}"))
+    };
+    let taken = as_numpy(object).map_err(|error| {
+        let mend = "give tensor.detach().cpu().float().numpy(), or np.asarray(array, np.float32)";
+        refused(&format!("; numpy cannot read it ({error}): {mend}"))
+    })?;
+    let Ok(array) = taken.cast::<PyArrayDyn<f32>>() else {
+        let mend = "; convert it by .float() (torch) or .astype(\"float32\") (JAX)";
+        return Err(refused(if taken.is(object) { "" } else { mend }));
+    };
+    if !shapes.contains(&array.shape()) {
+        let got = array.shape();
+        return Err(EvaluatorError::new_err(format!(
+            "{what} of the evaluator's reply: got shape {got:?}, expected {expected}"
+        )));
+    }
+    Ok(array.clone())
+}
+
+/// An array of torch, JAX or their like as numpy's, without a copy where it lies in main memory.
+fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if object.cast::<PyArrayDyn<f32>>().is_ok() || !object.hasattr("__array__")? {
+        return Ok(object.clone());
+    }
+    object.py().import("numpy")?.call_method1("asarray", (object,))
+}
+
+impl<G: Hosted> Evaluator<G> for AnyEvaluator {
+    type Error = PyErr;
+
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
+        check_faults(batch.states)?;
+        let never = |error: Infallible| match error {};
+        match self {
+            Self::Uniform => Uniform.evaluate_batch(batch).map_err(never),
+            Self::Rollout(seed) => Rollout { seed: *seed }.evaluate_batch(batch).map_err(never),
+            Self::Python(evaluator) => evaluator.evaluate(batch),
+        }
+    }
+
+    fn network(&self) -> Option<u64> {
+        self.network_id()
+    }
+}

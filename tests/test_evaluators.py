@@ -1,0 +1,220 @@
+"""Evaluators that see positions and prove values, several that answer as one, and arrays of other libraries."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import azpy
+from azpy.errors import SettingsError
+from oracles import Constant, Hashed, Solver, turn_of
+from test_forced_wins import VARIANTS, forced
+
+STATE = azpy.make_game("tic_tac_toe")
+
+
+class Table(Hashed):
+    """Proves what it is asked to."""
+
+    def __init__(self, num_actions: int, proves: Callable[[Any], float | None], network_id: int | None = None) -> None:
+        super().__init__(num_actions, network_id=network_id)
+        self.proves = proves
+        self.games = set[str]()
+        self.asked = 0
+
+    def evaluate_states(self, states: list[azpy.State], observations: NDArray[np.float32]) -> Any:
+        logits, values = self.evaluate_batch(observations)
+        proven = np.full(len(states), -1)
+        self.asked += len(states)
+        for row, state in enumerate(states):
+            assert (state.observation() == observations[row]).all()
+            self.games.add(state.game)
+            value = self.proves(state)
+            if value is not None:
+                values[row], proven[row] = value, 7
+            state.play(state.legal_actions()[0])  # its own copy
+        return logits, values, proven
+
+
+def solved(solver: Solver) -> Callable[[azpy.State], float]:
+    def value(state: azpy.State) -> float:
+        position: Any = state.game_object
+        return max(solver.actions(position).values())
+
+    return value
+
+
+@pytest.mark.parametrize("eval_batch", [1, 4])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_value_that_an_evaluator_proves_is_taken_as_the_end_of_a_game(variant: str, eval_batch: int) -> None:
+    solver = Solver()
+    for position, winning in forced(list(VARIANTS[variant])):
+        table = Table(position.num_actions, solved(solver))
+        result = azpy.Search(table, simulations=50, eval_batch=eval_batch, solver=True).run(position)
+        assert (result.action, result.value, result.stop) == (winning, 1.0, "proven")
+        assert 0 < result.proof <= 8
+        assert turn_of(position) in (0, 1)
+        assert table.games == {type(position).__name__}
+
+
+def test_without_a_solver_a_proven_value_is_a_value() -> None:
+    found = azpy.Search(Table(9, lambda state: 0.5), simulations=60).run(STATE)
+    assert found.visits.sum() == 60
+    assert found.proof is None
+
+
+def test_a_proof_is_not_lost_in_the_cache() -> None:
+    """Positions met by two orders of moves, and by a second search: proven all the same."""
+    table = Table(9, lambda state: 0.0 if len(state.legal_actions()) <= 7 else None, network_id=3)
+    search = azpy.Search(table, simulations=400, solver=True, cache_positions=1000)
+    assert search.run(STATE).stop == "proven"
+    asked = table.asked
+    assert search.run(STATE).stop == "proven"
+    assert table.asked > asked
+
+
+def test_every_kind_of_search_hands_the_positions_over() -> None:
+    game = "connect_four(width=5,height=4,k=4)"
+    table = Table(5, lambda state: None)
+    with azpy.SelfPlay(game, table, slots=4, simulations=6, games=2, pipelines=2) as games:
+        games.swap(table)
+        assert len(list(games)) == 2
+    start = azpy.make_game(game)
+    azpy.VectorSearch([start] * 3, table).run(5)
+    with azpy.Engine(table) as engine:
+        engine.submit(start, 10).result()
+    assert table.games == {game}
+
+
+@pytest.mark.parametrize(
+    ("proven", "text"),
+    [(np.zeros(0, np.int64), "got 0 of them"), (np.zeros(1), "got ndarray of float64"), ("no", "got ndarray of <U2")],
+)
+def test_proofs_that_cannot_be_read_are_named(proven: Any, text: str) -> None:
+    class Wrong:
+        def evaluate_states(self, states: Any, observations: Any) -> Any:
+            return np.zeros((1, 9), np.float32), np.zeros(1, np.float32), proven
+
+    with pytest.raises(azpy.EvaluatorError, match=f"proven of the evaluator's reply: {text}, expected a bool or whole"):
+        azpy.Search(Wrong(), simulations=1).run(STATE)
+
+
+def test_a_bool_says_that_a_value_is_proven() -> None:
+    class Lost:
+        def evaluate_states(self, states: Any, observations: Any) -> Any:
+            rows = len(states)
+            return np.zeros((rows, 9), np.float32), -np.ones(rows, np.float32), np.ones(rows, bool)
+
+    result = azpy.Search(Lost(), simulations=20, eval_batch=1, solver=True).run(STATE)
+    assert (result.value, result.stop, int(result.visits.sum())) == (1.0, "proven", 1)
+
+
+# Several that answer as one.
+
+
+def test_an_ensemble_answers_with_the_mean_over_the_legal_actions() -> None:
+    one, other = Hashed(9, salt=1), Hashed(9, salt=2)
+    state = STATE.clone()
+    state.play(4)
+    rows = np.stack([STATE.observation(), state.observation()])
+    logits, values, proven = azpy.Ensemble([one, other], weights=[3, 1]).evaluate_states([STATE, state], rows)
+    found = np.exp(logits.astype(np.float64))
+    for row, position in enumerate((STATE, state)):
+        legal = position.legal_actions()
+        expected = np.zeros(len(legal))
+        for evaluator, weight in ((one, 0.75), (other, 0.25)):
+            each = np.exp(evaluator.evaluate_batch(rows)[0][row, legal].astype(np.float64))
+            expected += weight * each / each.sum()
+        np.testing.assert_allclose(found[row, legal], expected, rtol=1e-5)
+        assert found[row, legal].sum() == pytest.approx(1, abs=1e-5)
+    mean = 0.75 * one.evaluate_batch(rows)[1] + 0.25 * other.evaluate_batch(rows)[1]
+    np.testing.assert_allclose(values, mean, rtol=1e-6)
+    assert (proven == -1).all()
+
+
+def test_an_ensemble_of_one_is_that_one_and_knows_what_a_table_proves() -> None:
+    alone = azpy.Search(Hashed(9), simulations=80).run(STATE)
+    assert (azpy.Search(azpy.Ensemble([Hashed(9)]), simulations=80).run(STATE).visits == alone.visits).all()
+    table = Table(9, lambda state: 0.0 if len(state.legal_actions()) <= 7 else None)
+    both = azpy.Ensemble([Constant(9, 0.5), table], weights=[100, 1])
+    result = azpy.Search(both, simulations=400, solver=True).run(STATE)
+    assert (result.stop, result.value) == ("proven", 0.0)
+
+
+def test_an_ensemble_is_told_apart_and_forked_where_its_evaluators_are() -> None:
+    named = [Hashed(9, network_id=one) for one in (1, 2)]
+    ids = {
+        azpy.Ensemble(named).network_id,
+        azpy.Ensemble(named[::-1]).network_id,
+        azpy.Ensemble(named, [2, 1]).network_id,
+    }
+    assert len(ids) == 3
+    assert None not in ids
+    assert azpy.Ensemble([*named, Hashed(9)]).network_id is None
+    assert not hasattr(azpy.Ensemble(named), "fork")
+
+    class Forking(Hashed):
+        forks = 0
+
+        def fork(self) -> Any:
+            type(self).forks += 1
+            return Forking(9)
+
+    with azpy.SelfPlay(
+        "tic_tac_toe", azpy.Ensemble([Forking(9)]), pipelines=3, slots=3, simulations=4, games=3
+    ) as games:
+        assert len(list(games)) == 3
+    assert Forking.forks == 2
+
+
+@pytest.mark.parametrize(
+    ("evaluators", "weights", "text"),
+    [
+        ([], None, "got 0 evaluators"),
+        ([Hashed(9)], [1, 2], r"got 1 evaluators and weights \[1, 2\]"),
+        ([Hashed(9)], [0], "a weight above 0"),
+        ([azpy.UniformEvaluator()], None, "with evaluate_batch or evaluate_states, got <"),
+    ],
+)
+def test_an_ensemble_that_cannot_answer_is_refused(evaluators: list[Any], weights: Any, text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        azpy.Ensemble(evaluators, weights)
+
+
+# Arrays of other libraries.
+
+
+def answering(convert: Callable[[NDArray[np.float32]], Any]) -> Any:
+    class Other(Hashed):
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
+            logits, values = super().evaluate_batch(observations)
+            return convert(logits), convert(values)
+
+    return Other(9)
+
+
+def test_arrays_of_torch_and_jax_are_taken() -> None:
+    jax = pytest.importorskip("jax.numpy")
+    expected = azpy.Search(Hashed(9), simulations=40).run(STATE).visits
+    for convert in (torch.from_numpy, jax.asarray):
+        assert (azpy.Search(answering(convert), simulations=40).run(STATE).visits == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("convert", "text"),
+    [
+        (lambda array: torch.from_numpy(array).double(), r"got Tensor of torch.float64.*; convert it by .float\(\)"),
+        (lambda array: torch.from_numpy(array).requires_grad_(), r"numpy cannot read it .*tensor.detach\(\).cpu\(\)"),
+        (
+            lambda array: torch.from_numpy(array).bfloat16(),
+            r"numpy cannot read it .*tensor.detach\(\).cpu\(\).float\(\)",
+        ),
+        (lambda array: array.astype(np.float64), r"got ndarray of float64, expected a numpy array of float32, shape"),
+    ],
+)
+def test_arrays_that_cannot_be_taken_come_with_the_mend(convert: Any, text: str) -> None:
+    with pytest.raises(azpy.EvaluatorError, match=text):
+        azpy.Search(answering(convert), simulations=4).run(STATE)
