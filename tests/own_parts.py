@@ -23,7 +23,8 @@ class Tiny(nn.Module):
 
     def loss(self, name: str, output: Tensor, batch: Any) -> Tensor:
         assert name == "stones"
-        return 0.5 * (output[:, 0] - batch.observations.mean((1, 2, 3))).square().mean()
+        target: Tensor = batch.observations.mean((1, 2, 3))
+        return 0.5 * (output[:, 0] - target).square().mean()
 
 
 def make(shape: tuple[int, int, int], actions: int) -> nn.Module:

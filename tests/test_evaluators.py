@@ -55,6 +55,7 @@ def test_a_value_that_an_evaluator_proves_is_taken_as_the_end_of_a_game(variant:
         table = Table(position.num_actions, solved(solver))
         result = azpy.Search(table, simulations=50, eval_batch=eval_batch, solver=True).run(position)
         assert (result.action, result.value, result.stop) == (winning, 1.0, "proven")
+        assert result.proof is not None
         assert 0 < result.proof <= 8
         assert turn_of(position) in (0, 1)
         assert table.games == {type(position).__name__}

@@ -132,7 +132,7 @@ OWN = {"network": "own_parts:make", "iterations": 1, "games_per_iteration": 4}
 
 def own_network(seed: int, planes: int = 2) -> torch.nn.Module:
     torch.manual_seed(seed)
-    return trained(own_parts.make((planes, 3, 3), 9))
+    return own_parts.make((planes, 3, 3), 9)
 
 
 @pytest.mark.parametrize(

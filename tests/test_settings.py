@@ -516,7 +516,8 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    assert FIXED_SETTINGS.keys() == {*("game", "network", "seed", "deterministic", "init", "learner_lag", "optimizer")}
+    kept = ("game", "network", "seed", "deterministic", "init", "learner_lag", "optimizer", "value_smoothing")
+    assert FIXED_SETTINGS.keys() == set(kept)
 
 
 def test_the_repeating_command_can_be_typed() -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,8 @@ def _train(arguments: Sequence[str]) -> int:
         return 0
     if options.model is not None:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
+    # What torch says of tracing a network of the user's; the exported model is compared with the network.
+    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to ")
     from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     if options.tune:

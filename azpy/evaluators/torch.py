@@ -126,7 +126,7 @@ class TorchEvaluator(CheckedEvaluator):
 def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLike[str]) -> None:
     """Writes a torch module as the ONNX model that `OnnxEvaluator` plays, and compares the two.
 
-    Needs no package beyond `pip install "azpy[cpu,train]"`. The module's own heads beyond policy and value are left
+    It needs the extras cpu and train, and no other package. The module's own heads beyond policy and value are left
     out. Weights keep their `state_dict` names.
 
     Args:
@@ -194,5 +194,6 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
         )
     start = game if game is not None and is_python_class(run.settings.game) else run.start
     network = Network.of(start, run.settings.network)
+    network.value_smoothing = run.settings.value_smoothing
     load_arrays(network, read_checkpoint(folder).model)
     return network

@@ -1,7 +1,6 @@
 """Writes a network as an ONNX model, and checks the model against the network."""
 
 import io
-import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from azpy.errors import ModelError, missing_to_train, one_line
 from azpy.learning.network import ByCell, Network, Pool, Residual, to_arrays
-from azpy.learning.own import answers
+from azpy.learning.own import answers, class_values
 
 try:
     import onnx
@@ -59,21 +58,19 @@ def _traced(network: Any) -> bytes:
     rows, was_training = torch.zeros(2, *network.obs_shape), network.training
     names = ("observations", "logits", "values")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its deprecation, and of what tracing takes for constant
-            torch.onnx.export(
-                _Player(network.eval()),
-                (rows,),
-                file,
-                dynamo=False,
-                input_names=names[:1],
-                output_names=names[1:],
-                dynamic_axes={name: {0: "batch"} for name in names},
-                opset_version=_OPSET,
-                # Weights keep their names and shapes: a later run may begin with them.
-                training=torch.onnx.TrainingMode.PRESERVE,
-                do_constant_folding=False,
-            )
+        torch.onnx.export(
+            _Player(network.eval()),
+            (rows,),
+            file,
+            dynamo=False,
+            input_names=names[:1],
+            output_names=names[1:],
+            dynamic_axes={name: {0: "batch"} for name in names},
+            opset_version=_OPSET,
+            # Weights keep their names and shapes: a later run may begin with them.
+            training=torch.onnx.TrainingMode.PRESERVE,
+            do_constant_folding=False,
+        )
     except Exception as error:  # of torch's, which share no base
         raise ModelError(f"torch cannot write this network as ONNX: {one_line(error)}") from error
     finally:
@@ -115,8 +112,14 @@ def _written(network: Network) -> bytes:
     x = graph.add_module("trunk", network.trunk, x)
     graph.add_module("policy", network.policy, x)
     graph.nodes[-1].output[0] = "logits"
-    x = graph.add("Tanh", graph.add_module("value", network.value, x))
-    graph.add("Squeeze", x, graph.add("Constant", value_ints=[1]))
+    x = graph.add_module("value", network.value, x)
+    if network.three_classes:
+        arrays["class_values"] = np.array(class_values(network), np.float32)
+        x = graph.add("Mul", graph.add("Softmax", x, axis=1), "class_values")
+        x = graph.add("ReduceSum", x, graph.add("Constant", value_ints=[1]), keepdims=0)
+        graph.add("Clip", x, *(graph.add("Constant", value_float=end) for end in (-1.0, 1.0)))
+    else:
+        graph.add("Squeeze", graph.add("Tanh", x), graph.add("Constant", value_ints=[1]))
     graph.nodes[-1].output[0] = "values"
     shapes = {"observations": network.obs_shape, "logits": (network.num_actions,), "values": ()}
     taken, *given = (helper.make_tensor_value_info(name, 1, ("batch", *shape)) for name, shape in shapes.items())

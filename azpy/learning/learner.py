@@ -30,7 +30,7 @@ except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
-from azpy.learning.own import answers, network_of, optimizer_of, outputs, weights_from
+from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs, weights_from
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
 __all__ = ["Learner", "Losses", "Rows", "device_of", "has_bf16", "policy_loss", "seed_of", "use_threads"]
@@ -48,8 +48,9 @@ _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smalle
 class Losses:
     """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value.
 
-    The squared error is the mean of the rows by their weights, so it says the same whatever the weights are. `heads`
-    has the losses of further heads, by name, as the network's own `loss` gives them.
+    With three classes of the value, its cross-entropy in nats. The value's loss is the mean of the rows by their weights,
+    so it says the same whatever the weights are. `heads` has the losses of further heads, by name, as the network's own
+    `loss` gives them.
     """
 
     policy: float
@@ -85,6 +86,9 @@ class Learner:
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
             statistics and losses stay in float32. "auto" is bf16 where the device has instructions for it.
         optimizer: see `optimizer_of`.
+        value_smoothing: of the targets of a value of three classes, s: a win is learned as 1 - s win, 2/3 s draw and 1/3 s
+            loss, a draw as s, 1 - 2 s and s.
+        decisive_weight: how much a won or lost position counts in the value's loss as against a drawn one.
         freeze: patterns of names of parameters that are not trained, such as "trunk.*,value.*"; None: all are.
 
     Attributes:
@@ -110,12 +114,17 @@ class Learner:
         precision: str = "fp32",
         optimizer: str = "adamw",
         freeze: str | None = None,
+        value_smoothing: float = 0.0,
+        decisive_weight: float = 1.0,
     ) -> None:
-        self._seed, self.steps = seed, 0
+        self._seed, self.steps, self._decisive = seed, 0, decisive_weight
         self.device, self.precision = device_of(device, precision)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network: Any = network_of(game, spec)  # torch's releases type `to` differently
+        if value_smoothing and not has_classes(network):
+            raise SettingsError("value_smoothing needs a value of three classes, such as --network 5x64+wdl")
+        network.value_smoothing = value_smoothing
         self._shape: tuple[int, ...] = tuple(game.obs_shape)
         self.network: nn.Module = network.to(self.device, memory_format=_format(network))
         self._running: nn.Module = copy.deepcopy(self.network).eval()
@@ -159,7 +168,7 @@ class Learner:
                 warm_up = min(1.0, (self.steps + 1) / _WARM_UP_STEPS)
                 for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
                     group["lr"] = rate * warm_up * schedule(index / steps)
-                tensors = [torch.from_numpy(array).to(self.device) for array in batch]
+                tensors = self._weighted([torch.from_numpy(array).to(self.device) for array in batch])
                 if isinstance(self.network, Network):
                     losses = set_gradients(tensors)
                 else:
@@ -172,6 +181,27 @@ class Learner:
                 # Early steps have a smaller decay, so that the mean forgets the initial weights quickly.
                 average(min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps)))(*averaged, self.steps)
                 yield losses
+
+    def _weighted(self, batch: list[Tensor]) -> list[Tensor]:
+        """The batch, with weights of its value targets by how decisive they are; the mean of these weights is 1."""
+        if self._decisive == 1:
+            return batch
+        *rest, value = batch[:4]
+        weights = 1 + (self._decisive - 1) * value.abs()
+        weights /= weights.mean()
+        return [*rest, value, weights * batch[4] if len(batch) > 4 else weights]
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the value has three classes."""
+        return has_classes(self.network)
+
+    def class_shares(self, observations: NDArray[np.float32]) -> tuple[float, float, float]:
+        """The mean probabilities that the averaged network gives to a win, a draw and a loss of the player to move."""
+        with torch.no_grad():
+            rows = torch.from_numpy(observations).to(self.device).contiguous(memory_format=_format(self._running))
+            win, draw, loss = outputs(self._running, rows)[1].float().softmax(1).mean(0).tolist()
+        return win, draw, loss
 
     def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
         """Sets batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
@@ -378,12 +408,9 @@ def _gradient(
     with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
         logits, values, heads = outputs(network, observations.contiguous(memory_format=_format(network)))
     policy_part = policy_loss(logits.float(), legal, policy) * share
-    weight: Tensor | float
-    if weights:
-        value_part = (weights[0] * (values.float() - value) ** 2).mean() * share
-        weight = weights[0].mean() * share
-    else:
-        value_part, weight = nn.functional.mse_loss(values.float(), value) * share, share
+    found = _class_losses(network, values.float(), value) if has_classes(network) else (values.float() - value) ** 2
+    weight: Tensor | float = weights[0].mean() * share if weights else share
+    value_part = (weights[0] * found if weights else found).mean() * share
     total, parts = policy_part + value_part, dict[str, float]()
     for name, output in heads.items():
         loss: Any = network.loss  # `network_of` looked for it
@@ -391,6 +418,19 @@ def _gradient(
         total, parts[name] = total + part, part.item()
     torch.autograd.backward(total)
     return policy_part.item(), value_part.item(), float(weight), parts
+
+
+def _class_losses(network: nn.Module, logits: Tensor, value: Tensor) -> Tensor:
+    """Cross-entropies [B] of the logits [B, 3] of win, draw and loss.
+
+    A target between two results is shared by them: 0.75 is a win by three quarters, and a draw by one.
+    """
+    classes = torch.stack((value.clamp(min=0), 1 - value.abs(), (-value).clamp(min=0)), 1)
+    s = float(getattr(network, "value_smoothing", 0.0))
+    softened = classes.new_tensor(
+        [[1 - s, 2 / 3 * s, s / 3], [s, 1 - 2 * s, s], [s / 3, 2 / 3 * s, 1 - s]]  # of a win, a draw and a loss
+    )
+    return -(classes @ softened * torch.log_softmax(logits, 1)).sum(1)
 
 
 def _format(network: nn.Module) -> torch.memory_format:

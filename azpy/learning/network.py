@@ -87,7 +87,8 @@ class Network(nn.Module):
         obs_shape: (C, H, W); H * W > 1 makes a residual net, (F, 1, 1) an MLP.
         num_actions: A.
         spec: "BLOCKSxCHANNELS" of the residual net, or "LAYERSxWIDTH" of the MLP. With "+pool" behind it, the second
-            block of a residual net and every third one after it has a `Pool`.
+            block of a residual net and every third one after it has a `Pool`. With "+wdl" at the end, the value
+            has three classes: win, draw and loss.
         action_cells: as `State.action_cells`. The policy head then is two 1x1 convolutions, as in AlphaZero, in place
             of a matrix from all cells to all actions.
 
@@ -99,13 +100,16 @@ class Network(nn.Module):
         self, obs_shape: tuple[int, int, int], num_actions: int, spec: str, action_cells: Sequence[int] | None = None
     ) -> None:
         super().__init__()
-        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?", spec)
+        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+wdl)?", spec)
         if match is None or int(match[2]) == 0:
-            raise SettingsError(f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64 or 5x64+pool")
+            raise SettingsError(
+                f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, 5x64+pool or 5x64+wdl"
+            )
         depth, width, pools = int(match[1]), int(match[2]), match[3] is not None
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
-        self.spec = spec
+        self.spec, self.three_classes = spec, match[4] is not None
+        self.value_smoothing = 0.0  # of the targets that it learned from
         try:
             self.action_cells = None if action_cells is None else tuple(operator.index(cell) for cell in action_cells)
         except TypeError as error:
@@ -146,7 +150,8 @@ class Network(nn.Module):
                 features = width
             last = nn.Linear(features, self.num_actions)
             self.policy = nn.Sequential(last)
-        self.value = nn.Sequential(*value, nn.Linear(features, _VALUE_HIDDEN), nn.ReLU(), nn.Linear(_VALUE_HIDDEN, 1))
+        hidden, classes = nn.Linear(features, _VALUE_HIDDEN), 3 if self.three_classes else 1
+        self.value = nn.Sequential(*value, hidden, nn.ReLU(), nn.Linear(_VALUE_HIDDEN, classes))
         # Blocks start as the identity, priors even and values near 0.
         for module in self.modules():
             if isinstance(module, Residual):
@@ -165,12 +170,16 @@ class Network(nn.Module):
         return self.obs_shape[1] * self.obs_shape[2] > 1
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move."""
+        """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
+
+        With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss.
+        """
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
         features = self.trunk(observations)
-        return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
+        value = self.value(features)
+        return self.policy(features), value if self.three_classes else torch.tanh(value).squeeze(1)
 
 
 def torch_device(text: str) -> torch.device:
@@ -218,8 +227,12 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     channels have the weights that `new` has now, so they can learn.
 
     Raises:
-        ModelError: `new` has fewer blocks or channels.
+        ModelError: `new` has fewer blocks or channels, or another kind of value.
     """
+    if old.three_classes != new.three_classes:
+        raise ModelError(
+            f"a network of {new.spec} cannot begin as one of {old.spec}: only one has three classes (+wdl)"
+        )
     before, weights = old.state_dict(), dict[str, Tensor]()
     for name, fresh in new.state_dict().items():
         weights[name] = fresh.clone()
@@ -246,11 +259,13 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     """
     blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
     layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
+    heads = [array for name, array in arrays.items() if re.fullmatch(r"value\.\d+\.weight", name) and array.ndim == 2]
+    classes = "+wdl" if heads and len(heads[-1]) == 3 else ""
     if "trunk.0.0.weight" in arrays:
         pool = "+pool" if any(".pool." in name for name in arrays) else ""
-        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}"
+        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{classes}"
     if layers:
-        return f"{len(layers)}x{len(layers[0])}"
+        return f"{len(layers)}x{len(layers[0])}{classes}"
     raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
 
 

@@ -23,7 +23,17 @@ except ImportError as error:
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
 
-__all__ = ["answers", "checked", "network_of", "optimizer_of", "outputs", "weights_from", "weights_in"]
+__all__ = [
+    "answers",
+    "checked",
+    "class_values",
+    "has_classes",
+    "network_of",
+    "optimizer_of",
+    "outputs",
+    "weights_from",
+    "weights_in",
+]
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
@@ -40,8 +50,9 @@ def network_of(game: Any, spec: str) -> nn.Module:
     """An untrained network for a game: azpy's own, or what the user's function makes of `obs_shape` and `num_actions`.
 
     A module of the user's maps observations [B, C, H, W] to `(logits [B, A], values [B] or [B, 1])`, or to these and a
-    dict of further outputs by name, whose losses its `loss(name, output, batch)` gives (`batch`: see `Rows`). It gets
-    the attributes `obs_shape` and `num_actions` if it has none.
+    dict of further outputs by name, whose losses its `loss(name, output, batch)` gives (`batch`: see `Rows`). In place
+    of values in [-1, 1] it may give raw logits [B, 3] of a win, a draw and a loss. It gets the attributes `obs_shape`
+    and `num_actions` if it has none.
 
     Raises:
         SettingsError: the function cannot be imported or called, or its module does not fit the game.
@@ -77,6 +88,7 @@ def checked(module: Any, game: Any) -> nn.Module:
         raise ModelError(f"{name} cannot be run: {type(error).__name__}: {one_line(error)}") from error
     if why := _misfit(found, actions):
         raise ModelError(f"{name} {why}")
+    module.three_classes = found[1].ndim == 2 and found[1].shape[1] == 3
     if len(found) == 3 and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
@@ -90,11 +102,12 @@ def _misfit(found: Any, actions: int) -> str:
     expected = [_CHECKED_ROWS, actions]
     if list(logits.shape) != expected:
         return f"gives logits {list(logits.shape)} for {_CHECKED_ROWS} rows, expected {expected}"
-    if list(values.shape) not in ([_CHECKED_ROWS], [_CHECKED_ROWS, 1]):
+    columns = [1] if values.ndim == 1 else list(values.shape[1:])
+    if len(values) != _CHECKED_ROWS or columns not in ([1], [3]):
         return f"gives values {list(values.shape)} for {_CHECKED_ROWS} rows, expected {[_CHECKED_ROWS]}"
     if not (logits.isfinite().all() and values.isfinite().all()):
         return "gives NaN or infinity"
-    if values.abs().max() > 1:
+    if columns == [1] and values.abs().max() > 1:
         return f"gives the value {values.abs().max():.3g}, expected -1 to 1: end with torch.tanh"
     if heads and not isinstance(heads[0], dict):
         return f"gives heads in a {type(heads[0]).__name__}, expected a dict by name"
@@ -128,15 +141,29 @@ def _called(what: str, spec: str, *arguments: Any) -> Any:
 
 
 def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """Logits [B, A], values [B], and the outputs of further heads by name."""
+    """Logits [B, A], values [B] or raw logits of three classes [B, 3], and the outputs of further heads by name."""
     logits, values, *heads = network(observations)
-    return logits, values.reshape(-1), heads[0] if heads else {}
+    return logits, values if has_classes(network) else values.reshape(-1), heads[0] if heads else {}
 
 
 def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     """Logits [B, A] and values [B]: what plays."""
     logits, values, _ = outputs(network, observations)
-    return logits, values
+    if not has_classes(network):
+        return logits, values
+    weights = torch.tensor(class_values(network), dtype=values.dtype, device=values.device)
+    return logits, (values.softmax(1) * weights).sum(1).clamp(-1.0, 1.0)
+
+
+def has_classes(network: nn.Module) -> bool:
+    """Whether the value of a network has three classes: a win, a draw and a loss for the player to move."""
+    return bool(getattr(network, "three_classes", False))
+
+
+def class_values(network: nn.Module) -> tuple[float, float, float]:
+    """What each class counts in the value: so much that a softened sure win, draw or loss gives 1, 0 or -1."""
+    win = 1 / (1 - 4 / 3 * float(getattr(network, "value_smoothing", 0.0)))
+    return win, 0.0, -win
 
 
 def weights_in(path: Path) -> dict[str, NDArray[Any]]:

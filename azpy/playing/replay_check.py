@@ -108,7 +108,9 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
         from azpy.learning.learner import Learner
 
         if not is_own(run.settings.network):  # of others there is checkpoint 0
-            untrained = to_onnx(Learner(run.start, run.settings.network, seed=run.settings.seed).averaged)
+            settings = run.settings
+            options: dict[str, Any] = {"seed": settings.seed, "value_smoothing": settings.value_smoothing}
+            untrained = to_onnx(Learner(run.start, settings.network, **options).averaged)
             if network_id(untrained) == network:
                 return _open(run, untrained, "fp32"), "the untrained network"
     except MissingPackageError as error:

@@ -23,6 +23,11 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
         "are of.",
     ),
     (
+        {"predicted_draws": (0.95, 1.0), "draws": (0.0, 0.97)},
+        "The value says draw: {predicted_draws:.0%} on average, although {draws:.0%} of the games are drawn. Wins and "
+        "losses count for too little: try --decisive-weight 3 --value-smoothing 0.15.",
+    ),
+    (
         {"explained_variance": (-math.inf, -0.05), "draws": (0.0, 0.9)},  # few wins vary too little to be explained
         "The value misleads: a constant would predict new outcomes better (explained variance "
         "{explained_variance:.2f}). The network may have learned a few games by heart. Take fewer passes, more games "

@@ -40,6 +40,8 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
         precision=settings.training_precision if here else "fp32",
         optimizer=settings.optimizer,
         freeze=settings.freeze,
+        value_smoothing=settings.value_smoothing,
+        decisive_weight=settings.decisive_weight,
     )
 
 

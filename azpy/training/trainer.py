@@ -51,6 +51,7 @@ from azpy.training.window import Window
 
 __all__ = ["Trainer"]
 
+_CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
 _UNTRAINED = "untrained"  # the network that the run's seed gives, without a gradient step
@@ -282,6 +283,11 @@ class Trainer(Loop):
         metrics |= game_statistics(games)
         with self._time.stage("fitting"):
             share = yield from self._learn(iteration, metrics, games)
+        if self._learner.has_classes:
+            observations, _, _, values = self._window.buffer.sample(_CLASS_ROWS, seed=iteration)[:4]
+            shares = self._learner.class_shares(observations)
+            metrics |= dict(zip(("predicted_wins", "predicted_draws", "predicted_losses"), shares, strict=True))
+            metrics["target_draws"] = float(1 - np.abs(values).mean())
         with self._time.stage("exporting"):
             yield from self._change_over(wait=True)  # one engine at a time
             last = budget.is_over(iteration)
@@ -419,7 +425,7 @@ class Trainer(Loop):
             if (make := _OPPONENTS[opponent]) is not None:
                 other = make()
             else:
-                other = player(to_onnx(Learner(self._start, settings.network, seed=settings.seed).averaged))
+                other = player(to_onnx(learner_of(settings, self._start, here=False).averaged))
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
             until = time.monotonic() + share
             options: dict[str, Any] = {"seed": settings.seed, "opening_plies": settings.match_opening_plies}
