@@ -48,9 +48,9 @@ _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smalle
 class Losses:
     """A step's losses: cross-entropy of the policy over the legal actions in nats, and squared error of the value.
 
-    With three classes of the value, its cross-entropy in nats. The value's loss is the mean of the rows by their weights,
-    so it says the same whatever the weights are. `heads` has the losses of further heads, by name, as the network's own
-    `loss` gives them.
+    With three classes of the value, its cross-entropy in nats. The value's loss is the mean of the rows by their
+    weights, so it says the same whatever the weights are. `heads` has the losses of further heads, by name, as the
+    network's own `loss` gives them.
     """
 
     policy: float
@@ -86,8 +86,8 @@ class Learner:
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
             statistics and losses stay in float32. "auto" is bf16 where the device has instructions for it.
         optimizer: see `optimizer_of`.
-        value_smoothing: of the targets of a value of three classes, s: a win is learned as 1 - s win, 2/3 s draw and 1/3 s
-            loss, a draw as s, 1 - 2 s and s.
+        value_smoothing: s, of the targets of a value of three classes: a win is learned as 1 - s win, 2/3 s draw and
+            1/3 s loss, a draw as s, 1 - 2 s and s.
         decisive_weight: how much a won or lost position counts in the value's loss as against a drawn one.
         freeze: patterns of names of parameters that are not trained, such as "trunk.*,value.*"; None: all are.
 
@@ -408,9 +408,13 @@ def _gradient(
     with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
         logits, values, heads = outputs(network, observations.contiguous(memory_format=_format(network)))
     policy_part = policy_loss(logits.float(), legal, policy) * share
-    found = _class_losses(network, values.float(), value) if has_classes(network) else (values.float() - value) ** 2
     weight: Tensor | float = weights[0].mean() * share if weights else share
-    value_part = (weights[0] * found if weights else found).mean() * share
+    if weights or has_classes(network):
+        classes = has_classes(network)
+        losses = _class_losses(network, values.float(), value) if classes else (values.float() - value) ** 2
+        value_part = (weights[0] * losses if weights else losses).mean() * share
+    else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
+        value_part = nn.functional.mse_loss(values.float(), value) * share
     total, parts = policy_part + value_part, dict[str, float]()
     for name, output in heads.items():
         loss: Any = network.loss  # `network_of` looked for it

@@ -85,9 +85,9 @@ class Settings:
 
     game: str = _run("what is played; see `az-train --list-games`", fixed="its games and weights are of that game")
     network: str = _run(
-        "blocks x channels, with +pool behind it for global pooling, or layers x width for flat features, both with "
-        "+wdl at the end for a value of three classes: win, draw and loss; or module:function, which makes a torch module "
-        "of obs_shape and num_actions",
+        "blocks x channels, with +pool behind it for global pooling, or layers x width for flat features; either with "
+        "+wdl at the end for a value of three classes (win, draw, loss); or module:function, which makes a torch "
+        "module of obs_shape and num_actions",
         "5x64",
         fixed="its weights are of that shape",
     )
@@ -175,8 +175,8 @@ class Settings:
         "patterns of names of weights that are not trained, such as trunk.*,value.*; none: all are trained", None
     )
     value_smoothing: float = _learning(
-        "with a value of three classes (+wdl): softens its targets; at 0.15 that of a win is 0.85 win, 0.10 draw and 0.05 "
-        "loss, that of a draw 0.15, 0.70 and 0.15",
+        "with a value of three classes (+wdl): softens its targets; at 0.15 that of a win is 0.85 win, 0.10 draw and "
+        "0.05 loss, that of a draw 0.15, 0.70 and 0.15",
         0.0,
         0,
         0.3,
