@@ -404,3 +404,46 @@ def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
 def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(GAME, **({"spec": "1x16"} | change))  # type: ignore[arg-type]
+
+
+def test_a_value_of_three_classes_learns_softened_targets() -> None:
+    trainee = Learner(GAME, "1x16+wdl", learning_rate=5e-3, value_smoothing=0.15)
+    losses = fit(trainee, 150)
+    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.2
+    observations, *_, values = Planted().sample(256, seed=1)
+    with torch.no_grad():
+        shares = trainee.averaged.eval()(torch.from_numpy(observations))[1].softmax(1).numpy()
+    for result, target in ((1.0, [0.85, 0.10, 0.05]), (-1.0, [0.05, 0.10, 0.85])):
+        assert np.abs(shares[values == result].mean(0) - target).max() < 0.1
+    means = trainee.class_shares(observations)
+    np.testing.assert_allclose(means, shares.mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", ["1x16", "1x16+wdl"])
+def test_decisive_positions_count_as_often_as_asked(spec: str) -> None:
+    """As if each decisive row were there three times."""
+
+    class Mixed(Planted):
+        times = 1
+
+        def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
+            observations, legal, policy, value = super().sample(48, seed=seed)
+            value[:24] = 0.0
+            repeats = np.where(value == 0, 1, self.times)
+            return tuple(np.repeat(each, repeats, axis=0) for each in (observations, legal, policy, value))  # type: ignore[return-value]
+
+    weighted, repeated = Mixed(FLAT), Mixed(FLAT)
+    repeated.times = 3
+    found = []
+    for batches, weight in ((weighted, 3.0), (repeated, 1.0)):
+        trainee = Learner(FLAT, spec, learning_rate=5e-3, decisive_weight=weight)
+        trainee.network.eval()
+        found.append(next(trainee.fit(batches, 1, batch_size=48)).value)
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+def test_softened_targets_need_three_classes() -> None:
+    with pytest.raises(
+        SettingsError, match=r"value_smoothing needs a value of three classes, such as --network 5x64\+wdl"
+    ):
+        Learner(GAME, "1x16", value_smoothing=0.1)

@@ -17,7 +17,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.learning.export import check_parity, to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import Network, load_arrays, to_arrays
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
 
 SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16"), ((2, 3, 3), 9, "0x16")]
 SHAPES.append(((3, 5, 4), 40, "3x16+pool"))
@@ -253,3 +253,36 @@ def test_weights_of_another_network_are_refused() -> None:
         load_arrays(Network((2, 3, 3), 9, "1x32"), to_arrays(network))
     with pytest.raises(ModelError, match="of another network"):
         load_arrays(Network((2, 3, 3), 9, "2x16"), to_arrays(network))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.15])
+@pytest.mark.parametrize(
+    ("shape", "spec"), [((2, 3, 3), "1x16+wdl"), ((3, 3, 3), "2x16+pool+wdl"), ((5, 1, 1), "2x32+wdl")]
+)
+def test_a_value_of_three_classes_is_exported_as_a_win_minus_a_loss(
+    shape: tuple[int, int, int], spec: str, smoothing: float
+) -> None:
+    network = trained(Network(shape, 9, spec)).eval()
+    network.value_smoothing = smoothing
+    model = OnnxEvaluator(to_onnx(network))
+    observations = rows(shape)
+    assert check_parity(network, model, observations) < 1e-5
+    with torch.no_grad():
+        win, _, loss = network(torch.from_numpy(observations))[1].softmax(1).unbind(1)
+        expected = np.clip((win - loss).numpy() / (1 - 4 / 3 * smoothing), -1, 1)
+        np.testing.assert_allclose(model.evaluate_batch(observations)[1], expected, atol=1e-5)
+        assert np.abs(expected).max() > 0.1
+        # What a softened sure win is learned as counts as a sure win.
+        network.value[-1].weight.zero_()  # type: ignore[operator]
+        targets = torch.tensor([1 - smoothing, 2 / 3 * smoothing + 1e-9, smoothing / 3 + 1e-9])
+        network.value[-1].bias.copy_(targets.log())  # type: ignore[operator]
+    values = OnnxEvaluator(to_onnx(network)).evaluate_batch(observations)[1]
+    np.testing.assert_allclose(values, 1.0, atol=1e-5)
+    assert spec_of(to_arrays(network)) == spec
+
+
+def test_a_value_of_three_classes_cannot_begin_as_one_number() -> None:
+    for old, new in (("1x16", "2x16+wdl"), ("1x16+wdl", "2x16")):
+        with pytest.raises(ModelError, match=r"only one has three classes \(\+wdl\)"):
+            grown(Network((2, 3, 3), 9, old), Network((2, 3, 3), 9, new))
+    grown(Network((2, 3, 3), 9, "1x16+wdl"), Network((2, 3, 3), 9, "2x16+wdl"))

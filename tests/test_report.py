@@ -269,3 +269,10 @@ def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str
 
 def test_a_page_can_be_made_before_anything_is_known() -> None:
     assert "No iteration is done yet" in page_of("tic_tac_toe", [], []).text
+
+
+def test_a_value_that_says_draw_more_often_than_games_are_drawn_is_an_alarm() -> None:
+    found = alarms(iterations(draws=0.9, predicted_draws=0.97, value_spread=0.1))
+    assert len(found) == 1
+    assert found[0].startswith("The value says draw: 97% on average, although 90% of the games are drawn.")
+    assert alarms(iterations(draws=0.9, predicted_draws=0.9, value_spread=0.1)) == []

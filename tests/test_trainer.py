@@ -654,3 +654,16 @@ def test_what_has_a_network_of_the_user_s_plays_and_is_replayed_without_its_code
     assert repeat_game(stored, first).difference is None  # by checkpoint 0
     with pytest.raises(SettingsError, match=r"made by own_parts:make, which is not imported here"):
         azpy.TorchEvaluator(tmp_path / "run")
+
+
+def test_a_value_of_three_classes_plays_in_int8_and_its_means_are_watched(tmp_path: Path) -> None:
+    changes = {"network": "2x16+wdl", "value_smoothing": 0.15, "decisive_weight": 3.0}
+    run(tmp_path / "run", **changes, precision="int8", iterations=2)
+    assert read_checkpoint(tmp_path / "run/checkpoints/000001").int8 is not None
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    for row in (row for row in rows if row["kind"] == "iteration"):
+        assert sum(row[f"predicted_{what}"] for what in ("wins", "draws", "losses")) == pytest.approx(1, abs=1e-5)
+        assert 0 <= row["target_draws"] <= 1
+    of_run, exported = azpy.TorchEvaluator(tmp_path / "run"), azpy.OnnxEvaluator(tmp_path / "run")
+    row = azpy.make_game("tic_tac_toe").observation()[None]
+    assert of_run.evaluate_batch(row)[1] == pytest.approx(exported.evaluate_batch(row)[1], abs=1e-5)

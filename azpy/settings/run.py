@@ -236,6 +236,14 @@ class Settings:
         same_games=True,
         **_ABOVE_0,
     )
+    # The positions of a game share one outcome, and a network learns outcomes by heart before it knows the moves.
+    supervised_value_weight: float = _learning(
+        "with --supervised: how much the value of an imported position counts as against that of the run's own",
+        0.01,
+        high=1,
+        source="AlphaGo Zero's supervised network, Silver et al. 2017",
+        **_ABOVE_0,
+    )
     supervised_held_out: float = _learning(
         "with --supervised: share of the imported games that are measured on, and not learned from",
         0.05,

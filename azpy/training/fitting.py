@@ -16,9 +16,6 @@ from azpy.training.window import Window
 
 __all__ = ["fit", "learner_of", "sampling_of", "steps_of"]
 
-# In the loss of the value, for rows of imported games: the positions of a game share one outcome, and a network learns
-# outcomes by heart before it knows the moves. 0.01 as AlphaGo Zero's supervised network (Silver et al. 2017, Methods).
-_IMPORTED_VALUE_WEIGHT = 0.01
 _SAMPLING = (
     "batch_size",
     "root_value_weight",
@@ -48,7 +45,7 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
 def sampling_of(settings: Settings, *, imported: bool = False) -> dict[str, Any]:
     """The settings of a training batch, as `Learner.fit` takes them; `imported`: the run began with imported games."""
     sampling = {name: getattr(settings, name) for name in _SAMPLING}
-    return sampling | ({"imported_value_weight": _IMPORTED_VALUE_WEIGHT} if imported else {})
+    return sampling | ({"imported_value_weight": settings.supervised_value_weight} if imported else {})
 
 
 def steps_of(settings: Settings, window: Window) -> int:
