@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learning.learner import Learner, policy_loss
 from azpy.learning.network import to_arrays
+from azpy.learning.own import answers
+from azpy.reports.alarms import alarms
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.fitting import fit as iteration_steps
@@ -447,3 +449,33 @@ def test_softened_targets_need_three_classes() -> None:
         SettingsError, match=r"value_smoothing needs a value of three classes, such as --network 5x64\+wdl"
     ):
         Learner(GAME, "1x16", value_smoothing=0.1)
+
+
+class MadeOfDraws(Planted):
+    """19 of 20 positions are drawn: one in ten is marked, and won or lost by a corner, or as often drawn all the same."""
+
+    def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
+        observations, legal, policy, _value = super().sample(rows, seed=seed)
+        rng = np.random.default_rng([seed, 1])
+        marked, won, drawn = (rng.random(rows) < share for share in (0.1, 0.5, 0.5))
+        observations[:, 1, 1, 1], observations[:, 1, 0, 0] = marked, won
+        value = np.where(marked & ~drawn, np.where(won, 1, -1), 0)
+        return observations, legal, policy, value.astype(np.float32)
+
+
+def test_a_value_that_only_says_draw_is_an_alarm_and_softened_and_weighted_targets_mend_it() -> None:
+    batches, found = MadeOfDraws(), list[tuple[list[str], float]]()
+    observations, *_, values = batches.sample(2000, seed=99)
+    for options in ({}, {"value_smoothing": 0.15, "decisive_weight": 3.0}):
+        trainee = Learner(GAME, "1x16+wdl", learning_rate=5e-3, **options)
+        list(trainee.fit(batches, 130, batch_size=64))
+        draws = trainee.class_shares(observations)[1]
+        rows = [{"kind": "iteration", "draws": 0.93, "predicted_draws": draws}] * 3
+        with torch.no_grad():
+            answered = answers(trainee.averaged.eval(), torch.from_numpy(observations))[1].numpy()
+        found.append((alarms(rows), float((answered * values)[values != 0].mean())))  # 1: it knows them all
+    (said, before), (unsaid, after) = found
+    assert "The value says draw: 95%" in said[0]
+    assert not unsaid
+    assert before < 0.1
+    assert after > 0.4
