@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.runs import exports
+from oracles import Constant
 
 pytest.importorskip("chess")
 import chess
 import chess.pgn
 
+DOCS = Path(__file__).parent.parent / "docs"
 START = chess.STARTING_FEN
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 # Few men, so that games end in every way: mates, stalemates, too little material, fifty moves, promotions.
@@ -504,3 +507,30 @@ def test_pgn_of_a_start_that_is_not_the_usual_one_has_its_fen(tmp_path: Path) ->
     assert not game.errors
     assert game.headers["FEN"] == start.to_text()
     assert len(list(game.mainline_moves())) == len(record)
+
+
+@pytest.mark.skipif(not (DOCS / "python.md").exists(), reason="needs the source tree")
+def test_the_docs_evaluator_with_syzygy_s_tables_proves_an_endgame(tmp_path: Path) -> None:
+    text = (DOCS / "python.md").read_text(encoding="utf-8")
+    program = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "chess.syzygy" in block)
+    names: dict[str, Any] = {"np": np, "azpy": azpy}
+    exec(compile(program, "docs/python.md", "exec"), names)
+    evaluator = names["WithTables"](Constant(azpy.make_game("chess").num_actions), str(tmp_path))
+    start = azpy.parse_state("chess", "8/8/8/4k3/8/8/4K2R/8 w - - 0 1")
+    assert azpy.Search(evaluator, simulations=30, solver=True).run(start).proof is None  # there are no tables
+
+    class Tables:
+        """Of king and rook against king: white wins unless the rook is lost."""
+
+        def get_wdl(self, board: Any) -> int | None:
+            lost = not board.rooks or board.is_attacked_by(False, board.rooks.bit_length() - 1)
+            return None if lost else 2 if board.turn else -2
+
+        def get_dtz(self, board: Any) -> int:
+            return 20
+
+    evaluator.tables = Tables()
+    result = azpy.Search(evaluator, simulations=200, solver=True).run(start)
+    assert (result.stop, result.value) == ("proven", 1.0)
+    late = azpy.parse_state("chess", "8/8/8/4k3/8/8/4K2R/8 w - - 90 80")
+    assert azpy.Search(evaluator, simulations=50, solver=True).run(late).proof is None  # the fifty-move rule is near

@@ -452,7 +452,7 @@ def test_softened_targets_need_three_classes() -> None:
 
 
 class MadeOfDraws(Planted):
-    """19 of 20 positions are drawn: one in ten is marked, and won or lost by a corner, or as often drawn all the same."""
+    """19 of 20 positions are drawn. One in ten is marked: by a corner won or lost, or as often drawn all the same."""
 
     def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
         observations, legal, policy, _value = super().sample(rows, seed=seed)

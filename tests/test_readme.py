@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy.cli.train import main as train
 from azpy.runs.folder import RunFolder
 from test_onnx import make_model
 
@@ -52,7 +53,8 @@ def test_the_programs_run_one_after_another(
         run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
     names: dict[str, Any] = {"__name__": "readme"}
     for program in programs:
-        if ".onnx" not in program and "TorchEvaluator" not in program:  # needs a run that was trained before
+        # Some need a run that was trained before, and one another package; tests/test_chess.py runs that.
+        if not re.search(r"\.onnx|TorchEvaluator|chess\.syzygy", program):
             exec(compile(program, page, "exec"), names)
     lines = capsys.readouterr().out.splitlines()
     assert names["run"].iteration == 1
@@ -61,3 +63,31 @@ def test_the_programs_run_one_after_another(
     else:
         assert "(64, 7)" in lines
         assert (tmp_path / "search.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_network_of_the_docs_is_trained_word_for_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = (README.parent / "docs/own_network.md").read_text(encoding="utf-8")
+    module, *others = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("columns.py").write_text(module + "\n\n" + others[0].replace("Counting", "Counted") + "\n\n" + others[1])
+    names: dict[str, Any] = {"__name__": "docs"}
+    for program in (module, *others):
+        exec(compile(program, "docs/own_network.md", "exec"), names)
+    assert Path("columns.onnx").exists()
+    flags = ["--iterations", "1", "--games-per-iteration", "4", "--simulations", "4", "--final-match-games", "2"]
+    flags += [
+        "--freeze",
+        "embed.*,place",
+        "--gumbel-actions",
+        "2",
+        "--match-simulations",
+        "4",
+        "--match-lookahead",
+        "0",
+    ]
+    for network, optimizer in (("columns:make", "adamw"), ("columns:Counted", "columns:adam")):
+        flags += ["--network", network, "--optimizer", optimizer, "--out", network.partition(":")[2]]
+        assert train(["connect_four", *flags, "--deterministic"]) == 0
+    sys.modules.pop("columns")

@@ -345,7 +345,8 @@ def test_outcomes_of_imported_games_count_little_in_every_fit(
 
     monkeypatch.setattr(Learner, "fit", noted)
     begun(files, tmp_path / "run")
-    assert weights == [0.01, 0.01], "before self-play, and in the iteration"
+    begun(files, tmp_path / "heavier", supervised_value_weight=0.5)
+    assert weights == [0.01, 0.01, 0.5, 0.5], "before self-play, and in the iteration"
 
 
 def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
