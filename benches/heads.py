@@ -46,7 +46,8 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 sys.path.insert(0, str(Path(__file__).parent))
 import azpy
 from azpy.games.lines import replayed
-from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _STATISTICS_ROWS, _WARM_UP_STEPS, policy_loss, seed_of
+from azpy.learning.learner import _AVERAGE_DECAY, _GRADIENT_NORM, _STATISTICS_ROWS, _WARM_UP_STEPS, seed_of
+from azpy.learning.losses import policy_loss
 from azpy.learning.network import _VALUE_HIDDEN, Network
 from azpy.machine import keep_freed_memory
 from azpy.runs.exports import Games, to_npz

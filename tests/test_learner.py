@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError
-from azpy.learning.learner import Learner, policy_loss
+from azpy.learning.learner import Learner
+from azpy.learning.losses import policy_loss
 from azpy.learning.network import to_arrays
 from azpy.learning.own import answers
 from azpy.reports.alarms import alarms
@@ -466,8 +467,8 @@ class MadeOfDraws(Planted):
 def test_a_value_that_only_says_draw_is_an_alarm_and_softened_and_weighted_targets_mend_it() -> None:
     batches, found = MadeOfDraws(), list[tuple[list[str], float]]()
     observations, *_, values = batches.sample(2000, seed=99)
-    for options in ({}, {"value_smoothing": 0.15, "decisive_weight": 3.0}):
-        trainee = Learner(GAME, "1x16+wdl", learning_rate=5e-3, **options)
+    for smoothing, weight in ((0.0, 1.0), (0.15, 3.0)):
+        trainee = Learner(GAME, "1x16+wdl", learning_rate=5e-3, value_smoothing=smoothing, decisive_weight=weight)
         list(trainee.fit(batches, 130, batch_size=64))
         draws = trainee.class_shares(observations)[1]
         rows = [{"kind": "iteration", "draws": 0.93, "predicted_draws": draws}] * 3

@@ -129,8 +129,8 @@ def run_command(
 
 
 def _import_games_from_here(given: Sequence[str]) -> None:
-    """Makes Python look in the current folder first, if the user typed a game's Python class."""
-    specs = [argument.rpartition("=")[2] for argument in given]
+    """Makes Python look in the current folder first, if the user typed a Python class or function."""
+    specs = [part for argument in given for part in re.split("[=&]", argument)]
     here = str(Path.cwd())
     if here not in sys.path and any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
         sys.path.insert(0, here)

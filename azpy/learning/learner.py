@@ -29,11 +29,12 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
+from azpy.learning.losses import Rows, class_losses, policy_loss
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
 from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs, weights_from
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "Rows", "device_of", "has_bf16", "policy_loss", "seed_of", "use_threads"]
+__all__ = ["Learner", "Losses", "device_of", "has_bf16", "seed_of", "use_threads"]
 
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
@@ -56,20 +57,6 @@ class Losses:
     policy: float
     value: float
     heads: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
-
-    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
-    `value` [B] float32 in [-1, 1] for the player to move.
-    """
-
-    observations: Tensor
-    legal: Tensor
-    policy: Tensor
-    value: Tensor
 
 
 class Learner:
@@ -411,7 +398,8 @@ def _gradient(
     weight: Tensor | float = weights[0].mean() * share if weights else share
     if weights or has_classes(network):
         classes = has_classes(network)
-        losses = _class_losses(network, values.float(), value) if classes else (values.float() - value) ** 2
+        smoothing = float(getattr(network, "value_smoothing", 0.0))
+        losses = class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
         value_part = (weights[0] * losses if weights else losses).mean() * share
     else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
         value_part = nn.functional.mse_loss(values.float(), value) * share
@@ -422,19 +410,6 @@ def _gradient(
         total, parts[name] = total + part, part.item()
     torch.autograd.backward(total)
     return policy_part.item(), value_part.item(), float(weight), parts
-
-
-def _class_losses(network: nn.Module, logits: Tensor, value: Tensor) -> Tensor:
-    """Cross-entropies [B] of the logits [B, 3] of win, draw and loss.
-
-    A target between two results is shared by them: 0.75 is a win by three quarters, and a draw by one.
-    """
-    classes = torch.stack((value.clamp(min=0), 1 - value.abs(), (-value).clamp(min=0)), 1)
-    s = float(getattr(network, "value_smoothing", 0.0))
-    softened = classes.new_tensor(
-        [[1 - s, 2 / 3 * s, s / 3], [s, 1 - 2 * s, s], [s / 3, 2 / 3 * s, 1 - s]]  # of a win, a draw and a loss
-    )
-    return -(classes @ softened * torch.log_softmax(logits, 1)).sum(1)
 
 
 def _format(network: nn.Module) -> torch.memory_format:
@@ -499,16 +474,6 @@ def has_bf16(device: torch.device) -> bool:
     if device.type == "cpu":
         return bool(_BF16_FLAGS & cpu_flags())
     return bool(torch.cuda.get_device_capability(device) >= (8, 0))
-
-
-def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
-    """The mean cross-entropy over the legal actions; illegal actions' logits get exactly no gradient.
-
-    Takes raw logits [B, A], legal [B, A] bool, and target [B, A], which sums to 1 a row and is 0 where illegal.
-    """
-    # Finite, as 0 * -inf is NaN, and so low that exp gives exactly 0.
-    masked = logits.masked_fill(~legal, -1e9)
-    return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
 
 
 def use_threads(single: bool) -> int:
