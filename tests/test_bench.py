@@ -167,7 +167,8 @@ def test_without_torch_a_model_is_asked_for(
 ) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "azpy.learning.network", raising=False)
+    for module in ("network", "own"):
+        monkeypatch.delitem(sys.modules, f"azpy.learning.{module}", raising=False)
     code, _, err = az_bench(capsys, "evaluator")
     assert code == 2
     assert "torch is not installed" in err

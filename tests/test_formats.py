@@ -85,7 +85,7 @@ def test_the_same_command_goes_on_with_it(stored: tuple[str, Path], capsys: pyte
     assert any(not np.array_equal(array, new.model[key]) for key, array in old.model.items())
     # A former version's head that only trained is dropped.
     assert {key for key in old.optimizer if "soft." not in key} == new.optimizer.keys()
-    assert "soft" not in (path / "config.toml").read_text(encoding="utf-8")
+    assert "soft_policy" not in (path / "config.toml").read_text(encoding="utf-8")
 
 
 def test_its_network_plays_and_its_games_are_shown(
