@@ -541,6 +541,7 @@ class SelfPlay:
         games: int | None = None,
         opponents: Sequence[Any] = ...,
         opponent_share: float = 0.0,
+        stagger: int = 0,
         **options: Unpack[SelfPlayOptions],
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
@@ -565,4 +566,5 @@ class SelfPlay:
     @property
     def pipeline_stats(self) -> list[dict[str, float]]:
         """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for
-        finished games to be taken), seconds_idle (without a game to play), seconds_paused."""
+        finished games to be taken), seconds_idle (without a game to play), seconds_paused. As they are: games_in_play,
+        and longest_game, the plies of the longest of these."""

@@ -9,7 +9,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,14 @@ def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
     """As `choose`, for a command line."""
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
     typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
-    return choose(typed, options.config, options.out)
+    return choose(typed, options.config, options.out, None if options.collect_only else _sized)
+
+
+def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
+    from azpy.playing.sizing import sized  # torch takes seconds to load
+
+    return sized(settings, given)
 
 
 def _games() -> str:

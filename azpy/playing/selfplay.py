@@ -12,6 +12,9 @@ from azpy.settings import Settings
 __all__ = ["on_devices", "open_self_play", "rates", "repeat", "threads_of_trees"]
 
 
+_FEW = 4  # random games, to see how long one is
+
+
 def on_devices(evaluators: Sequence[Any]) -> str:
     """The first evaluator's description, and the devices of the others."""
     first, *others = evaluators
@@ -49,6 +52,8 @@ def open_self_play(
         "slots": settings.slots,
         "pipelines": settings.all_pipelines,
     }
+    if not settings.deterministic:
+        layout["stagger"] = _core.random_playouts(start, _FEW, seed=0) // _FEW
     layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
     layout |= {"opponents": opponents, "opponent_share": settings.historical_share, "resign_below": resign_below}
     return _open(settings, start, evaluators, **layout)

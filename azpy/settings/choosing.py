@@ -1,6 +1,7 @@
 """Which settings a run gets: those given, else those of a file, the run so far, the game's preset, or the defaults."""
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,19 @@ from azpy.settings.toml import read_config
 __all__ = ["choose", "listed"]
 
 _MOST_KEPT = 8  # settings that one line names
+Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
 
 
-def choose(typed: dict[str, Any], config: str | None = None, out: str | None = None) -> tuple[Settings, str, str]:
+def choose(
+    typed: dict[str, Any], config: str | None = None, out: str | None = None, sizing: Sizing | None = None
+) -> tuple[Settings, str, str]:
     """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults.
 
     Args:
         typed: settings by name, with "game" among them unless the file or the run names it.
         config: a TOML file with more settings.
         out: the run folder; runs/GAME without.
+        sizing: gives a new run of a game without a preset its settings, from the defaults and those given, and a line.
 
     Raises:
         SettingsError: a setting that is unknown or out of range, or no game.
@@ -47,6 +52,9 @@ def choose(typed: dict[str, Any], config: str | None = None, out: str | None = N
         }
         said = listed(kept, _MOST_KEPT)
         return settings, str(out), said and f"kept from {out}/config.toml: {said}"
+    if sizing is not None and not preset_of(settings.game):
+        found, why = sizing(settings, now)
+        return combine(found, now), str(out), f"{why}; so {listed(found)}"
     said = listed({name: value for name, value in preset.items() if name not in now})
     said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
     gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}

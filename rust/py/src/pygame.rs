@@ -174,6 +174,10 @@ impl Game for PyGame {
         self.info.obs_shape
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     fn max_plies(&self) -> usize {
         self.info.max_plies
     }

@@ -126,6 +126,8 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     first_game, games: ids of the games to play, first_game on; games None plays for ever. `admit` adds others.
+///     stagger: the first games of the slots begin one after another, while the longest game comes to so many plies; 0:
+///         all at once. Games that begin together end together.
 ///
 /// Options of self-play (keywords, each with its default):
 #[doc = azpy_core::selfplay_options!()]
@@ -194,7 +196,7 @@ impl SelfPlay {
     #[new]
     #[pyo3(signature = (
         game, evaluator, *, slots = 256, pipelines = 2, cache_positions = 200_000, threads = None, seed = 0,
-        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, **options
+        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, stagger = Whole(0), **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -210,6 +212,7 @@ impl SelfPlay {
         games: Option<Whole>,
         opponents: Vec<Bound<'_, PyAny>>,
         opponent_share: f64,
+        stagger: Whole,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
@@ -230,8 +233,9 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
+        let stagger = within("stagger", stagger.0, 0, SIZE)?;
         let config = SelfPlayConfig { opponent_share, seed, game: spec, ..options };
-        let layout = Layout { slots, first_game, games, inside: attached_once };
+        let layout = Layout { slots, first_game, games, stagger, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
         let networks = for_each_pipeline(&networks, pipelines, &turns)?;
@@ -429,7 +433,8 @@ impl SelfPlay {
     /// Where the time of each pipeline went since the start: rounds; seconds_growing (trees, encoding and moves
     /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
     /// finished games to be taken), seconds_idle (without a game to play) and seconds_paused. They add up to the
-    /// pipeline's life, the round under way not included.
+    /// pipeline's life, the round under way not included. After its last round it has games_in_play, the longest of
+    /// which is longest_game plies long so far.
     #[getter]
     fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let playing = self.open()?;
@@ -442,6 +447,8 @@ impl SelfPlay {
             dict.set_item("seconds_waiting", stats.waiting.as_secs_f64())?;
             dict.set_item("seconds_idle", stats.idle.as_secs_f64())?;
             dict.set_item("seconds_paused", stats.paused.as_secs_f64())?;
+            dict.set_item("games_in_play", stats.in_play)?;
+            dict.set_item("longest_game", stats.longest)?;
             Ok(dict)
         };
         pipelines.into_iter().map(dict).collect()

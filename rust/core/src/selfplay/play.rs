@@ -145,7 +145,7 @@ pub(crate) struct GameInPlay {
     /// Who plays one of its sides, if not the newest network.
     pub(crate) opponent: Option<Opponent>,
     /// Plies of random opening.
-    opening: usize,
+    pub(crate) opening: usize,
     /// The ply at which the actions drawn from the raw policy end.
     policy_until: usize,
     streaks: Streaks,

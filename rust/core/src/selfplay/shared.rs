@@ -20,6 +20,9 @@ pub struct Layout {
     pub first_game: u64,
     /// Games to play, further ones by [`crate::selfplay::SelfPlay::admit`]; `None`: for ever.
     pub games: Option<u64>,
+    /// The first games of the slots begin one after another, while the longest game comes to so many plies; 0: all at
+    /// once. Games that begin together end together.
+    pub stagger: usize,
     /// Called before a pipeline's thread begins; what it gives runs the thread's whole life, for owners who count threads
     /// or whose evaluators want something set up once in each.
     pub inside: fn() -> Inside,
