@@ -37,7 +37,7 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
         weight_decay=settings.weight_decay,
         seed=settings.seed,
         device=settings.training_device if here else "cpu",
-        precision=settings.training_precision if here else "fp32",
+        precision=settings.training_precision if here and not settings.deterministic else "fp32",
     )
 
 
