@@ -112,7 +112,7 @@ class Ur(azpy.Game):
 
 @functools.cache
 def lines_and_boxes(rows, columns):
-    """The cell of each line on a grid of dots, lines and boxes, and for each line the boxes beside it as sets of bits."""
+    """The cell of each line on a grid of dots, lines and boxes; each box as a set of lines; each line's boxes."""
     width = 2 * columns + 1
     cells = [row * width + column for row in range(2 * rows + 1) for column in range(width) if (row + column) % 2]
     number = {cell: line for line, cell in enumerate(cells)}
