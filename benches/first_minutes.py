@@ -4,9 +4,10 @@
     python first_minutes.py GAME... [--minutes 2,5] [--games 100] [--bound 300] [--slots 8] [--out FOLDER] [-- FLAGS]
 
 Each GAME is trained for each number of minutes, in a new folder and without a terminal. FLAGS go to az-train, which
-gets Ctrl-C after twice its minutes and two minutes more. The last checkpoint then meets plain Monte Carlo tree search
-with 100 and with 1,000 simulations, in matches of --games games. A match gets Ctrl-C after --bound seconds. Then its
-score is that of the pairs that are over, and those are the shorter games: fewer --slots end more of them in time.
+gets Ctrl-C after twice its minutes and two minutes more. The last checkpoint, with 100 simulations a move, then meets
+plain Monte Carlo tree search with 100 and with 1,000 simulations, in --games games each. A match gets Ctrl-C after
+--bound seconds. Then its score is that of the pairs that are over, and those are the shorter games: fewer --slots end
+more of them in time.
 
 - first line, first game: seconds to the first line, and to the first line on a finished game or a played iteration.
 - wall: seconds until az-train ended.
