@@ -566,5 +566,7 @@ class SelfPlay:
     @property
     def pipeline_stats(self) -> list[dict[str, float]]:
         """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for
-        finished games to be taken), seconds_idle (without a game to play), seconds_paused. As they are: games_in_play,
-        and longest_game, the plies of the longest of these."""
+        finished games to be taken), seconds_idle (without a game to play), seconds_paused."""
+    @property
+    def in_play(self) -> tuple[int, int]:
+        """Games in play, and plies of the longest of them, both after each pipeline's last round."""

@@ -165,7 +165,7 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         (["tic_tac_toe", "--device", "cuda", "--devices", "1,1"], "devices must name each GPU once, got '1,1'"),
         (["tic_tac_toe", "--device", "tensorrt", "--deterministic"], "deterministic runs play on the CPU"),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
-        (["tic_tac_toe", "--training-precision", "auto", "--deterministic"], "deterministic runs train in fp32"),
+        (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),

@@ -25,7 +25,7 @@ from azpy.games.names import make_position, must_be_typed
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
-from azpy.settings.choosing import choose, listed
+from azpy.settings.choosing import Sizing, choose, listed
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, parse
 from azpy.settings.toml import path_argument, repeat_command
@@ -74,26 +74,27 @@ def _help(name: str, about: About) -> str:
 
 
 def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
-    """The settings and the run folder that a command line names.
+    """The settings and the run folder that a command line names; nothing is measured.
 
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    return _choose(_parser().parse_args(arguments))[:2]
+    return _choose(_parser().parse_args(arguments), None)[:2]
 
 
-def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
+def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Settings, str, str]:
     """As `choose`, for a command line."""
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
     typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
-    return choose(typed, options.config, options.out, None if options.collect_only else _sized)
+    return choose(typed, options.config, options.out, sizing)
 
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    start = make_position(settings.game)  # its errors come first
     print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
     from azpy.playing.sizing import sized  # torch takes seconds to load
 
-    return sized(settings, given)
+    return sized(start, settings, given)
 
 
 def _games() -> str:
@@ -110,7 +111,7 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    settings, out, said = _choose(options)
+    settings, out, said = _choose(options, None if options.collect_only else _sized)
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)

@@ -234,6 +234,7 @@ class Desk:
 class AtDesk:
     """A `Fleet` whose games arrive at a desk."""
 
+    longest = 0
     _desk: Desk
 
     @property

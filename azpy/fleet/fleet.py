@@ -112,6 +112,10 @@ class Fleet(Protocol):
         """Where the time of the pipelines went; see `SelfPlay.pipeline_stats`."""
 
     @property
+    def longest(self) -> int:
+        """Plies of the longest game in play; 0 where that is not known."""
+
+    @property
     def workers(self) -> Sequence[WorkerState]:
         """The workers, and those that ended last; none where this process plays."""
 

@@ -98,6 +98,11 @@ class Here:
         return [] if self._self_play is None else [Counter(each) for each in self._self_play.pipeline_stats]
 
     @property
+    def longest(self) -> int:
+        """See `Fleet`."""
+        return 0 if self._self_play is None else self._self_play.in_play[1]
+
+    @property
     def workers(self) -> list[WorkerState]:
         """See `Fleet`."""
         return []

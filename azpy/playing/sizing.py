@@ -7,7 +7,7 @@ settings with which games end early, and many iterations fit into the run.
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,6 @@ import numpy as np
 from azpy._core import State
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.lines import roll
-from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network
@@ -69,17 +68,18 @@ class Costs:
         return 1.0 / (1.0 / self.simulations + 1.0 / self.rows[network])
 
 
-def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def sized(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Settings for a run of a game without a preset, and a line that says what was measured.
 
     Args:
+        start: of the games.
         settings: with the defaults where nothing was given.
         given: by the user.
 
     Raises:
         GameError: the game breaks a rule of games.
     """
-    costs = costs_of(make_position(settings.game), settings, given.get("network"))
+    costs = costs_of(start, settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
     said = f"a random game has {costs.plies:.0f} plies of {costs.actions:.0f} actions"
     if not settings.deterministic:
@@ -177,9 +177,10 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
     seconds = 60.0 * (given.get("minutes") or _ENDLESS)
     iteration = min(_LONGEST, seconds / _ITERATIONS)
     few = min(costs.most, 8)
-    ladder = [(few, 16), (min(few, 4), 8)] if costs.actions <= 8 else _LADDER
+    ladder: Sequence[tuple[int, int]] = [(few, 16), (min(few, 4), 8)] if costs.actions <= 8 else _LADDER
+    if "simulations" in given:
+        ladder = [(ladder[0][0], given["simulations"])]
     for actions, simulations in ladder:
-        simulations = given.get("simulations", simulations)
         a_game = costs.plies * simulations
         enough = [
             spec

@@ -11,7 +11,7 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, Settings, combine, default_of
 from azpy.settings.toml import read_config
 
-__all__ = ["choose", "listed"]
+__all__ = ["Sizing", "choose", "listed"]
 
 _MOST_KEPT = 8  # settings that one line names
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]

@@ -16,7 +16,7 @@ from azpy.fleet.table import ENDLESS, IdTable, id_after
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import rates
+from azpy.playing.selfplay import rates, usual_plies
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
@@ -49,6 +49,7 @@ class Loop:
         self._iteration = self._next_game = 0
         self._table = IdTable(deterministic=settings.deterministic)
         self._fleet: Fleet = open_fleet(settings, self._start, self._table)
+        self._plies = 0  # of a random game
         self._asked = False  # the table has open ids, or gave them all out
         self._evaluations = 0.0  # of the run before this process
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
@@ -159,6 +160,8 @@ class Loop:
     ) -> Generator[Event, None, list[_core.GameRecord]]:
         """Plays the games that an iteration lacks, seals them, and returns all of them in order of their ids.
 
+        Where time is up before a game is over, there is nothing to seal, and none is returned.
+
         Args:
             iteration: in which they are played.
             metrics: the iteration's row so far; gets the figures of its games.
@@ -172,6 +175,8 @@ class Loop:
             known = {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
             if len(known) < target:
                 yield from self._play_missing(iteration, metrics, lineup, known)
+            if not known:
+                return []
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids)
             self._table.seal(record.game_id for record in games)
@@ -187,19 +192,19 @@ class Loop:
     def _play_missing(
         self, iteration: int, metrics: dict[str, float], lineup: Lineup, known: set[int]
     ) -> Iterator[Event]:
-        """Self-play until there are enough games or, with one game at least, time is up; adds their ids to `known`."""
+        """Self-play until there are enough games or time is up; adds their ids to `known`."""
         target, fleet = self._settings.games_per_iteration, self._fleet
         self._ask(known)
         fleet.play(lineup)
+        self._plies = self._plies or usual_plies(self._start)
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)
-        while len(known) < target and (not known or self._budget.may_play(positions)):
+        while len(known) < target and self._budget.may_play(positions):
             new = fleet.take(target - len(known))
             while fleet.notices:
                 yield Noticed(fleet.notices.pop(0))
-            if not new:
-                continue
-            self._run.append(*new)
+            if new:
+                self._run.append(*new)
             now = time.monotonic()
             known |= {record.game_id for record in new}
             positions += sum(record.positions for record in new)
@@ -208,7 +213,7 @@ class Loop:
                 self._time.played(now - begin, pipelines, fleet.pipeline_stats)
                 metrics |= rates(before, fleet.stats, now - begin) | self._time.shares()
                 rows = worker_rows(self._workers, fleet.workers, now - begin)
-                yield Played(iteration, len(known), dict(metrics), tuple(rows))
+                yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, self._plies)
                 yield from self._change_over()
         fleet.pause()
         seconds, workers = time.monotonic() - begin, fleet.workers

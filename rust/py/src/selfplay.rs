@@ -430,11 +430,19 @@ impl SelfPlay {
         Ok(dict)
     }
 
+    /// The games in play, and the plies of the longest of them, both after each pipeline's last round.
+    #[getter]
+    fn in_play(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
+        let playing = self.open()?;
+        let pipelines = py.detach(|| playing.pipeline_stats());
+        let longest = pipelines.iter().map(|stats| stats.longest).max().unwrap_or(0);
+        Ok((pipelines.iter().map(|stats| stats.in_play).sum(), longest))
+    }
+
     /// Where the time of each pipeline went since the start: rounds; seconds_growing (trees, encoding and moves
     /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
     /// finished games to be taken), seconds_idle (without a game to play) and seconds_paused. They add up to the
-    /// pipeline's life, the round under way not included. After its last round it has games_in_play, the longest of
-    /// which is longest_game plies long so far.
+    /// pipeline's life, the round under way not included.
     #[getter]
     fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let playing = self.open()?;
@@ -447,8 +455,6 @@ impl SelfPlay {
             dict.set_item("seconds_waiting", stats.waiting.as_secs_f64())?;
             dict.set_item("seconds_idle", stats.idle.as_secs_f64())?;
             dict.set_item("seconds_paused", stats.paused.as_secs_f64())?;
-            dict.set_item("games_in_play", stats.in_play)?;
-            dict.set_item("longest_game", stats.longest)?;
             Ok(dict)
         };
         pipelines.into_iter().map(dict).collect()
