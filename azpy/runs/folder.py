@@ -122,6 +122,8 @@ class RunFolder:
         if self.journal:  # sealed just before the process ended, whatever the iteration
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
+        self._in_play = self._games / "in_play.bin"
+        self.in_play = storage.read_journal(self._in_play)[0] if self._in_play.exists() else []
         if self._journal.repeated:
             self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
@@ -149,6 +151,17 @@ class RunFolder:
         """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
         with storage.disk_errors(self.path):
             self._journal.append(*records)
+
+    def take_in_play(self) -> list[GameRecord]:
+        """The games that the last process left in play, as far as they came. They are in no file afterwards."""
+        with storage.disk_errors(self.path):
+            self._in_play.unlink(missing_ok=True)
+        return self.in_play
+
+    def keep_in_play(self, records: Sequence[GameRecord]) -> None:
+        """Keeps games in play, as far as they came, for the next process."""
+        with storage.disk_errors(self.path):
+            storage.write_journal(self._in_play, records)
 
     def drop(self, ids: Container[int]) -> None:
         """Drops the journal's games with these ids."""

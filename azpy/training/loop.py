@@ -62,6 +62,8 @@ class Loop:
         try:
             self._resume()
             self._drop_games_never_asked_for()
+            if not self._settings.deterministic:  # there a game has the tree of each ply before
+                self._fleet.begun = self._run.take_in_play()
             self._since = self._iteration
             self._run.note_changes(self._iteration, self._budget.elapsed())
             self._run.write_settings()
@@ -129,6 +131,8 @@ class Loop:
         with self._last_first:
             if under_way:
                 self._last_first.callback(self._note_stop)
+            if not self._settings.deterministic:
+                self._last_first.callback(self._keep_games_in_play)
             self._last_first.callback(self._fleet.close)
             if under_way:
                 self._last_first.callback(self._keep_rest)
@@ -140,6 +144,10 @@ class Loop:
     def _note_stop(self) -> None:
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row | {"evaluations": self._evaluations})
+
+    def _keep_games_in_play(self) -> None:
+        if unfinished := self._fleet.unfinished:
+            self._run.keep_in_play(unfinished)
 
     def _keep_rest(self) -> None:
         """Ends self-play, and journals the finished games that the journal lacks."""
@@ -234,7 +242,10 @@ class Loop:
             for before, after in pairwise([self._next_game - 1, *sorted(known), end]):
                 self._table.ask(range(before + 1, after))
         elif not self._asked:
-            self._table.ask(range(self._first_free_id(), ENDLESS))
+            first = self._first_free_id()
+            for game in sorted(record.game_id for record in self._fleet.begun if record.game_id < first):
+                self._table.ask(range(game, game + 1))
+            self._table.ask(range(first, ENDLESS))
         if not self._asked:
             self._table.note_done({record.game_id: digest_of(record) for record in self._run.journal})
         self._asked = True

@@ -183,6 +183,8 @@ pub(crate) trait AnySelfPlay: Stop {
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
     fn is_stopped(&self) -> bool;
+    fn go_on(&self, games: Vec<CoreRecord>);
+    fn unfinished(&self) -> Vec<CoreRecord>;
 }
 
 /// A replay buffer of some game.

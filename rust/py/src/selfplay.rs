@@ -100,6 +100,12 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn is_stopped(&self) -> bool {
         self.core.is_stopped()
     }
+    fn go_on(&self, games: Vec<CoreRecord>) {
+        self.core.go_on(games);
+    }
+    fn unfinished(&self) -> Vec<CoreRecord> {
+        self.core.unfinished()
+    }
 }
 
 type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
@@ -148,6 +154,8 @@ pub(crate) struct SelfPlay {
     turns: Vec<Arc<Mutex<()>>>,
     /// That has the pipelines.
     process: Process,
+    /// The games in play when it was closed.
+    unfinished: Mutex<Vec<CoreRecord>>,
 }
 
 impl SelfPlay {
@@ -244,7 +252,7 @@ impl SelfPlay {
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines, endless, turns, process: Process::current() })
+        Ok(Self { live: Mutex::new(Some(playing)), pipelines, endless, turns, process: Process::current(), unfinished: Mutex::default() })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -373,7 +381,25 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// Stops after the rounds under way. Games in play are dropped. Does nothing in a fork of the process.
+    /// Has games go on that another self-play left `unfinished`, once their ids come up; `admit` them or leave `games`
+    /// out. Their first search begins without the tree of the ply before. A game of another run, or one with an opponent,
+    /// begins anew.
+    fn go_on(&self, py: Python<'_>, games: Vec<PyRef<'_, GameRecord>>) -> PyResult<()> {
+        let playing = self.open()?;
+        let games = games.iter().map(|game| (*game.0).clone()).collect();
+        py.detach(|| playing.go_on(games));
+        Ok(())
+    }
+
+    /// After `close`: the games that were in play, as far as they came, if anything was searched in them. Each is a
+    /// record without an outcome; `go_on` of another self-play takes it.
+    #[getter]
+    fn unfinished(&self) -> Vec<GameRecord> {
+        let games = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        games.into_iter().map(|record| GameRecord(Arc::new(record))).collect()
+    }
+
+    /// Stops after the rounds under way, and leaves the games in play `unfinished`. Does nothing in a fork of the process.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if !self.process.is_current() {
             return Ok(());
@@ -386,6 +412,7 @@ impl SelfPlay {
             std::thread::sleep(Duration::from_millis(1));
             Ok(playing.is_stopped().then_some(()))
         });
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).extend(playing.unfinished());
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(move || drop((playing, live)));
         stopped

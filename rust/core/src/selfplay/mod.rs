@@ -153,6 +153,18 @@ where
         }
     }
 
+    /// Has games go on that another self-play left [`SelfPlay::unfinished`], once their ids come up. A game of another
+    /// run, or with an opponent, begins anew.
+    pub fn go_on(&self, games: Vec<GameRecord>) {
+        self.shared.lock().begun.extend(games.into_iter().map(|game| (game.game_id, game)));
+    }
+
+    /// Takes the games that were in play when the pipelines stopped, as far as they came, if anything was searched.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<GameRecord> {
+        std::mem::take(&mut self.shared.lock().unfinished)
+    }
+
     /// Holds the pipelines at the end of their rounds, or lets them go on.
     pub fn pause(&self, paused: bool) {
         self.shared.lock().paused = paused;

@@ -97,6 +97,10 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut state = shared.lock();
         state.running -= 1;
         state.ended[index] = true;
+        if error.is_none() {
+            let begun = self.games.into_iter().map(|game| game.record).filter(|record| record.samples() > 0);
+            state.unfinished.extend(begun);
+        }
         if let Some(error) = error {
             state.stop = true;
             state.error.get_or_insert(error);
@@ -180,11 +184,14 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 }
                 state.begin_game()
             };
-            let Some((game_id, simulations)) = next else {
+            let Some((game_id, simulations, begun)) = next else {
                 return;
             };
-            let mut game = GameInPlay::new(&self.config, game_id, self.opponents, simulations);
-            let mut search = Search::new(self.start.clone(), self.config.search, 0);
+            let begun = begun.and_then(|record| GameInPlay::begun(&self.config, self.opponents, &self.start, record));
+            let (mut game, position) = begun.unwrap_or_else(|| {
+                (GameInPlay::new(&self.config, game_id, self.opponents, simulations), self.start.clone())
+            });
+            let mut search = Search::new(position, self.config.search, 0);
             begin_move(&mut search, &mut game, &self.config, &self.networks());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
