@@ -63,11 +63,10 @@ from azpy.cli.match_text import elo_text, facts_of, fault_line, rating_facts, ra
 from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
-from azpy.games.names import make_position, refuse_untyped
-from azpy.machine import usable_cores
-from azpy.matches.arena import MATCH_SLOTS, Board, Follower, play_pairs
+from azpy.games.names import make_position
+from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
 from azpy.matches.openings import Book, draw_at_random, draw_from, read_openings
-from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
+from azpy.matches.players import Entrant, Spec, checkpoints_of, game_of, load_players, parse_player, settings_of, slots_for
 from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
@@ -123,11 +122,7 @@ class _Table:
         if given.games is not None and (given.games < 2 or given.games % 2):
             raise SettingsError(f"games must be an even number, got {given.games}: each opening is played twice")
         run = settings_of(specs)
-        self.game: str = given.game or (run.game if run is not None else "")
-        if not self.game:
-            raise SettingsError("which game? no player is from a run folder that would say: give --game")
-        run_folder = next((spec.run for spec in specs if spec.run is not None), None)
-        refuse_untyped(self.game, given.game, run_folder, "the match", "--game {}")
+        self.game = game_of(specs, given.game, "--game {}")
         c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
         start = make_position(self.game)
         if given.save is not None:
@@ -192,11 +187,8 @@ class _Table:
         return facts | {"distinct_openings": min(len(self.book), pairs)}
 
     def slots(self, *players: Entrant) -> int:
-        """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
-        if self._slots is not None:
-            return self._slots
-        programs = any(isinstance(one.player, Follower) for one in players)
-        return min(2 * usable_cores(), MOST_SLOTS) if programs else MATCH_SLOTS
+        """Games in play at a time."""
+        return slots_for(*(one.player for one in players)) if self._slots is None else self._slots
 
     def begin(self, said: str, display: Screen) -> None:
         """Prints the first lines; they say where models run unless it is the CPU."""

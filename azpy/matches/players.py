@@ -15,15 +15,19 @@ import numpy as np
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.games.names import refuse_untyped
 from azpy.machine import usable_cores
-from azpy.matches.arena import Follower, Player, RandomPlayer, SearchPlayer, mcts
-from azpy.matches.programs import Transcripts
+from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.protocols import ProgramSpec, load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import Settings, match_search, unused
 
-__all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
+__all__ = [
+    *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
+    *("parse_player", "settings_of", "slots_for"),
+]
 
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
@@ -125,6 +129,32 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
             games = f"{first} plays {settings.game} and {run} plays {others.game}"
             raise SettingsError(f"{games}: the players of a match must be of one game")
     return settings
+
+
+def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
+    """The game of a match: the one that the user typed, else that of the players' run.
+
+    Args:
+        specs: the players.
+        typed: the game as the user typed it; None for none.
+        how: what the user gives to name a game, for errors.
+
+    Raises:
+        SettingsError: no game, or one that must be typed and was not, see `refuse_untyped`.
+    """
+    run = settings_of(specs)
+    game = typed or (run.game if run is not None else "")
+    if not game:
+        raise SettingsError(f"which game? no player is from a run folder that would say: give {how.format('GAME')}")
+    folder = next((spec.run for spec in specs if spec.run is not None), None)
+    refuse_untyped(game, typed, folder, "the match", how)
+    return game
+
+
+def slots_for(*players: Player | Follower) -> int:
+    """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
+    programs = any(isinstance(player, Follower) for player in players)
+    return min(2 * usable_cores(), MOST_SLOTS) if programs else MATCH_SLOTS
 
 
 def load_players(
