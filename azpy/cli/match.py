@@ -66,7 +66,16 @@ from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position
 from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
 from azpy.matches.openings import Book, draw_at_random, draw_from, read_openings
-from azpy.matches.players import Entrant, Spec, checkpoints_of, game_of, load_players, parse_player, settings_of, slots_for
+from azpy.matches.players import (
+    Entrant,
+    Spec,
+    checkpoints_of,
+    game_of,
+    load_players,
+    parse_player,
+    settings_of,
+    slots_for,
+)
 from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry

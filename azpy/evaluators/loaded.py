@@ -50,7 +50,9 @@ class LoadedRun(StoredRun):
             if row["iteration"] == matches[-1]["iteration"]:
                 score = f"{row['score']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
                 shown[f"score against {row['opponent']}"] = f"{score} after iteration {row['iteration']}"
-        cells = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in shown.items())
+        cells = (
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in shown.items()
+        )
         return f"<table>{''.join(cells)}</table>"
 
 

@@ -1,7 +1,7 @@
 """`azpy.match`: a match from Python."""
 
 import os
-from typing import Any
+from typing import Any, cast
 
 from azpy.errors import SettingsError
 from azpy.game import Game
@@ -59,14 +59,15 @@ def match(
     specs = [parse_player(os.fspath(one)) for one in (a, b) if isinstance(one, str | os.PathLike)]
     name = game_of(specs, None if game is None else spec_of(game), "game={!r}")
     loaded = iter(load_players(specs, make_position(name), simulations, device=device))
-    players = list[Player | Follower]()
-    for one in (a, b):
+
+    def player(one: Any) -> Player | Follower:
         if isinstance(one, str | os.PathLike):
-            players.append(next(loaded).player)
-        elif isinstance(one, Follower) or hasattr(one, "select_actions"):
-            players.append(one)
-        else:
-            players.append(SearchPlayer(one, simulations, **match_search(Settings)))
+            return next(loaded).player
+        if isinstance(one, Follower) or hasattr(one, "select_actions"):
+            return cast("Player | Follower", one)
+        return SearchPlayer(one, simulations, **match_search(Settings))
+
+    first, second = player(a), player(b)
     plies = (settings_of(specs) or Settings).match_opening_plies if opening_plies is None else opening_plies
     book = Book(lambda: make_position(name), plies, seed)
-    return MatchResult.of(list(play_pairs(book, *players, games // 2, seed, slots_for(*players))))
+    return MatchResult.of(list(play_pairs(book, first, second, games // 2, seed, slots_for(first, second))))

@@ -59,7 +59,8 @@ def train(
         os.environ.update(environment() | os.environ)
     with Trainer(chosen, folder, supervised) as trainer:
         for event in trainer.run():
-            if isinstance(event, Saved) and on_iteration is not None:
-                if on_iteration({"iteration": event.iteration, **event.metrics}) is True:
-                    break
+            if not isinstance(event, Saved) or on_iteration is None:
+                continue
+            if on_iteration({"iteration": event.iteration, **event.metrics}) is True:
+                break
     return LoadedRun(folder, spec)
