@@ -40,7 +40,8 @@ class Spec:
     simulations: int | None = None  # a move, if given
     model: Path | None = None  # the model file, for a model
     run: Path | None = None  # the run folder that holds the model, if any
-    search: Mapping[str, Any] = field(default_factory=dict)  # the given options of `Search`
+    search: dict[str, Any] = field(default_factory=dict)  # the given options of `Search`
+    temperature: float | None = None  # of its actions, if given
     program: ProgramSpec | None = None  # another program
 
 
@@ -80,10 +81,10 @@ def parse_player(text: str) -> Spec:
         raise SettingsError(f"player {text!r}: {error}") from None
     if spec.kind == "random":
         raise SettingsError(f"player {text!r}: random does not search and has no settings")
-    simulations = search.pop("simulations", None)
+    simulations, temperature = search.pop("simulations", None), search.pop("temperature", None)
     if simulations and spec.simulations:
         raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
-    return replace(spec, simulations=simulations or spec.simulations, search=search)
+    return replace(spec, simulations=simulations or spec.simulations, search=search, temperature=temperature)
 
 
 def _named(text: str) -> Spec:
@@ -201,12 +202,13 @@ def load_players(
             network = open_model(spec.model.resolve())
             search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings)
             search |= {} if c_puct is None else {"c_puct": c_puct}
-        called = f"{name}{query_text(spec.search)}"
+        warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
+        called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
         if spec.kind == "mcts":
-            player = mcts(count, **search)
+            player = mcts(count, **search, **warmth)
         else:
-            player = SearchPlayer(network or _core.UniformEvaluator(), count, **search)
+            player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
         players.append(Entrant(called, count, player, network))
     return players
 
