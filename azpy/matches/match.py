@@ -48,6 +48,7 @@ def match(
         RunError, ModelError: a run or model that cannot be used.
 
     Example:
+        >>> import azpy
         >>> azpy.match("mcts:200", "random", game="tic_tac_toe", games=20).score > 0.5
         True
     """

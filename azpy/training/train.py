@@ -1,11 +1,9 @@
 """`azpy.train`: a training run from Python."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from azpy.evaluators.loaded import LoadedRun
-from azpy.fleet.ray import environment
 from azpy.game import Game
 from azpy.games.names import spec_of
 from azpy.settings.choosing import choose
@@ -36,7 +34,8 @@ def train(
             can go on later; only the games in play and the last match are lost. An exception ends the run in the same
             way, and is raised.
         settings: as the flags of `az-train`, with _ for -. The rest comes from the run so far, else from the game's
-            preset.
+            preset. With workers="ray", first put `azpy.fleet.ray.environment()` into `os.environ`, as `az-train` does:
+            it gives a Ray that starts here its token.
 
     Returns:
         The run, with its newest network.
@@ -47,6 +46,7 @@ def train(
         MissingPackageError: a package that training needs is not installed.
 
     Example:
+        >>> import azpy
         >>> run = azpy.train("connect_four", minutes=5, on_iteration=print)  # doctest: +SKIP
         >>> azpy.Search(run.evaluator, simulations=400).run(run.start).action  # doctest: +SKIP
         3
@@ -55,8 +55,6 @@ def train(
     given = {"game": spec, **settings}
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     chosen, folder, _ = choose(typed, config, out)
-    if chosen.workers == "ray":
-        os.environ.update(environment() | os.environ)
     with Trainer(chosen, folder, supervised) as trainer:
         for event in trainer.run():
             if not isinstance(event, Saved) or on_iteration is None:
