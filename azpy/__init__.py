@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from azpy.evaluators.loaded import load_run
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.evaluators.torch import TorchEvaluator
+    from azpy.matches.match import match
+    from azpy.training.train import train
 
 __all__ = [
     "CHANCE",
@@ -75,8 +77,10 @@ __all__ = [
     "list_games",
     "load_run",
     "make_game",
+    "match",
     "parse_state",
     "pondering",
+    "train",
 ]
 
 
@@ -85,6 +89,8 @@ _LATE = {
     "OnnxEvaluator": "azpy.evaluators.onnx",
     "TorchEvaluator": "azpy.evaluators.torch",
     "load_run": "azpy.evaluators.loaded",
+    "match": "azpy.matches.match",
+    "train": "azpy.training.train",
 }
 
 

@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol, TypedDict, Unpack, final, overload, type_check_only
+from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +80,12 @@ class Evaluator(Protocol):
 class GameLike(Protocol):
     """What `azpy.Game` declares."""
 
-    num_actions: int
-    obs_shape: tuple[int, int, int]
-    max_plies: int
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def obs_shape(self) -> tuple[int, int, int]: ...
+    @property
+    def max_plies(self) -> int: ...
 
 def list_games() -> dict[str, dict[str, int | float | str]]: ...
 def make_game(name: str, **params: int | float | str) -> State: ...
@@ -508,6 +511,7 @@ class ReplayBuffer:
         surprise_weight: float = 0.0,
         value_lambda: float = 1.0,
         imported_value_weight: None = None,
+        details: Literal[False] = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
     @overload
@@ -521,9 +525,23 @@ class ReplayBuffer:
         surprise_weight: float = 0.0,
         value_lambda: float = 1.0,
         imported_value_weight: float,
+        details: Literal[False] = False,
     ) -> tuple[
         NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]
     ]: ...  # and weights [B] of the value targets
+    @overload
+    def sample(
+        self,
+        rows: int,
+        *,
+        seed: int,
+        root_value_weight: float = 0.0,
+        symmetries: bool = True,
+        surprise_weight: float = 0.0,
+        value_lambda: float = 1.0,
+        imported_value_weight: float | None = None,
+        details: Literal[True],
+    ) -> tuple[Any, ...]: ...  # the same, and a dict: game_ids, plies, symmetries [B] and states (B States)
 
 @final
 class SelfPlay:

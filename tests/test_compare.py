@@ -40,7 +40,8 @@ class FakeTraining:
         with RunFolder(folder, asdict(settings)) as run:
             run.write_settings()
             run.save_checkpoint(1, model=arrays, optimizer=arrays, state={}, onnx=onnx)
-            run.append_metrics({"kind": "iteration", "iteration": 1, "steps": 3, "evaluations": 1010, "seconds": 61.2})
+            row = {"kind": "iteration", "iteration": 1, "games": 9, "positions": 50, "steps": 3, "evaluations": 1010}
+            run.append_metrics(row | {"seconds": 61.2})
 
 
 @pytest.fixture

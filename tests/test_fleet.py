@@ -219,7 +219,7 @@ def test_a_free_run_has_each_game_once_and_names_every_network(tmp_path: Path) -
 
     events = train(tmp_path, kill, workers=2, deterministic=False, historical_share=0.0)
     run = StoredRun(tmp_path)
-    games = list(run.games(run.iterations()))
+    games = list(run.games(run.sealed_iterations()))
     assert len({game.game_id for _, game in games}) == len(games) == 4 * 30
     assert len(notices(events)) == 1
     networks = [azpy.OnnxEvaluator(run.model(iteration)).network_id for iteration in (2, 3, 4)]

@@ -81,6 +81,16 @@ def test_a_bad_range_of_ids_is_refused() -> None:
         games.admit(0, 1)
 
 
+def test_what_was_counted_stays_after_the_block() -> None:
+    with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=3) as games:
+        list(games)
+        games.pause()  # no round is under way
+        counted = games.stats
+    assert games.stats == counted
+    assert counted["games"] == 3
+    assert len(games.pipeline_stats) == 2
+
+
 def test_finished_games_are_waited_for() -> None:
     with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=3) as games:
         found = list[azpy.GameRecord]()

@@ -14,7 +14,10 @@ from azpy.errors import SettingsError, did_you_mean
 from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
-__all__ = ["is_python_class", "make_game", "make_position", "must_be_typed", "python_game", "refuse_untyped"]
+__all__ = [
+    *("is_python_class", "make_game", "make_position", "must_be_typed"),
+    *("python_game", "refuse_untyped", "spec_of"),
+]
 
 # In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
 _NAMES_FILES = "[en]fg_game|file|path|root"
@@ -74,6 +77,21 @@ def make_game(name: str, **parameters: int | float | str) -> State:
     if parameters:
         raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
     return make_position(name)
+
+
+def spec_of(game: str | type[Game]) -> str:
+    """The spec of a game that is named, or given as its class.
+
+    Raises:
+        SettingsError: neither, or a class that cannot be imported by its name.
+    """
+    if isinstance(game, str):
+        return game
+    if not (isinstance(game, type) and issubclass(game, Game)):
+        raise SettingsError(f"expected a game's name or a class that derives from azpy.Game, got {game!r}")
+    if "." in game.__qualname__:
+        raise SettingsError(f"{game.__qualname__} is defined inside a function or class: define it at a module's top")
+    return f"{game.__module__}:{game.__qualname__}"
 
 
 def is_python_class(spec: str) -> bool:

@@ -108,6 +108,7 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     }
 }
 
+type Counted = (SelfPlayStats, Vec<PipelineStats>);
 type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 
 /// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
@@ -147,6 +148,8 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SelfPlay {
     live: Live,
+    /// What it has counted, once it is closed.
+    counted: Mutex<Option<Counted>>,
     pipelines: usize,
     /// It plays for ever.
     endless: bool,
@@ -170,6 +173,15 @@ impl SelfPlay {
             return Err(forked("this self-play's pipelines are", "a SelfPlay"));
         }
         Ok(live)
+    }
+
+    /// What it has counted so far, or had when it was closed.
+    fn counted(&self, py: Python<'_>) -> PyResult<Counted> {
+        if let Some(playing) = self.playing()? {
+            return Ok(py.detach(|| (playing.stats(), playing.pipeline_stats())));
+        }
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        counted.ok_or_else(|| PyValueError::new_err("this self-play is being closed"))
     }
 
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
@@ -252,7 +264,15 @@ impl SelfPlay {
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
-        Ok(Self { live: Mutex::new(Some(playing)), pipelines, endless, turns, process: Process::current(), unfinished: Mutex::default() })
+        Ok(Self {
+            live: Mutex::new(Some(playing)),
+            counted: Mutex::default(),
+            pipelines,
+            endless,
+            turns,
+            process: Process::current(),
+            unfinished: Mutex::default(),
+        })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -413,6 +433,8 @@ impl SelfPlay {
             Ok(playing.is_stopped().then_some(()))
         });
         self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).extend(playing.unfinished());
+        let counted = py.detach(|| (playing.stats(), playing.pipeline_stats()));
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).replace(counted);
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(move || drop((playing, live)));
         stopped
@@ -427,15 +449,14 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start. Of finished games: games, positions (samples), searches (samples or not), fast_searches
+    /// Totals since the start, also after `close`. Of finished games: games, positions (samples), searches (samples or not), fast_searches
     /// (among them), opponent_games, resigned games, controls (control games in which a player would have resigned) and
     /// false_resignations (of those that it did not lose). Of rounds, whose moves need not be finished: simulations,
     /// evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
     /// shared (leaves that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let playing = self.open()?;
-        let stats = py.detach(|| playing.stats());
+        let (stats, _) = self.counted(py)?;
         let dict = PyDict::new(py);
         dict.set_item("games", stats.games)?;
         dict.set_item("positions", stats.positions)?;
@@ -466,14 +487,13 @@ impl SelfPlay {
         Ok((pipelines.iter().map(|stats| stats.in_play).sum(), longest))
     }
 
-    /// Where the time of each pipeline went since the start: rounds; seconds_growing (trees, encoding and moves
+    /// Where the time of each pipeline went since the start, also after `close`: rounds; seconds_growing (trees, encoding and moves
     /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
     /// finished games to be taken), seconds_idle (without a game to play) and seconds_paused. They add up to the
     /// pipeline's life, the round under way not included.
     #[getter]
     fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let playing = self.open()?;
-        let pipelines = py.detach(|| playing.pipeline_stats());
+        let (_, pipelines) = self.counted(py)?;
         let dict = |stats: PipelineStats| {
             let dict = PyDict::new(py);
             dict.set_item("rounds", stats.rounds)?;

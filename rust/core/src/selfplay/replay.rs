@@ -109,6 +109,18 @@ impl<G: Game> Held<G> {
     }
 }
 
+/// Where a row of a batch comes from.
+pub struct Origin<'a, G> {
+    /// The game.
+    pub record: &'a GameRecord,
+    /// The ply in it.
+    pub ply: usize,
+    /// The position before the ply, as it was played.
+    pub state: G,
+    /// Which symmetry of the position the row shows; 0 is none.
+    pub symmetry: usize,
+}
+
 /// A sample: a game, by its place among those held, and a ply.
 type Place = (u32, u32);
 
@@ -253,6 +265,23 @@ impl<G: Game> ReplayBuffer<G> {
         });
     }
 
+    /// Where a row of the batch comes from that `sample` draws likewise. A buffer that merges equal positions gives the
+    /// first game among those held that has the position.
+    ///
+    /// # Panics
+    /// When the buffer is empty.
+    pub fn origin(&self, draw: Draw, row: usize) -> Origin<'_, G> {
+        let mut stream = Stream::keyed(&[draw.seed, row as u64]);
+        self.origin_of(self.places(draw, &mut stream)[0], draw, &mut stream)
+    }
+
+    fn origin_of(&self, (game, ply): Place, draw: Draw, stream: &mut Stream) -> Origin<'_, G> {
+        let (held, ply) = (&self.games[game as usize], ply as usize);
+        let state = held.state(ply, &self.start);
+        let symmetry = if draw.symmetries { stream.below(state.num_symmetries()) } else { 0 };
+        Origin { record: &held.record, ply, state, symmetry }
+    }
+
     /// The weight of a game's value targets.
     fn weight(&self, game: u32, draw: Draw) -> f64 {
         if self.games[game as usize].record.imported { f64::from(draw.imported_value_weight) } else { 1.0 }
@@ -296,9 +325,7 @@ impl<G: Game> ReplayBuffer<G> {
         (value, weight): (&mut f32, &mut f32),
     ) {
         let of = |&(game, ply): &Place| (&*self.games[game as usize].record, ply as usize);
-        let (record, ply) = of(&places[0]);
-        let state = self.games[places[0].0 as usize].state(ply, &self.start);
-        let symmetry = if draw.symmetries { stream.below(state.num_symmetries()) } else { 0 };
+        let Origin { record, ply, state, symmetry } = self.origin_of(places[0], draw, stream);
         if symmetry == 0 {
             state.encode(observation);
         } else {

@@ -112,7 +112,8 @@ fn games_admitted_in_any_order_and_with_gaps_are_those_of_a_plain_run() {
     let networks = [0, 1].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
     let config = SelfPlayConfig { opponent_share: 0.5, opening_policy_plies: 2, full_search_share: 0.6, ..config() };
     let begin = |slots, pipelines, games| {
-        let layout = Layout { slots, first_game: 5, games: Some(games), stagger: 0, inside: || Box::new(|body| body()) };
+        let layout =
+            Layout { slots, first_game: 5, games: Some(games), stagger: 0, inside: || Box::new(|body| body()) };
         let workers = Workers::new(2).unwrap();
         let cache = Some(Arc::new(Cache::new(4096)));
         SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache).unwrap()
