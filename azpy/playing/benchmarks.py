@@ -101,12 +101,13 @@ def _rate(step: Callable[[], float], seconds: float) -> float:
 
 
 class Zeros:
-    """Answers zeros at once, so that only the host is measured."""
+    """An evaluator that answers zeros at once, so that only the host is measured; see `Evaluator`."""
 
     def __init__(self, num_actions: int, rows: int) -> None:
         self._logits, self._values = np.zeros((rows, num_actions), np.float32), np.zeros(rows, np.float32)
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits [B, A] and values [B]."""
         return self._logits[: len(observations)], self._values[: len(observations)]
 
 

@@ -1,8 +1,8 @@
 """Settings for a game that has no preset, from what its games cost on this machine: measured in about two seconds.
 
-Random games tell how long a game is, and how many actions there are. Self-play that gets no answers tells what rules
-and trees cost, and untrained networks what each size of network costs to play and to train. From these figures `suited` chooses
-settings with which games end early, and many iterations fit into the run.
+Random games tell how long a game is, and how many actions there are. Self-play with a network that takes no time tells
+what rules and trees cost, and untrained networks tell what each size costs to play and to train. From these figures
+`suited` chooses settings with which games end early, and many iterations fit into the run.
 """
 
 import math
@@ -17,9 +17,11 @@ import numpy as np
 from azpy._core import State
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.lines import roll
+from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network
+from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.run import Settings, auto_eval_batch, unused
 
@@ -68,22 +70,25 @@ class Costs:
         return 1.0 / (1.0 / self.simulations + 1.0 / self.rows[network])
 
 
-def sized(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Settings for a run of a game without a preset, and a line that says what was measured.
 
     Args:
-        start: of the games.
         settings: with the defaults where nothing was given.
         given: by the user.
 
     Raises:
         GameError: the game breaks a rule of games.
     """
-    costs = costs_of(start, settings, given.get("network"))
+    costs = costs_of(make_position(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
+    # A class of the main program cannot be imported by the learner's process.
+    beside = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
+    if beside and "learner_lag" not in given:
+        found["learner_lag"] = 1
     said = f"a random game has {costs.plies:.0f} plies of {costs.actions:.0f} actions"
     if not settings.deterministic:
-        network = found.get("network", given.get("network"))
+        network = str({**found, **given}["network"])
         said += f", and {network} comes to about {_rounded(costs.speed(network)):,} simulations/s here"
     return found, said
 
@@ -150,10 +155,10 @@ def _random_games(start: State, seconds: float) -> tuple[float, float, int]:
     """Mean plies, and the mean and the largest number of legal actions, in some random games, always the same ones."""
     rng, end = np.random.default_rng(0), time.perf_counter() + seconds
     legal: list[int] = []
-    for games in range(1, _GAMES + 1):
+    games = 0
+    while games < _GAMES and (not games or time.perf_counter() < end):
         legal += _random_game(start, rng)
-        if time.perf_counter() > end:
-            break
+        games += 1
     return max(1.0, len(legal) / games), sum(legal) / max(1, len(legal)), max(legal, default=1)
 
 
@@ -180,18 +185,21 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
     ladder: Sequence[tuple[int, int]] = [(few, 16), (min(few, 4), 8)] if costs.actions <= 8 else _LADDER
     if "simulations" in given:
         ladder = [(ladder[0][0], given["simulations"])]
-    for actions, simulations in ladder:
-        a_game = costs.plies * simulations
-        enough = [
-            spec
-            for spec, parameters in costs.parameters.items()
-            if _PLAY * seconds * costs.speed(spec) / simulations >= _A_PARAMETER * parameters
-        ]
-        network = (enough or list(costs.parameters))[-1 if enough else 0]
-        games = _PLAY * iteration * costs.speed(network) / a_game
-        if games >= _LEAST_GAMES:
-            break
-    games = given.get("games_per_iteration", _rounded(min(max(games, 4), _MOST_GAMES)))
+
+    def network_for(simulations: int) -> str:
+        """The largest one for whose parameters the run has positions enough; else the smallest."""
+        positions = {spec: _PLAY * seconds * costs.speed(spec) / simulations for spec in costs.rows}
+        enough = [spec for spec, count in positions.items() if count >= _A_PARAMETER * costs.parameters[spec]]
+        return enough[-1] if enough else next(iter(positions))
+
+    def games_of(simulations: int) -> float:
+        """That an iteration has time for."""
+        return _PLAY * iteration * costs.speed(network_for(simulations)) / (costs.plies * simulations)
+
+    actions, simulations = next((pair for pair in ladder if games_of(pair[1]) >= _LEAST_GAMES), ladder[-1])
+    network = network_for(simulations)
+    games = min(max(games_of(simulations), 4), _MOST_GAMES)
+    games = given.get("games_per_iteration", _rounded(games))
     positions = games * costs.plies
     slots = given.get("slots", max(pipelines, min(_MOST_SLOTS, max(games, 8))))
     passes = _FIT * iteration * costs.learned[network] / positions
@@ -214,5 +222,5 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
 
 def _rounded(number: float) -> int:
     """To two digits."""
-    unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
     return round(number / unit) * unit

@@ -6,6 +6,7 @@ from typing import Any
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
+from azpy.playing.sizing import sized
 from azpy.settings.choosing import choose
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
@@ -34,8 +35,8 @@ def train(
             can go on later; only the games in play and the last match are lost. An exception ends the run in the same
             way, and is raised.
         settings: as the flags of `az-train`, with _ for -. The rest comes from the run so far, else from the game's
-            preset. With workers="ray", first put `azpy.fleet.ray.environment()` into `os.environ`, as `az-train` does:
-            it gives a Ray that starts here its token.
+            preset; a game without one is measured first. With workers="ray", first put `azpy.fleet.ray.environment()`
+            into `os.environ`, as `az-train` does: it gives a Ray that starts here its token.
 
     Returns:
         The run, with its newest network.
@@ -54,7 +55,7 @@ def train(
     spec = spec_of(game)
     given = {"game": spec, **settings}
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
-    chosen, folder, _ = choose(typed, config, out)
+    chosen, folder, _ = choose(typed, config, out, sized)
     with Trainer(chosen, folder, supervised) as trainer:
         for event in trainer.run():
             if not isinstance(event, Saved) or on_iteration is None:
