@@ -588,3 +588,47 @@ def test_fast_moves_and_opponents_of_gumbel_vary_the_games_as_full_moves_do() ->
     assert [lines(seed, full_search_share=0.25) for seed in (1, 2, 3)] == [39, 40, 40]
     against: dict[str, Any] = {"opponents": [azpy.UniformEvaluator()], "opponent_share": 1.0}
     assert [lines(seed, **against) for seed in (1, 2, 3)] == [39, 40, 40]
+
+
+def test_games_that_begin_one_after_another_are_the_same_games() -> None:
+    together, staggered = (
+        contents(play("connect_four", Hashed(7), 12, simulations=6, seed=3, stagger=stagger)) for stagger in (0, 20)
+    )
+    assert staggered == together
+
+
+class Slow(Hashed):
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        time.sleep(0.001)
+        return super().evaluate_batch(observations)
+
+
+@pytest.mark.parametrize("game", ["connect_four", "python"])
+def test_games_left_in_play_go_on_where_they_were(game: str) -> None:
+    start = STARTS[game]
+    options: dict[str, Any] = {"slots": 4, "games": 0, "seed": 3, "pipelines": 1, "full_search_share": 0.7}
+    with azpy.SelfPlay(start, Slow(start_of(start).num_actions), simulations=60, **options) as games:
+        games.admit(5, 4)
+        while games.in_play[1] < 3:
+            time.sleep(0.001)
+    left = {record.game_id: record for record in games.unfinished}
+    assert left
+    with azpy.SelfPlay(start, Hashed(start_of(start).num_actions), simulations=6, **options) as games:
+        games.go_on(list(left.values()))
+        games.admit(5, 4)
+        ended = {record.game_id: record for record in games}
+    assert ended.keys() == {5, 6, 7, 8}
+    buffer = azpy.ReplayBuffer(start)
+    for game_id, begun in left.items():
+        record, plies = ended[game_id], len(begun)
+        assert len(record) > plies
+        assert record.actions[:plies].tolist() == begun.actions.tolist()
+        assert record.root_values[:plies].tolist() == begun.root_values.tolist()
+        searched = [ply for ply in range(plies, len(record)) if record.flags[ply]]
+        # The first search lacks the tree of the ply before it, and says so.
+        assert [ply for ply in searched if record.flags[ply] & MIXED] == searched[:1]
+        buffer.add(record)
+    with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=1, pipelines=1, games=0, simulations=6) as games:
+        games.go_on(list(left.values()))  # of another game: it begins anew
+        games.admit(5, 4)
+        assert next(games).game == "tic_tac_toe"

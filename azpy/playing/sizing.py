@@ -23,7 +23,8 @@ from azpy.learning.learner import Learner
 from azpy.learning.network import Network
 from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play, Zeros, measure_alone
-from azpy.settings.run import Settings, auto_eval_batch, unused
+from azpy.settings.presets import beside
+from azpy.settings.run import Settings, auto_eval_batch
 
 __all__ = ["Costs", "costs_of", "sized", "suited"]
 
@@ -216,8 +217,7 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
         "batch_size": _BATCH,
         "window_min": _rounded(min(max(4 * positions, 2000), 20_000)),
     }
-    without_effect = unused({**found, **given})
-    return {name: value for name, value in found.items() if name not in given and name not in without_effect}
+    return beside({name: value for name, value in found.items() if name not in given}, given)
 
 
 def _rounded(number: float) -> int:
