@@ -201,21 +201,69 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
     assert after == before
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(number: int, starts: Starts, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
     while "iteration 2" not in process.stdout.readline():
         assert process.poll() is None
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     output, errors = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert errors == ""
     first, last = output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
     assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
     assert "going on after iteration" in again.output
+
+
+STOPPED = """
+import os, signal, sys, time
+from azpy.cli.common import run_command
+
+def command(given):
+    assert os.getpid() == int(given[0]) or given[0] == "0"
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)
+        return 1
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)  # `timeout` tells the process and its group
+        print("kept")
+
+sys.exit(run_command("az-x", command))
+"""
+
+
+@pytest.mark.parametrize("first", [[], ["unshare", "--pid", "--fork"]], ids=["a process", "process 1"])
+def test_sigterm_ends_a_command_once_with_143(first: list[str]) -> None:
+    if first and subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("unshare --pid needs the rights of root")
+    done = subprocess.run(
+        [*first, sys.executable, "-c", STOPPED, "1" if first else "0"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "kept\nstopped\n", "")
+
+
+def test_a_handler_of_sigterm_stays_where_it_was_and_an_ignored_signal_stays_ignored() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    inside = []
+
+    def look(_: object) -> int:
+        inside.append(signal.getsignal(signal.SIGTERM))
+        return 0
+
+    try:
+        for handler in (signal.SIG_DFL, signal.SIG_IGN):
+            signal.signal(signal.SIGTERM, handler)
+            assert run_command("az-x", look, []) == 0
+            assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert inside[0] is not signal.SIG_DFL
+    assert inside[1] is signal.SIG_IGN
 
 
 @pytest.fixture(scope="module")
