@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy._core import TERMINAL, Look, State, Walk
+from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.elsewhere import begun, facts_elsewhere, made, plain, unasked
 from azpy.checks.faults import Broken, Line, NoLine, Path, asked, broken_by, shrink
 from azpy.checks.findings import Finding, Report
@@ -88,8 +88,7 @@ class _Checker:
             self.report.symmetries = self.start.num_symmetries - 1
             self.walk = Walk(self.start)
             self.first = self.walk.facts()
-        after = lambda line: Walk(unasked(self.start, line)).facts()  # noqa: E731
-        self.hidden = Hidden(after, self.start.max_plies, _HIDDEN * self.seconds)
+        self.hidden = Hidden(self._after, self.start.max_plies, _HIDDEN * self.seconds)
         self.report.mirrored = len(self.walk.symmetries)
         self._look(self.walk, (), from_start=True)
 
@@ -247,6 +246,11 @@ class _Checker:
         broken = broken or self.perspective.meet(path, look) or self.hidden.meet(path, look)
         if broken is not None:
             raise self._shortened_pair(broken)
+
+    def _after(self, line: Line) -> Facts:
+        """The facts after a line that is played without a question."""
+        with self._shortening(), asked(line):
+            return Walk(unasked(self.start, line)).facts()
 
     def _how_long(self, line: Line) -> str:
         """How a game goes on that is too long already."""

@@ -1,14 +1,14 @@
 """Positions that look the same to the player to move, and go on in different ways: encode hides what search knows.
 
-A search sees every card and every counter; the network sees what `encode` shows. If one action wins at once in one of two
-such positions and loses at once in the other, no network can play the game. Other differences are warnings: counters of
-plies and repetitions may be left out, and games are played well without them.
+A search sees every card and every counter. The network sees what `encode` shows. If an action wins at once in one of
+two such positions and loses at once in the other, no network can play the game. Other differences are warnings: an
+observation may leave out counters of plies and of repetitions.
 """
 
 import time
 from collections.abc import Callable, Mapping
 
-from azpy._core import CHANCE, TERMINAL, Facts, Look
+from azpy._core import TERMINAL, Facts, Look
 from azpy.checks.elsewhere import plain
 from azpy.checks.faults import Broken, Line, Path
 from azpy.checks.game_checks import observed
@@ -16,9 +16,14 @@ from azpy.checks.game_checks import observed
 __all__ = ["Hidden"]
 
 _ACTIONS = 8  # of a pair of positions, evenly chosen
-_ROLLS = 8  # one after the other, that are followed
 _ALIKE = "two positions of one observation and one list of legal actions for player"
-_NAMES = {"turn": "whose turn it is", "actions": "the legal actions", "chances": "the chances", "outcome": "the outcome"}
+_NAMES = {
+    "turn": "the turn",
+    "outcome": "the outcome",
+    "chances": "the roll",
+    "actions": "the list of legal actions",
+    "observation": "the observation",
+}
 
 
 class Hidden:
@@ -62,22 +67,15 @@ class Hidden:
         """What differs after the same action in two positions that look the same; `look` is at the end of `line`."""
         actions = [action for action, _ in look.followers]
         for action in actions[:: -(-len(actions) // _ACTIONS)]:
-            then, ways = "", ((*line, action), (*other, action))
-            for _ in range(_ROLLS):
-                mine, theirs = map(self._after, ways)
-                if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, ways):
-                    break
-                one, two = plain(mine), plain(theirs)
-                for name in ("turn", "outcome", "chances", "actions", "observation"):
-                    if one[name] != two[name]:
-                        values = "" if name == "observation" else f" ({one[name]} and {two[name]})"[:100]
-                        what = f"{_NAMES.get(name, 'the observation')} differs{values}"
-                        got = f"{_ALIKE} {look.facts.turn}: after action {action} in both{then}, {what}"
-                        return Broken("hidden", got, "another observation", line, other)
-                if mine.turn != CHANCE:
-                    break
-                ways = tuple((*way, mine.playable[0]) for way in ways)
-                then = " and equal rolls"
+            lines = (*line, action), (*other, action)
+            mine, theirs = map(self._after, lines)
+            if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
+                continue
+            one, two = plain(mine), plain(theirs)
+            for name in (name for name in _NAMES if one[name] != two[name]):
+                values = "" if name == "observation" else f" ({one[name]} and {two[name]})"[:100]
+                got = f"{_ALIKE} {look.facts.turn}: after action {action} in both, {_NAMES[name]} differs{values}"
+                return Broken("hidden", got, "another observation", line, other)
         return None
 
 

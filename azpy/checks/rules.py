@@ -102,10 +102,10 @@ RULES = {
     ),
     "hidden": Rule(
         "encode hides nothing that search knows",
-        "let encode tell these positions apart (encode is seen by the player to move, outcome is for player 0). A counter "
-        "of plies or repetitions may stay out if it rarely decides. If the rules hide something from a player (cards, "
-        "moves at the same time), azpy cannot play the game: its search would use what the player cannot know. OpenSpiel "
-        "has algorithms for such games",
+        "let encode tell these positions apart (encode is seen by the player to move, outcome is for player 0). A "
+        "counter of plies or repetitions may stay out if it rarely decides. If the rules hide something from a player "
+        "(cards, moves at the same time), azpy cannot play the game, as its search would use what the player cannot "
+        "know; OpenSpiel has algorithms for such games",
     ),
     "refusal": Rule("illegal actions are refused, and change nothing", "see Game::try_play in azpy-core"),
     "symmetry": Rule(
@@ -129,6 +129,11 @@ RULES = {
     "names": Rule(
         "the legal actions of a position have different names",
         "let action_name tell them apart: people type these names",
+    ),
+    "one-player": Rule(
+        "both players move",
+        "play changes whose turn it is, and turn gives 0 or 1. azpy plays games of two players; a puzzle of one player "
+        "is none. If the other player moves only in rarer games, all is well",
     ),
     "one-sided": Rule(
         "either player wins now and then",
