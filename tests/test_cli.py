@@ -205,16 +205,15 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
     assert after == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(number: int, starts: Starts, tmp_path: Path) -> None:
+def test_sigterm_saves_as_ctrl_c_does_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
     while "iteration 2" not in process.stdout.readline():
         assert process.poll() is None
-    os.kill(process.pid, number)
+    os.kill(process.pid, signal.SIGTERM)
     output, errors = process.communicate()
-    assert process.returncode == 128 + number
+    assert process.returncode == 143
     assert errors == ""
     first, last = output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
@@ -249,6 +248,23 @@ def test_sigterm_ends_a_command_once_with_143(first: list[str]) -> None:
         [*first, sys.executable, "-c", STOPPED, "1" if first else "0"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (143, "kept\nstopped\n", "")
+
+
+def test_a_second_sigterm_interrupts_what_the_first_one_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.cli.common._ONE_SIGNAL", 0.0)
+    reached = []
+
+    def command(_: object) -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            reached.append("saving")
+            signal.raise_signal(signal.SIGTERM)
+            reached.append("saved")
+        return 0
+
+    assert run_command("az-x", command, []) == 143
+    assert reached == ["saving"]
 
 
 def test_a_handler_of_sigterm_stays_where_it_was_and_an_ignored_signal_stays_ignored() -> None:
@@ -425,6 +441,18 @@ def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: st
     )
     done = entered(command, before=hook, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
+
+
+def test_sigterm_while_a_command_is_imported_ends_it() -> None:
+    hook = (
+        "import os\n"
+        "class Ends:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'azpy.cli.common': os.kill(os.getpid(), 15)\n"
+        "sys.meta_path.insert(0, Ends())"
+    )
+    done = entered("train", before=hook, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
 
 
 def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:
