@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -428,6 +429,15 @@ def test_a_worker_waits_for_the_folder(
     assert said.out.startswith(f"{place} is not there yet; az-train --workers folder:{place} makes it\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)
     assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
+    monkeypatch.setattr("azpy.cli.worker.time", waiting)
+    assert az_worker([str(tmp_path / "place")]) == 128 + number
 
 
 @contextlib.contextmanager

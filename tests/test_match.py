@@ -657,16 +657,14 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
     assert "SPRT " in shown
 
 
-def test_ctrl_c_before_the_first_pair_is_over_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_before_the_first_pair_is_over_say_so(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)
-    assert main(["mcts:5", "random", "--game", BOARD]) == 130
+    monkeypatch.setattr("azpy.cli.match.play_pairs", lambda *_, **__: signal.raise_signal(number))
+    assert main(["mcts:5", "random", "--game", BOARD]) == 128 + number
     assert capsys.readouterr().out.splitlines()[1:] == ["stopped before the first pair of games was over"]
-    assert main(["mcts:5", "random", "--game", BOARD, "--json"]) == 130
+    assert main(["mcts:5", "random", "--game", BOARD, "--json"]) == 128 + number
     assert json.loads(capsys.readouterr().out)["interrupted"]
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 import azpy
+from azpy.errors import EXTRAS
 from azpy.runs.folder import RunFolder
 from test_onnx import make_model
 
@@ -109,6 +111,48 @@ def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_image_runs_on_the_debian_that_it_is_built_on_and_takes_in_nothing_built() -> None:
+    top = README.parent
+    text = (top / "Dockerfile").read_text(encoding="utf-8")
+    ((rust, debian),) = re.findall(r"^FROM rust:([\d.]+)-slim-(\w+) AS build$", text, re.MULTILINE)
+    # The venv is copied, and its Python is Debian's.
+    assert re.findall(r"^FROM debian:(\w+)-slim$", text, re.MULTILINE) == [debian]
+    cargo = tomllib.loads((top / "Cargo.toml").read_text(encoding="utf-8"))
+    assert rust == cargo["workspace"]["package"]["rust-version"]
+    assert {*text.partition("ARG EXTRAS=")[2].split()[0].split(",")} == {"cpu", "train", "serve"} <= EXTRAS.keys()
+    ignored = {line.removeprefix("**/") for line in (top / ".dockerignore").read_text(encoding="utf-8").split()}
+    # What git leaves out is built here; lock files are small.
+    of_git = {line.strip("/") for line in (top / ".gitignore").read_text(encoding="utf-8").split()}
+    assert {".git", ".venv", "runs", "target"} <= ignored
+    assert {name for name in of_git if {name, name.rpartition("/")[2]}.isdisjoint(ignored)} <= {
+        "examples/*/Cargo.lock",
+        "rust/fuzz/Cargo.lock",
+    }
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_the_job_of_slurm_queues_itself_again_after_sigterm_alone(tmp_path: Path) -> None:
+    (job,) = re.findall(
+        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/training.md").read_text(), re.M | re.S
+    )
+    commands = {
+        # The script sleeps once it waits.
+        "az-train": 'until grep -q "State:.S" /proc/$PPID/status; do :; done\n'
+        'trap "exit 143" TERM; if [ -n "$SIGNAL" ]; then kill -TERM $PPID; while :; do :; done; fi; exit $CODE',
+        "scontrol": 'echo "scontrol $*"',
+    }
+    for name, script in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    here = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SCRATCH": "x", "SLURM_JOB_ID": "7"}
+    for signal, code, said in (("", "0", ""), ("", "2", ""), ("1", "143", "scontrol requeue 7\n")):
+        given = here | {"SIGNAL": signal, "CODE": code}
+        done = subprocess.run(["bash", "-c", job], capture_output=True, text=True, env=given, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (int(code), said, "")
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")

@@ -7,6 +7,7 @@ networks or files.
 
 import importlib
 import re
+from pathlib import Path, PurePath
 
 from azpy import _core
 from azpy._core import State
@@ -145,10 +146,23 @@ def python_game(spec: str) -> Game:
         raise SettingsError(
             f"game {spec!r}: a class is made without parameters: give {bare}, or in Python azpy.State({class_name})"
         )
+    if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):
+        file = PurePath(module_name.removesuffix(".py"))
+        there = f"in the folder {file.parent}, give {file.name}" if ".." in file.parts or file.is_absolute() else ""
+        asked = there or f"give {'.'.join(file.parts)}"
+        raise SettingsError(f"game {spec!r}: expected the name of a module, not its file: {asked}:{class_name}")
     try:
         named = getattr(importlib.import_module(module_name), class_name)
         if isinstance(named, type) and issubclass(named, Game):
             return named()
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):  # the module is there, and imports another one
+            raise SettingsError(f"game {spec!r} cannot be made: {error}") from error
+        near = did_you_mean(module_name, (file.stem for file in Path.cwd().glob("*.py")))
+        raise SettingsError(
+            f"game {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
+            f"PYTHONPATH, and among its packages{near}"
+        ) from error
     except Exception as error:  # the user's own module: whatever it raises is about that file
         raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
     what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"
