@@ -42,6 +42,7 @@ _PLAY, _FIT = 0.55, 0.35  # shares of an iteration
 _A_PARAMETER = 10  # positions a run shall have for each parameter of its network
 _LADDER = ((16, 32), (8, 16), (4, 8))  # Gumbel's actions and simulations; the next where too few games would end
 _LEAST_GAMES, _MOST_GAMES, _MOST_SLOTS = 16, 512, 128
+_MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, games and simulations of a last match
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,7 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
     positions = games * costs.plies
     slots = given.get("slots", max(pipelines, min(_MOST_SLOTS, max(games, 8))))
     passes = _FIT * iteration * costs.learned[network] / positions
+    in_match = _MATCH * seconds * costs.speed(network) / (_MATCH_GAMES * costs.plies)
     found = {
         "network": network,
         "gumbel_actions": actions,
@@ -213,6 +215,7 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
         "eval_batch": min(auto_eval_batch(slots, pipelines), max(1, simulations // 8)),
         "opening_plies": min(6, int(costs.plies) // 8),
         "match_opening_plies": min(4, int(costs.plies) // 6),
+        "match_simulations": max(simulations, min(_MATCH_SIMULATIONS, round(in_match))),
         "passes": float(min(8, max(2, round(passes)))),
         "batch_size": _BATCH,
         "window_min": _rounded(min(max(4 * positions, 2000), 20_000)),
