@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from azpy.evaluators.loaded import load_run
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.evaluators.torch import TorchEvaluator, export_onnx
+    from azpy.matches.match import match
+    from azpy.training.train import train
 
 __all__ = [
     "CHANCE",
@@ -78,8 +80,10 @@ __all__ = [
     "list_games",
     "load_run",
     "make_game",
+    "match",
     "parse_state",
     "pondering",
+    "train",
 ]
 
 
@@ -89,6 +93,8 @@ _LATE = {
     "TorchEvaluator": "azpy.evaluators.torch",
     "export_onnx": "azpy.evaluators.torch",
     "load_run": "azpy.evaluators.loaded",
+    "match": "azpy.matches.match",
+    "train": "azpy.training.train",
 }
 
 

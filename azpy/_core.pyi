@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol, TypedDict, Unpack, final, overload, type_check_only
+from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +80,12 @@ class Evaluator(Protocol):
 class GameLike(Protocol):
     """What `azpy.Game` declares."""
 
-    num_actions: int
-    obs_shape: tuple[int, int, int]
-    max_plies: int
+    @property
+    def num_actions(self) -> int: ...
+    @property
+    def obs_shape(self) -> tuple[int, int, int]: ...
+    @property
+    def max_plies(self) -> int: ...
 
 def list_games() -> dict[str, dict[str, int | float | str]]: ...
 def make_game(name: str, **params: int | float | str) -> State: ...
@@ -508,6 +511,7 @@ class ReplayBuffer:
         surprise_weight: float = 0.0,
         value_lambda: float = 1.0,
         imported_value_weight: None = None,
+        details: Literal[False] = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] (player to move)."""
     @overload
@@ -521,9 +525,23 @@ class ReplayBuffer:
         surprise_weight: float = 0.0,
         value_lambda: float = 1.0,
         imported_value_weight: float,
+        details: Literal[False] = False,
     ) -> tuple[
         NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]
     ]: ...  # and weights [B] of the value targets
+    @overload
+    def sample(
+        self,
+        rows: int,
+        *,
+        seed: int,
+        root_value_weight: float = 0.0,
+        symmetries: bool = True,
+        surprise_weight: float = 0.0,
+        value_lambda: float = 1.0,
+        imported_value_weight: float | None = None,
+        details: Literal[True],
+    ) -> tuple[Any, ...]: ...  # the same, and a dict: game_ids, plies, symmetries [B] and states (B States)
 
 @final
 class SelfPlay:
@@ -541,6 +559,7 @@ class SelfPlay:
         games: int | None = None,
         opponents: Sequence[Any] = ...,
         opponent_share: float = 0.0,
+        stagger: int = 0,
         **options: Unpack[SelfPlayOptions],
     ) -> SelfPlay: ...
     def __iter__(self) -> Iterator[GameRecord]: ...
@@ -553,6 +572,9 @@ class SelfPlay:
     def set_simulations(self, n: int) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
+    def go_on(self, games: Sequence[GameRecord]) -> None: ...
+    @property
+    def unfinished(self) -> list[GameRecord]: ...
     def close(self) -> None: ...
     def __enter__(self) -> SelfPlay: ...
     def __exit__(self, *args: object) -> None: ...
@@ -566,3 +588,6 @@ class SelfPlay:
     def pipeline_stats(self) -> list[dict[str, float]]:
         """For each pipeline, since the start: rounds, seconds_growing, seconds_evaluating, seconds_waiting (for
         finished games to be taken), seconds_idle (without a game to play), seconds_paused."""
+    @property
+    def in_play(self) -> tuple[int, int]:
+        """Games in play, and plies of the longest of them, both after each pipeline's last round."""

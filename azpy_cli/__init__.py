@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import signal
 import sys
 from functools import partial
 
@@ -45,6 +46,9 @@ def _leave() -> None:
 
 
 def _run(module: str) -> int:
+    # The command's own handler comes later. Process 1 of a container would ignore SIGTERM until then.
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     try:
         code: int = importlib.import_module(f"azpy.cli.{module}").main()
     except KeyboardInterrupt:  # while it was imported; the command itself answers what comes later

@@ -95,7 +95,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     run = StoredRun(given.records)
-    sealed = run.iterations()
+    sealed = run.sealed_iterations()
     learned, held_out = given.iterations or sealed[:-4], given.held_out or sealed[-4:]
 
     @functools.cache

@@ -255,7 +255,7 @@ def main() -> None:
     names = given.only or known
     if unknown := {head for name in names for head in name.split("+")} - set(known):
         parser.error(f"{run.settings.game} has no {', '.join(sorted(unknown))}: its heads are {', '.join(known)}")
-    sealed = run.iterations()
+    sealed = run.sealed_iterations()
     *held_out, _ = rows_of(run, given.held_out or sealed[-4:], given.rows)
     rows = Rows(run, given.iterations or sealed[:-4], run.settings)
     fit(run.start, run.settings, names, rows, 1)  # the first step of a process costs most of a second more

@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON, and nothing else")
     given = parser.parse_args()
     run = StoredRun(given.records)
-    iterations = run.iterations()[-5:]
+    iterations = run.sealed_iterations()[-5:]
     if given.iterations is not None:
         first, _, last = given.iterations.partition("-")
         iterations = list(range(int(first), int(last or first) + 1))

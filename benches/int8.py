@@ -93,7 +93,7 @@ def main() -> None:
     run = StoredRun(given.run)
     settings, checkpoint = run.settings, run.checkpoints()[-1]
     buffer = ReplayBuffer(run.start, max_positions=1_000_000)
-    for _, record in run.games(run.iterations()[-3:]):
+    for _, record in run.games(run.sealed_iterations()[-3:]):
         buffer.add(record)
     calibration, *_ = buffer.sample(CALIBRATION, seed=1)
     observations, legal, *_ = buffer.sample(HELD_OUT, seed=2)

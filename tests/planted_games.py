@@ -439,6 +439,142 @@ class NeverEnds(azpy.Game):
         return 2 * self.cell + self.player
 
 
+class Counted(NeverEnds):
+    """A draw after six plies, which no observation counts."""
+
+    max_plies, plies = 6, 0
+
+    def turn(self) -> int:
+        return self.player if self.plies < 6 else azpy.TERMINAL
+
+    def play(self, action: int) -> None:
+        super().play(action)
+        self.plies += 1
+
+    def clone(self) -> Self:
+        copy = super().clone()
+        copy.plies = self.plies
+        return copy
+
+    def key(self) -> int:
+        return 7 * super().key() + self.plies
+
+
+SOUND.append(Counted)
+
+
+@warns("hidden")
+class CountedInSecret(Counted):
+    """Its end is not that of max_plies."""
+
+    max_plies = 7
+
+
+# What players do not see, and who plays.
+
+
+@breaks("hidden")
+class Kuhn(azpy.Game):
+    """Kuhn poker: one card of three each, and one bet. Action 0 passes, 1 bets."""
+
+    num_actions, obs_shape, max_plies = 2, (6, 1, 1), 4
+    deals = tuple(itertools.permutations(range(3), 2))
+
+    def __init__(self, cards: tuple[int, ...] = (), said: tuple[int, ...] = ()) -> None:
+        self.cards, self.said = cards, said
+
+    def turn(self) -> int:
+        if not self.cards:
+            return azpy.CHANCE
+        return azpy.TERMINAL if self.said in {(0, 0), (1, 0), (1, 1), (0, 1, 0), (0, 1, 1)} else len(self.said) % 2
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return [(deal, 1 / 6) for deal in range(6)]
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int) -> None:
+        if self.cards:
+            self.said = (*self.said, action)
+        else:
+            self.cards = self.deals[action]
+
+    def clone(self) -> Self:
+        return type(self)(self.cards, self.said)
+
+    def outcome(self) -> float:
+        if self.said[-2:] == (1, 0):  # whoever passes a bet has lost
+            return 0.5 if len(self.said) == 2 else -0.5
+        return (1.0 if self.cards[0] > self.cards[1] else -1.0) * (1 + self.said[-1]) / 2
+
+    def seen(self) -> tuple[int, ...]:
+        return (self.cards[len(self.said) % 2],)
+
+    def encode(self) -> NDArray[np.float32]:
+        planes = [float(card in self.seen()) for card in range(3)] + [float(1 + said) for said in self.said]
+        return np.array(planes + [0.0] * (6 - len(planes)), np.float32).reshape(6, 1, 1)
+
+    def key(self) -> int:
+        said = int("1" + "".join(map(str, self.said)), 2)
+        return 7 * said + (1 + self.deals.index(self.cards) if self.cards else 0)
+
+
+@warns("hidden")
+class KuhnForNothing(Kuhn):
+    """No action wins, but each player sees another card next."""
+
+    def outcome(self) -> float:
+        return 0.0
+
+
+@breaks("hidden")
+class StoneScissorsPaper(azpy.Game):
+    """Both choose at the same time, so player 1 does not see what player 0 has chosen."""
+
+    num_actions, obs_shape, max_plies = 3, (1, 1, 1), 2
+
+    def __init__(self, said: tuple[int, ...] = ()) -> None:
+        self.said = said
+
+    def turn(self) -> int:
+        return len(self.said) if len(self.said) < 2 else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [0, 1, 2]
+
+    def play(self, action: int) -> None:
+        self.said = (*self.said, action)
+
+    def clone(self) -> Self:
+        return type(self)(self.said)
+
+    def outcome(self) -> float:
+        return (0.0, 1.0, -1.0)[(self.said[1] - self.said[0]) % 3]
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), len(self.said), np.float32)
+
+    def key(self) -> int:
+        return int("1" + "".join(map(str, self.said)), 4)
+
+
+@warns("one-player")
+class Patience(StoneScissorsPaper):
+    def turn(self) -> int:
+        return min(super().turn(), 0)
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), self.key(), np.float32)
+
+
+@breaks("turn")
+class PlayersOneAndTwo(Nim):
+    def turn(self) -> int:
+        turn = super().turn()
+        return turn + 1 if turn >= 0 else turn
+
+
 @breaks("length")
 class MaxPliesTooSmall(Hexapawn):
     max_plies = 5

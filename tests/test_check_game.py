@@ -330,3 +330,26 @@ def test_a_game_without_an_end_in_sight_is_a_warning() -> None:
 def test_a_game_that_cannot_be_made_is_no_finding() -> None:
     with pytest.raises(SettingsError):
         check_game("planted_games:Missing")
+
+
+def test_what_a_player_does_not_see_is_shown_by_two_lines_and_another_program_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["planted_games:Kuhn"]) == 1
+    said = capsys.readouterr().out
+    for text in (
+        "is broken: it must hold that encode hides nothing that search knows (hidden)",
+        "action 0 wins at once in one and loses at once in the other",
+        "OpenSpiel has algorithms for such games",
+    ):
+        assert text in said
+    first, other = re.findall(r"after (\d) plies: ", said)
+    assert first == other == "2"  # the cards, and a pass of player 0
+
+
+def test_a_player_of_another_number_is_told_that_azpy_plays_two(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["planted_games:PlayersOneAndTwo"]) == 1
+    said = capsys.readouterr().out
+    assert "got:      2\n" in said
+    assert "expected: 0 or 1 for the two players that azpy plays, azpy.CHANCE or azpy.TERMINAL" in said
+    assert "(not 1 and 2)" in said

@@ -154,6 +154,10 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         (["tic_tac_toe", "--pipelines", "300", "--slots", "300"], "pipelines must be at most 256, got 300"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
         (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
+        (["tic_tac_toe", "--lr", "1"], "--lr: no such flag; did you mean --learning-rate?"),
+        (["tic_tac_toe", "--epochs=3"], "--epochs: no such flag; did you mean --passes or --iterations?"),
+        (["tic_tac_toe", "--sims", "3"], "--sims: no such flag; did you mean --simulations?"),
+        (["tic_tac_toe", "--xlr", "3"], "--xlr: no such flag (see az-train --help)"),
         (["no_game", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
         ([], "no game"),
@@ -165,7 +169,7 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         (["tic_tac_toe", "--device", "cuda", "--devices", "1,1"], "devices must name each GPU once, got '1,1'"),
         (["tic_tac_toe", "--device", "tensorrt", "--deterministic"], "deterministic runs play on the CPU"),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
-        (["tic_tac_toe", "--training-precision", "auto", "--deterministic"], "deterministic runs train in fp32"),
+        (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
@@ -201,21 +205,85 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
     assert after == before
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
+def test_sigterm_saves_as_ctrl_c_does_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
     while "iteration 2" not in process.stdout.readline():
         assert process.poll() is None
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, signal.SIGTERM)
     output, errors = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == 143
     assert errors == ""
     first, last = output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
     assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
     assert "going on after iteration" in again.output
+
+
+STOPPED = """
+import os, signal, sys, time
+from azpy.cli.common import run_command
+
+def command(given):
+    assert os.getpid() == int(given[0]) or given[0] == "0"
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)
+        return 1
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)  # `timeout` tells the process and its group
+        print("kept")
+
+sys.exit(run_command("az-x", command))
+"""
+
+
+@pytest.mark.parametrize("first", [[], ["unshare", "--pid", "--fork"]], ids=["a process", "process 1"])
+def test_sigterm_ends_a_command_once_with_143(first: list[str]) -> None:
+    if first and subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("unshare --pid needs the rights of root")
+    done = subprocess.run(
+        [*first, sys.executable, "-c", STOPPED, "1" if first else "0"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "kept\nstopped\n", "")
+
+
+def test_a_second_sigterm_interrupts_what_the_first_one_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.cli.common._ONE_SIGNAL", 0.0)
+    reached = []
+
+    def command(_: object) -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            reached.append("saving")
+            signal.raise_signal(signal.SIGTERM)
+            reached.append("saved")
+        return 0
+
+    assert run_command("az-x", command, []) == 143
+    assert reached == ["saving"]
+
+
+def test_a_handler_of_sigterm_stays_where_it_was_and_an_ignored_signal_stays_ignored() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    inside = []
+
+    def look(_: object) -> int:
+        inside.append(signal.getsignal(signal.SIGTERM))
+        return 0
+
+    try:
+        for handler in (signal.SIG_DFL, signal.SIG_IGN):
+            signal.signal(signal.SIGTERM, handler)
+            assert run_command("az-x", look, []) == 0
+            assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert inside[0] is not signal.SIG_DFL
+    assert inside[1] is signal.SIG_IGN
 
 
 @pytest.fixture(scope="module")
@@ -373,6 +441,18 @@ def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: st
     )
     done = entered(command, before=hook, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
+
+
+def test_sigterm_while_a_command_is_imported_ends_it() -> None:
+    hook = (
+        "import os\n"
+        "class Ends:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'azpy.cli.common': os.kill(os.getpid(), 15)\n"
+        "sys.meta_path.insert(0, Ends())"
+    )
+    done = entered("train", before=hook, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
 
 
 def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:

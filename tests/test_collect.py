@@ -39,7 +39,7 @@ def collect(path: Path, model: Path | None = None, **changes: Any) -> list[Any]:
 
 def sealed(path: Path) -> list[tuple[int, azpy.GameRecord]]:
     run = StoredRun(path)
-    return list(run.games(run.iterations()))
+    return list(run.games(run.sealed_iterations()))
 
 
 def as_bytes(path: Path) -> list[bytes]:

@@ -1,6 +1,7 @@
 """az-compare: two settings trained over several seeds, and what goes on after an interruption."""
 
 import json
+import signal
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -26,21 +27,23 @@ class FakeTraining:
     def __init__(self) -> None:
         self.trained: list[str] = []
         self.opened = 0
-        self.stop_at = 10**6  # the training that Ctrl-C ends
+        self.stop_at = 10**6  # the training that a signal ends
+        self.stop_by: int = signal.SIGINT
 
     def __call__(self, settings: Settings, folder: Path, show: Callable[..., object]) -> None:
         self.opened += 1
         if (folder / "checkpoints/000001").exists():  # it is done
             return
         if len(self.trained) == self.stop_at:
-            raise KeyboardInterrupt
+            signal.raise_signal(self.stop_by)
         self.trained.append(folder.name)
         arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
         onnx = model(settings.seed + int(settings.passes), settings.game)
         with RunFolder(folder, asdict(settings)) as run:
             run.write_settings()
             run.save_checkpoint(1, model=arrays, optimizer=arrays, state={}, onnx=onnx)
-            run.append_metrics({"kind": "iteration", "iteration": 1, "steps": 3, "evaluations": 1010, "seconds": 61.2})
+            row = {"kind": "iteration", "iteration": 1, "games": 9, "positions": 50, "steps": 3, "evaluations": 1010}
+            run.append_metrics(row | {"seconds": 61.2})
 
 
 @pytest.fixture
@@ -83,15 +86,17 @@ def test_seeds_with_equal_scores_have_an_unknown_interval(
     assert capsys.readouterr().out.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
 
 
-@pytest.mark.parametrize("stop_at", range(4))
+@pytest.mark.parametrize(
+    ("stop_at", "stop_by"), [(0, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (3, signal.SIGINT)]
+)
 def test_after_an_interruption_the_same_command_does_what_is_missing(
-    stop_at: int, training: FakeTraining, capsys: pytest.CaptureFixture[str]
+    stop_at: int, stop_by: int, training: FakeTraining, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [*COMMAND, "--seeds", "2", "--json", "--out"]
     assert main([*command, "whole"]) == 0
     whole = capsys.readouterr().out
-    training.trained, training.stop_at = [], stop_at
-    assert main([*command, "parts"]) == 130
+    training.trained, training.stop_at, training.stop_by = [], stop_at, stop_by
+    assert main([*command, "parts"]) == 128 + stop_by
     assert "Go on with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
     training.stop_at, training.opened = 10**6, 0
     assert main([*command, "parts"]) == 0

@@ -131,12 +131,17 @@ def test_a_cancelled_request_ends_and_the_others_go_on() -> None:
 
 
 def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
+    async def until_done(request: Any) -> Any:
+        return await request
+
     async def ask(engine: azpy.Engine) -> int:
-        endless = asyncio.ensure_future(asyncio.wrap_future(engine.submit(STATE, 2**32 - 1)))
-        results = await asyncio.gather(*[asyncio.wrap_future(engine.submit(STATE, 50, seed=n)) for n in range(10)])
+        request = engine.submit(STATE, 2**32 - 1)
+        endless = asyncio.ensure_future(until_done(request))
+        results = [await request for request in [engine.submit(STATE, 50, seed=n) for n in range(10)]]
         endless.cancel()
         with pytest.raises(asyncio.CancelledError):
             await endless
+        assert request.cancelled()
         return sum(int(result.visits.sum()) for result in results)
 
     with azpy.Engine(Hashed(7)) as engine:

@@ -315,6 +315,25 @@ def test_missing_methods_are_named_when_a_game_is_made() -> None:
         Half()  # type: ignore[abstract]
 
 
+def test_an_attribute_in_the_place_of_a_method_is_named() -> None:
+    class Property(Countdown):
+        turn = property(Countdown.turn)
+
+    class Value(Countdown):
+        legal_actions = (0, 1)  # type: ignore[assignment]
+
+    for game, name in ((Property(9), "Property.turn"), (Value(9), "Value.legal_actions")):
+        with pytest.raises(TypeError, match=rf"{name} must be a method \(def .*\), no property and no value"):
+            azpy.State(game)
+
+
+def test_an_action_that_is_no_number_is_named() -> None:
+    state = azpy.make_game("connect_four")
+    for action, text in (("4", "a str: '4'"), (4.0, "a float: 4.0"), (None, "a NoneType: None")):
+        with pytest.raises(TypeError, match=f"expected a whole number, got {text}"):
+            state.play(action)  # type: ignore[arg-type]
+
+
 # Replies.
 
 

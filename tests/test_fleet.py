@@ -219,7 +219,7 @@ def test_a_free_run_has_each_game_once_and_names_every_network(tmp_path: Path) -
 
     events = train(tmp_path, kill, workers=2, deterministic=False, historical_share=0.0)
     run = StoredRun(tmp_path)
-    games = list(run.games(run.iterations()))
+    games = list(run.games(run.sealed_iterations()))
     assert len({game.game_id for _, game in games}) == len(games) == 4 * 30
     assert len(notices(events)) == 1
     networks = [azpy.OnnxEvaluator(run.model(iteration)).network_id for iteration in (2, 3, 4)]
@@ -249,7 +249,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
 ) -> None:
     for code, text in (
         ("import sys; sys.exit(3)", "the last one: exit code 3"),
-        ("import os; os.kill(os.getpid(), 15)", "the last one: killed by SIGTERM"),
+        ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
         ("import os, sys; os.write(int(sys.argv[2]), b'12345678'); input()", "the last one: a message of 875770417"),
     ):
         monkeypatch.setattr(child, "_COMMAND", (sys.executable, "-c", code))
@@ -359,11 +359,17 @@ def test_no_worker_outlives_its_head(head: tuple[subprocess.Popen[str], list[int
     process, workers = head
     if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
         pytest.skip("ignored here, as under nohup")
+    if name == "SIGTERM":  # as SLURM and systemd do: workers stay until the head has their games
+        for worker in workers:
+            os.kill(worker, signal.SIGTERM)
+            ignored = Path(f"/proc/{worker}/status").read_text().partition("SigIgn:")[2].split()[0]
+            assert int(ignored, 16) >> signal.SIGTERM - 1 & 1
     process.send_signal(getattr(signal, name))
     output, _ = process.communicate(timeout=SOON)
     wait_until(lambda: not any(map(is_alive, workers)))
-    if name == "SIGINT":
-        assert process.returncode == 130
+    if name in ("SIGINT", "SIGTERM"):
+        assert process.returncode == 128 + getattr(signal, name)
+        assert "ended: killed" not in output
         assert "stopped; every finished game is saved" in output
         assert "Traceback" not in output
     with RunFolder(tmp_path / "run", {}) as run:  # it is whole, and nobody holds it

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -430,6 +431,15 @@ def test_a_worker_waits_for_the_folder(
     assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
+    monkeypatch.setattr("azpy.cli.worker.time", waiting)
+    assert az_worker([str(tmp_path / "place")]) == 128 + number
+
+
 @contextlib.contextmanager
 def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """So many az-worker, each a process that plays few games at once."""
@@ -480,7 +490,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_task(
     if deterministic:
         assert hashes(events) == straight
     run = StoredRun(tmp_path / "run")
-    games = [game.game_id for _, game in run.games(run.iterations())]
+    games = [game.game_id for _, game in run.games(run.sealed_iterations())]
     assert len(set(games)) == len(games) == 4 * 30
 
 

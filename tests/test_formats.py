@@ -49,7 +49,7 @@ def test_its_games_are_read_and_obey_the_rules(stored: tuple[str, Path]) -> None
     name, path = stored
     iterations, formats = RUNS[name]
     run = StoredRun(path)
-    assert run.iterations() == iterations
+    assert run.sealed_iterations() == iterations
     games = [record for _, record in run.games(iterations)]
     assert len(games) > 8
     check_rules(run.start, games)
@@ -78,7 +78,7 @@ def test_the_same_command_goes_on_with_it(stored: tuple[str, Path], capsys: pyte
     arguments = [StoredRun(path).settings.game, "--out", str(path), "--iterations", str(newest + 1)]
     assert az_train(arguments) == 0, capsys.readouterr()
     assert "going on after iteration" in capsys.readouterr().out
-    assert StoredRun(path).iterations() == [*RUNS[name][0], newest + 1]
+    assert StoredRun(path).sealed_iterations() == [*RUNS[name][0], newest + 1]
     after = {file.name: file.read_bytes() for file in path.glob("games/*.npz")}
     assert before.items() <= after.items()
     old, new = (read_checkpoint(path / f"checkpoints/{iteration:06d}") for iteration in (newest, newest + 1))

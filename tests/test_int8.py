@@ -64,7 +64,7 @@ def positions(trained: Path) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Observations and legal actions, half of them for calibration."""
     run = StoredRun(trained)
     buffer = azpy.ReplayBuffer(run.start, max_positions=10_000)
-    for _, record in run.games(run.iterations()):
+    for _, record in run.games(run.sealed_iterations()):
         buffer.add(record)
     observations, legal, *_ = buffer.sample(512, seed=1)
     return observations, legal
@@ -150,8 +150,8 @@ def test_the_int8_model_plays_from_the_second_iteration_on_and_games_repeat(trai
     first, second = (read_checkpoint(trained / f"checkpoints/{n:06d}") for n in (1, 2))
     assert first.int8 is not None
     assert second.int8 is not None
-    played = {iteration: set[int]() for iteration in run.iterations()}
-    for iteration, record in run.games(run.iterations()):
+    played = {iteration: set[int]() for iteration in run.sealed_iterations()}
+    for iteration, record in run.games(run.sealed_iterations()):
         played[iteration] |= set(record.networks.tolist()) - {0}
     assert played[2] == {network_id(first.int8)}
     assert played[3] == {network_id(second.int8)}

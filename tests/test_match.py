@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.match import main
-from azpy.errors import DeviceError, RunError
+from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
 from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_pairs
@@ -460,6 +460,65 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
     assert [row["iteration"] for row in curve["ratings"]] == [None, 1, 10]
 
 
+def test_a_tournament_has_any_players_a_table_and_ratings(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(run, "other")
+    players = [run, "other@2", "random", "mcts?level=3&temperature=0.5"]
+    command = [*players, "--round-robin", "--games", "4", "--simulations", "4"]
+    assert main(["other", *command]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{BOARD}: 5 players, 10 pairings of 4 games"
+    assert not Path("other/elo.json").exists()
+    first = next(number for number, line in enumerate(lines) if line.startswith("score against"))
+    scores = [line[len(line) - 35 :] for line in lines[first + 1 : first + 6]]
+    grid = [[row[7 * column : 7 * column + 7].strip() for column in range(5)] for row in scores]
+    assert main(["other", *command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    names = [row["player"] for row in found["ratings"]]
+    assert names[2:] == [
+        "other/checkpoints/000010 (2 simulations)",
+        "random",
+        "mcts?temperature=0.5 (3 simulations)",
+    ]
+    assert all(row["low"] is None or row["low"] <= row["elo"] for row in found["ratings"])
+    assert len(found["matches"]) == 10
+    for match in found["matches"]:
+        i, j = names.index(match["a"]), names.index(match["b"])
+        assert (grid[i][j], grid[j][i]) == (f"{match['score']:.3f}", f"{1 - match['score']:.3f}")
+    assert [grid[n][n] for n in range(5)] == [""] * 5
+
+
+def test_temperature_plays_by_the_visits() -> None:
+    states = [make_position("tic_tac_toe") for _ in range(300)]
+    search = azpy.VectorSearch(states[:1], azpy.UniformEvaluator(), eval_batch=1)
+    search.run(200)
+    (visits,) = [result.visits for result in search.results()]
+    for temperature in (0.0, 1.0):
+        player = SearchPlayer(azpy.UniformEvaluator(), 200, temperature=temperature)
+        counts = np.bincount(np.asarray(player.select_actions(states, seed=1)), minlength=9)
+        share = visits / visits.sum() if temperature else np.eye(9)[visits.argmax()]
+        assert np.abs(counts / 300 - share).max() < 0.1
+    assert not SearchPlayer(None, 5).searches_like(SearchPlayer(None, 5, temperature=1.0))
+
+
+def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([run, "random", "--games", "6", "--simulations", "4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for a in (run, azpy.load_run(run), Path(run)):
+        result = azpy.match(a, "random", games=6, simulations=4)
+        assert [result.wins, result.draws, result.losses] == [told["wins"], told["draws"], told["losses"]]
+    assert f"<td>{result.score:.3f} [" in result._repr_html_()
+    own = azpy.match(azpy.UniformEvaluator(), RandomPlayer(), game=BOARD, games=2, simulations=4)
+    assert own.games == 2
+    cases: list[tuple[tuple[str, str], dict[str, Any], str]] = [
+        (("random", "mcts:5"), {}, "which game.*give game='GAME'"),
+        ((run, "random"), {"games": 3}, "games must be an even number, got 3"),
+        (("nobody", "random"), {}, "expected random, mcts:N"),
+    ]
+    for players, options, why in cases:
+        with pytest.raises(SettingsError, match=why):
+            azpy.match(*players, **options)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -502,7 +561,11 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4", "random", "--elo0", "5", "--elo1", "0"], "elo0 must be less than elo1"),
         (["c4", "random", "--alpha", "0.1"], "belong to a sequential test"),
         (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
-        (["random", "--round-robin"], "a round robin is that of one run folder, got 0"),
+        (["random", "--round-robin"], "a round robin has at least two players, got 1"),
+        (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
+        (["c4?level=0", "random"], "level must be at least 1, got 0"),
+        (["c4?level=9&simulations=9", "random"], "give level or simulations"),
+        (["c4?temperature=11", "random"], "temperature must be at most 10.0, got 11.0"),
         (["c4", "--round-robin", "--checkpoints", "1"], "checkpoints must be at least 2"),
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
         (["c4", "random", "--frobnicate"], "--frobnicate"),
@@ -512,7 +575,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         ),
         (
             ["c4?games=1", "random"],
-            "games: no setting of a player's search; expected one of simulations, eval_batch",
+            "games: no setting of a player's search; expected one of simulations, level, temperature, eval_batch",
         ),
         (["c4?c_puct=much", "random"], "player 'c4?c_puct=much': c_puct must be a number, got 'much'"),
         (["c4?solver=maybe", "random"], "solver must be true or false, got 'maybe'"),
@@ -531,7 +594,7 @@ def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytes
         (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
         (["nobody?c_puct=1", "random"], "player 'nobody': expected random, mcts:N"),
-        (["c4?c_puct=1", "--round-robin"], "got 0 (give it without @ and ?"),
+        (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "given without @ and ?; got 0"),
         (["c4", "random", "--device", "gpu"], "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto"),
         (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
     ],
@@ -594,16 +657,14 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
     assert "SPRT " in shown
 
 
-def test_ctrl_c_before_the_first_pair_is_over_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_before_the_first_pair_is_over_say_so(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)
-    assert main(["mcts:5", "random", "--game", BOARD]) == 130
+    monkeypatch.setattr("azpy.cli.match.play_pairs", lambda *_, **__: signal.raise_signal(number))
+    assert main(["mcts:5", "random", "--game", BOARD]) == 128 + number
     assert capsys.readouterr().out.splitlines()[1:] == ["stopped before the first pair of games was over"]
-    assert main(["mcts:5", "random", "--game", BOARD, "--json"]) == 130
+    assert main(["mcts:5", "random", "--game", BOARD, "--json"]) == 128 + number
     assert json.loads(capsys.readouterr().out)["interrupted"]
 
 

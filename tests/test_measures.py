@@ -1,4 +1,4 @@
-"""The programs in benches/ that judge a network: errors of solved positions, and losses of games not learned from."""
+"""The programs in benches/: errors of solved positions, losses of games not learned from, the games they play."""
 
 import importlib.util
 import json
@@ -383,3 +383,94 @@ def test_a_small_game_with_dice_is_solved_exactly() -> None:
     assert exact.errors(worst)[0] == len(worst)
     with pytest.raises(SystemExit, match="more than 20 positions"):
         bench("exact").Solved(azpy.make_game("dice_nim"), 20)
+
+
+OTHERS = {
+    "Oware": "open_spiel:oware",
+    "DotsAndBoxes3": "open_spiel:dots_and_boxes(num_rows=3,num_cols=3)",
+    "DotsAndBoxes5": "open_spiel:dots_and_boxes(num_rows=5,num_cols=5)",
+    "FiveInARow15": "gomoku",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_six_games_have_the_rules_of_other_programs(name: str) -> None:
+    if "open_spiel" in OTHERS[name]:
+        pytest.importorskip("pyspiel")
+    game, draw, ended = getattr(bench("six_games"), name), random.Random(1), 0
+    for way in 4 * (225, 14, 15, 16):
+        mine, theirs = azpy.State(game()), azpy.make_game(OTHERS[name])
+        order = list(range(mine.num_actions))
+        if name.startswith("Dots"):  # OpenSpiel numbers all horizontal lines first
+            order.sort(key=lambda line: game().cells[line] // game().obs_shape[2] % 2)
+        while not theirs.is_terminal:
+            legal = mine.legal_actions()
+            assert sorted(order[action] for action in theirs.legal_actions()) == legal
+            assert theirs.turn == mine.turn
+            # Some more often, so that stones come to stand in lines: the remainders are those of the four directions.
+            nearest = sorted(legal, key=lambda cell: cell % way)
+            action = draw.choice(nearest if draw.random() < 0.5 else nearest[:6])
+            mine.play(action)
+            theirs.play(order.index(action))
+        ended += mine.is_terminal
+        # OpenSpiel ends Oware where a position comes again; the seeds are shared out as after our last ply.
+        assert mine.is_terminal or name == "Oware"
+        if mine.is_terminal:
+            assert mine.outcome() == theirs.outcome()
+    assert ended > 6
+
+
+def test_a_roll_of_ur_moves_captures_and_moves_again() -> None:
+    game = bench("six_games").Ur()
+
+    def play(*plies: int) -> tuple[int, int]:
+        for ply in plies:
+            game.play(ply)
+        return game.player, game.turn()
+
+    assert play(0) == (1, azpy.CHANCE)  # nobody can move no steps
+    assert play(4, 0) == (1, azpy.CHANCE)  # a rosette moves again
+    assert play(1, 4) == (0, azpy.CHANCE)
+    assert play(4, 0, 1) == (0, 0)
+    assert game.legal_actions() == [0, 4]
+    assert play(4) == (1, azpy.CHANCE)  # takes the piece on 5
+    assert [pieces[:6] for pieces in game.pieces] == [[6, 0, 0, 0, 0, 1], [7, 0, 0, 0, 0, 0]]
+    game.pieces = [[6, *7 * [0], 1, *7 * [0]], [6, *5 * [0], 1, *9 * [0]]]
+    assert play(2) == (1, 1)
+    assert game.legal_actions() == [0]  # on the rosette 8 the other's piece is safe
+    assert play(0, 0) == (1, azpy.CHANCE)
+    game.pieces = [[6, *14 * [0], 1], [*14 * [0], 1, 6]]
+    assert play(2) == (0, azpy.CHANCE)  # home by the exact number alone
+    assert play(0, 1) == (1, 1)
+    assert play(14)[1] == azpy.TERMINAL
+    assert game.outcome() == -1.0
+
+
+def test_kalah_moves_again_from_the_store_and_captures_opposite() -> None:
+    game = bench("six_games").Kalah()
+    game.play(0)
+    assert (game.player, game.pits) == (0, [0, 7, 7, 7, 7, 7, 1, 6, 6, 6, 6, 6, 6, 0])
+    game.play(1)
+    assert (game.player, game.pits) == (1, [7, 7, 6, 6, 6, 6, 0, 0, 0, 8, 8, 8, 8, 2])
+    game.pits = [1, 0, 0, 0, 0, 8, 0, 1, 0, 0, 0, 5, 0, 0]
+    game.play(0)  # takes itself and the five opposite
+    assert (game.player, game.pits) == (0, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 6])
+    game.pits = [0, 0, 0, 0, 0, 8, 0, 1, 0, 0, 0, 0, 0, 5]
+    game.play(5)  # past the other's store to its own side, where it takes again
+    assert (game.player, game.pits) == (1, [2, 1, 1, 1, 1, 0, 5, 0, 0, 0, 0, 0, 0, 3])
+    game.player, game.pits = 0, [0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 3]
+    assert game.turn() == azpy.TERMINAL
+    assert game.outcome() == 1.0
+
+
+def test_the_first_game_is_the_first_line_on_one_that_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first_minutes = bench("first_minutes")
+    lines = ["preset for hex: games_per_iteration 256", "iteration 1 self-play: 0/256 games, 512 simulations/s"]
+    for line in ("iteration 1 self-play: 3/256 games", "[1:02] iteration 1: 256 games", "12 games are over"):
+        heard = [(float(at), text) for at, text in enumerate([*lines, line, "done: 0 iterations"], start=1)]
+        monkeypatch.setattr(first_minutes, "run", lambda *_, heard=heard: (heard, 9.0, 0, False))
+        facts = first_minutes.trained("hex", 2.0, tmp_path, [])
+        assert (facts["first_line"], facts["first_game"]) == (1.0, 3.0)
+        given = SimpleNamespace(games=2, slots=2, bound=1.0)
+        facts |= {opponent: first_minutes.met("hex", tmp_path, opponent, given) for opponent in first_minutes.OPPONENTS}
+        assert first_minutes.row(facts) == "| hex | 2 | 1.0 | 3.0 | 9.0 | 0 | 0 | - | no checkpoint | no checkpoint |"

@@ -62,6 +62,10 @@ class Quacks:  # all of a game, but no azpy.Game
 def make():
     called.append("make")
 
+class Needy(Heap):
+    def __init__(self):
+        import not_there
+
 class Uncopied(Heap):
     def clone(self):
         raise RuntimeError("no second board")
@@ -72,6 +76,7 @@ class Uncopied(Heap):
 def heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "heap_game.py").write_text(HEAP)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "heap_game", raising=False)
     return "heap_game:Heap"
 
@@ -107,7 +112,14 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("heap_game:Flat", "Flat.obs_shape must be (C, H, W), all above 0, got (9,)"),
         ("heap_game:Method", "Method.num_actions must be a whole number above 0, got <bound method"),
         ("heap_game:Uncopied", "RuntimeError: no second board"),
-        ("no_such_module:Game", "No module named 'no_such_module'"),
+        ("no_such_module:Game", "no module no_such_module: Python looks in the current folder "),
+        ("heap_gam:Heap", "among its packages; did you mean heap_game?"),
+        ("heap_game.boards:Heap", "no module heap_game.boards: "),
+        ("heap_game:Needy", "cannot be made: No module named 'not_there'"),
+        ("heap_game.py:Heap", "expected the name of a module, not its file: give heap_game:Heap"),
+        ("./heap_game:Heap", "not its file: give heap_game:Heap"),
+        ("games/heap_game.py:Heap", "not its file: give games.heap_game:Heap"),
+        ("../games/heap_game.py:Heap", "not its file: in the folder ../games, give heap_game:Heap"),
         ("collections:OrderedDict", "is no azpy.Game: OrderedDict is a class, expected a class that derives from azpy"),
         (
             "heap_game:Heap(heap=5)",

@@ -307,6 +307,20 @@ def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pyt
     fleet.close()
 
 
+def test_ray_does_not_keep_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, before = Cluster(1, 1), signal.getsignal(signal.SIGTERM)
+
+    def init(job_config: Any, **_: Any) -> None:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))  # as Ray does
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), IdTable(deterministic=True))
+    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.close()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.ray._MOST_OF_A_REPLY", 10)
     ray, table = Cluster(1, 1), IdTable(deterministic=True)

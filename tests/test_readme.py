@@ -1,16 +1,23 @@
 """The programs of the README and of docs/python.md run as they are printed."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import azpy
 from azpy.cli.train import main as train
+from azpy.errors import EXTRAS
 from azpy.runs.folder import RunFolder
 from test_onnx import make_model
 
@@ -38,6 +45,117 @@ def test_what_installs_az_train_installs_the_board_that_a_run_s_end_names() -> N
         assert {"cpu", "train", "serve"} <= {*found[1].split(",")}, name
 
 
+LISTENED = Counter[str]()
+
+
+def _stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that takes no time, and the packages that listen to it: `LISTENED` counts what they hear."""
+    LISTENED.clear()
+
+    def train(game: str, *, on_iteration: Any, **_: Any) -> Any:
+        for iteration in (1, 2):
+            on_iteration({"iteration": iteration, "explained_variance": 0.1, "policy_loss": 1.0})
+        return azpy.load_run("runs/connect_four")
+
+    class Pruned(Exception):  # noqa: N818
+        pass
+
+    class Study:
+        def optimize(self, objective: Any, n_trials: int) -> None:
+            for number in range(2):
+                trial = SimpleNamespace(number=number, report=lambda value, step: None)
+                trial.suggest_float = lambda name, low, high, log: low
+                trial.should_prune = lambda number=number: number == 0
+                try:
+                    objective(trial)
+                    LISTENED["finished"] += 1
+                except Pruned:
+                    LISTENED["pruned"] += 1
+
+    def hears(name: str) -> Any:
+        return lambda row, step: LISTENED.update({name: 1})
+
+    played = azpy.match
+    monkeypatch.setattr(azpy, "train", train, raising=False)
+    monkeypatch.setattr(azpy, "match", lambda a, b, games: played(a, b, games=2, simulations=2), raising=False)
+    pyplot = SimpleNamespace(plot=lambda curve: None, show=lambda: LISTENED.update(shown=1))
+    packages = {
+        "optuna": SimpleNamespace(TrialPruned=Pruned, create_study=lambda direction: Study()),
+        "wandb": SimpleNamespace(init=lambda project: nullcontext(SimpleNamespace(log=hears("wandb")))),
+        "mlflow": SimpleNamespace(start_run=nullcontext, log_metrics=hears("mlflow")),
+        "IPython": SimpleNamespace(display=SimpleNamespace(clear_output=lambda wait: None)),
+        "matplotlib": SimpleNamespace(pyplot=pyplot),
+        "matplotlib.pyplot": pyplot,
+    }
+    for name, package in packages.items():
+        monkeypatch.setitem(sys.modules, name, cast("Any", package))
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+@pytest.mark.skipif(shutil.which("node") is None, reason="pyright needs node")
+def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
+    pytest.importorskip("pyright")
+    before = {  # what a page takes for granted
+        "python": "import torch\nnetwork = torch.nn.Module()\n",
+        "search": "import azpy\nstate = azpy.make_game('hex')\nevaluator = azpy.UniformEvaluator()\n",
+    }
+    for page in [README, *README.parent.glob("docs/*.md")]:
+        programs = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        (tmp_path / f"page_{page.stem}.py").write_text(before.get(page.stem, "") + "\n".join(programs), "utf-8")
+    for package in ("optuna", "wandb", "mlflow", "IPython", "matplotlib/pyplot", "torch"):
+        stub = tmp_path / f"stubs/{package}.pyi"
+        stub.parent.mkdir(parents=True, exist_ok=True)
+        stub.write_text("from typing import Any\ndef __getattr__(name: str) -> Any: ...\n", "utf-8")
+    (tmp_path / "stubs/matplotlib/__init__.pyi").touch()
+    config = {"include": ["page_*.py"], "extraPaths": [str(README.parent)], "stubPath": "stubs"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_image_runs_on_the_debian_that_it_is_built_on_and_takes_in_nothing_built() -> None:
+    top = README.parent
+    text = (top / "Dockerfile").read_text(encoding="utf-8")
+    ((rust, debian),) = re.findall(r"^FROM rust:([\d.]+)-slim-(\w+) AS build$", text, re.MULTILINE)
+    # The venv is copied, and its Python is Debian's.
+    assert re.findall(r"^FROM debian:(\w+)-slim$", text, re.MULTILINE) == [debian]
+    cargo = tomllib.loads((top / "Cargo.toml").read_text(encoding="utf-8"))
+    assert rust == cargo["workspace"]["package"]["rust-version"]
+    assert {*text.partition("ARG EXTRAS=")[2].split()[0].split(",")} == {"cpu", "train", "serve"} <= EXTRAS.keys()
+    ignored = {line.removeprefix("**/") for line in (top / ".dockerignore").read_text(encoding="utf-8").split()}
+    # What git leaves out is built here; lock files are small.
+    of_git = {line.strip("/") for line in (top / ".gitignore").read_text(encoding="utf-8").split()}
+    assert {".git", ".venv", "runs", "target"} <= ignored
+    assert {name for name in of_git if {name, name.rpartition("/")[2]}.isdisjoint(ignored)} <= {
+        "examples/*/Cargo.lock",
+        "rust/fuzz/Cargo.lock",
+    }
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_the_job_of_slurm_queues_itself_again_after_sigterm_alone(tmp_path: Path) -> None:
+    (job,) = re.findall(
+        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/training.md").read_text(), re.M | re.S
+    )
+    commands = {
+        # The script sleeps once it waits.
+        "az-train": 'until grep -q "State:.S" /proc/$PPID/status; do :; done\n'
+        'trap "exit 143" TERM; if [ -n "$SIGNAL" ]; then kill -TERM $PPID; while :; do :; done; fi; exit $CODE',
+        "scontrol": 'echo "scontrol $*"',
+    }
+    for name, script in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    here = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SCRATCH": "x", "SLURM_JOB_ID": "7"}
+    for signal, code, said in (("", "0", ""), ("", "2", ""), ("1", "143", "scontrol requeue 7\n")):
+        given = here | {"SIGNAL": signal, "CODE": code}
+        done = subprocess.run(["bash", "-c", job], capture_output=True, text=True, env=given, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (int(code), said, "")
+
+
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
 def test_the_programs_run_one_after_another(
@@ -51,7 +169,11 @@ def test_the_programs_run_one_after_another(
     model = make_model(shape=("batch", *state.obs_shape), actions=state.num_actions)
     with RunFolder("runs/connect_four", {"game": "connect_four"}) as run:
         run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
+        row = {"kind": "match", "iteration": 1, "opponent": "random", "score": 0.5, "low": 0.4, "high": 0.6}
+        run.append_metrics(row | {"seconds": 1.0})
     names: dict[str, Any] = {"__name__": "readme"}
+    if page == "docs/python.md":
+        _stand_ins(monkeypatch)
     for program in programs:
         # Some need a run that was trained before, and one another package; tests/test_chess.py runs that.
         if not re.search(r"\.onnx|TorchEvaluator|chess\.syzygy", program):
@@ -63,6 +185,7 @@ def test_the_programs_run_one_after_another(
     else:
         assert "(64, 7)" in lines
         assert (tmp_path / "search.svg").read_text(encoding="utf-8").startswith("<svg")
+        assert LISTENED == {"pruned": 1, "finished": 1, "wandb": 2, "mlflow": 2, "shown": 2}
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")

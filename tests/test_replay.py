@@ -183,6 +183,24 @@ def test_samples_depend_on_the_seed_alone() -> None:
     np.testing.assert_array_equal(buffer.sample(10, seed=1)[0], one[0][:10])
 
 
+@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
+@pytest.mark.parametrize("merge", [False, True])
+def test_details_say_where_each_row_comes_from(game: str, merge: bool) -> None:
+    played = {record.game_id: record for record in records(GAMES[game], 6)}
+    buffer = azpy.ReplayBuffer(GAMES[game], merge=merge)
+    buffer.extend(played.values())
+    plain = buffer.sample(40, seed=3)
+    *arrays, details = buffer.sample(40, seed=3, details=True)
+    assert all(np.array_equal(one, other) for one, other in zip(plain, arrays, strict=True))
+    rows = zip(arrays[0], details["game_ids"], details["plies"], details["states"], details["symmetries"], strict=True)
+    for observation, game_id, ply, state, symmetry in rows:
+        record = played[int(game_id)]
+        assert record.flags[ply] & SEARCHED
+        assert state.key() == after(start_of(GAMES[game]), *record.actions[:ply].tolist()).key()
+        assert np.array_equal(state.symmetric_observation(int(symmetry), state.observation()), observation)
+    assert len(buffer.sample(2, seed=0, imported_value_weight=0.5, details=True)) == 6
+
+
 def test_every_position_is_as_likely_as_another() -> None:
     played = records("connect_four", 5, opening_plies=0)
     buffer = azpy.ReplayBuffer("connect_four")

@@ -66,7 +66,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def games(path: Path) -> Iterator[azpy.GameRecord]:
     run = StoredRun(path)
-    return (record for _, record in run.games(run.iterations()))
+    return (record for _, record in run.games(run.sealed_iterations()))
 
 
 def networks_of(record: azpy.GameRecord) -> set[int]:

@@ -9,8 +9,10 @@ import pytest
 
 from azpy.errors import SettingsError
 from azpy.runs.folder import read_checkpoint
+from azpy.runs.reader import StoredRun
+from azpy.runs.storage import read_journal
 from azpy.training.budget import Budget
-from azpy.training.events import Finished, Matched, Saved
+from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.generations import is_kept
 from azpy.training.trainer import Trainer
 from test_trainer import run, settings
@@ -119,3 +121,31 @@ def test_a_checkpoint_holds_the_evaluations_of_all_iterations(tmp_path: Path, de
 def test_a_deterministic_run_cannot_be_as_long_as_so_many_evaluations() -> None:
     with pytest.raises(SettingsError, match="depend on the cache: give iterations"):
         settings(deterministic=True, total_evaluations=1000)
+
+
+def test_a_timed_run_ends_without_a_game_and_its_games_go_on_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"game": "connect_four", "iterations": 1, "games_per_iteration": 8, "slots": 4}
+    seen, in_play = list[Played](), {"may_play": True}
+    monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
+    monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda *_: in_play["may_play"])
+    with Trainer(settings(simulations=3000, **options), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Played) and event.longest:
+                seen.append(event)
+                in_play["may_play"] = False
+    assert isinstance(event, Finished)
+    assert seen[0].games == event.iteration == 0
+    assert 7 <= seen[0].plies <= 42
+    left = {record.game_id: record for record in read_journal(tmp_path / "games/in_play.bin")[0]}
+    assert left
+    in_play["may_play"] = True
+    with Trainer(settings(**options), tmp_path) as trainer:
+        assert not (tmp_path / "games/in_play.bin").exists()
+        *_, event = trainer.run()
+    assert event.iteration == 1
+    ended = {record.game_id: record for _, record in StoredRun(tmp_path).games([1])}
+    assert left.keys() & ended.keys()
+    for game in left.keys() & ended.keys():
+        assert ended[game].actions[: len(left[game])].tolist() == left[game].actions.tolist()

@@ -464,9 +464,10 @@ READERS = {
     "lookahead": "settings/run",
     "full_search_share": "training/budget",
     "fast_simulations": "training/budget",
-    "opening_plies": "cli/match cli/match_text matches/arena settings/presets training/trainer",
+    "opening_plies": "cli/match cli/match_text matches/arena matches/match settings/presets training/trainer",
     "temperature_plies": "settings/presets",
-    "temperature": "cli/engine cli/play cli/serve cli/terminal serving/gomocup serving/gtp serving/models "
+    "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
+    "serving/gomocup serving/gtp serving/models "
     "serving/queries serving/uci serving/uci_options serving/wall_game_lines",
     "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
     "training/collector training/loop",

@@ -81,6 +81,16 @@ def test_a_bad_range_of_ids_is_refused() -> None:
         games.admit(0, 1)
 
 
+def test_what_was_counted_stays_after_the_block() -> None:
+    with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=3) as games:
+        list(games)
+        games.pause()  # no round is under way
+        counted = games.stats
+    assert games.stats == counted
+    assert counted["games"] == 3
+    assert len(games.pipeline_stats) == 2
+
+
 def test_finished_games_are_waited_for() -> None:
     with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=3) as games:
         found = list[azpy.GameRecord]()
@@ -560,6 +570,7 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
     assert (asked.pop("first_game"), asked.pop("games"), asked.pop("resign_below")) == (5, None, -0.75)
     asked["historical_share"] = asked.pop("opponent_share")
     assert asked.pop("opponents") == ("an evaluator",)
+    assert 7 < asked.pop("stagger") < 42  # plies of a random game
     assert asked == {name: getattr(given, name) for name in asked}
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
     assert changed - {"resign_below"} <= asked.keys()
@@ -577,3 +588,47 @@ def test_fast_moves_and_opponents_of_gumbel_vary_the_games_as_full_moves_do() ->
     assert [lines(seed, full_search_share=0.25) for seed in (1, 2, 3)] == [39, 40, 40]
     against: dict[str, Any] = {"opponents": [azpy.UniformEvaluator()], "opponent_share": 1.0}
     assert [lines(seed, **against) for seed in (1, 2, 3)] == [39, 40, 40]
+
+
+def test_games_that_begin_one_after_another_are_the_same_games() -> None:
+    together, staggered = (
+        contents(play("connect_four", Hashed(7), 12, simulations=6, seed=3, stagger=stagger)) for stagger in (0, 20)
+    )
+    assert staggered == together
+
+
+class Slow(Hashed):
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
+        time.sleep(0.001)
+        return super().evaluate_batch(observations)
+
+
+@pytest.mark.parametrize("game", ["connect_four", "python"])
+def test_games_left_in_play_go_on_where_they_were(game: str) -> None:
+    start = STARTS[game]
+    options: dict[str, Any] = {"slots": 4, "games": 0, "seed": 3, "pipelines": 1, "full_search_share": 0.7}
+    with azpy.SelfPlay(start, Slow(start_of(start).num_actions), simulations=60, **options) as games:
+        games.admit(5, 4)
+        while games.in_play[1] < 3:
+            time.sleep(0.001)
+    left = {record.game_id: record for record in games.unfinished}
+    assert left
+    with azpy.SelfPlay(start, Hashed(start_of(start).num_actions), simulations=6, **options) as games:
+        games.go_on(list(left.values()))
+        games.admit(5, 4)
+        ended = {record.game_id: record for record in games}
+    assert ended.keys() == {5, 6, 7, 8}
+    buffer = azpy.ReplayBuffer(start)
+    for game_id, begun in left.items():
+        record, plies = ended[game_id], len(begun)
+        assert len(record) > plies
+        assert record.actions[:plies].tolist() == begun.actions.tolist()
+        assert record.root_values[:plies].tolist() == begun.root_values.tolist()
+        searched = [ply for ply in range(plies, len(record)) if record.flags[ply]]
+        # The first search lacks the tree of the ply before it, and says so.
+        assert [ply for ply in searched if record.flags[ply] & MIXED] == searched[:1]
+        buffer.add(record)
+    with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=1, pipelines=1, games=0, simulations=6) as games:
+        games.go_on(list(left.values()))  # of another game: it begins anew
+        games.admit(5, 4)
+        assert next(games).game == "tic_tac_toe"

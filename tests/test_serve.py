@@ -18,11 +18,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from azpy.cli import serve
+from azpy import make_game
+from azpy.cli import engine, serve
 from azpy.errors import AzpyError
+from azpy.runs.folder import RunFolder
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
-from azpy.serving.models import open_model, open_player
+from azpy.serving.models import Model, open_model, open_player
 from azpy.web.app import LONGEST_MESSAGE, Bounds, Site
 from served import COMMAND, process, serving, site_of
 from talks import PATIENCE, Talk
@@ -446,6 +448,42 @@ def test_players_and_limits_come_from_a_file(tmp_path: Path) -> None:
         assert post(address, {"id": "1"}).json()["rootInfo"]["visits"] == 7
         assert post(address, {"id": "1", "model": "strong"}).json()["rootInfo"]["visits"] == 40
         assert "from 1 to 50" in post(address, {"id": "1", "simulations": 51}).json()["error"]
+
+
+def test_a_player_without_a_game_plays_that_of_the_run_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, seen = make_game("connect_four"), dict[str, Model]()
+    for name, game in (("connect_four", "connect_four"), ("evil", "evil:Evil")):
+        with RunFolder(tmp_path / "runs" / name, {"game": game}) as run:
+            model = make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
+            run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+
+    def watched(models: dict[str, Model], **_: Any) -> None:
+        seen.update(models)
+        raise AzpyError("seen")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("azpy.web.app.Site", watched)
+    (example,) = re.findall(r"```toml\n(player.*?)```", SERVING.read_text("utf-8"), re.DOTALL)
+    Path("az-serve.toml").write_text(example)
+    assert serve.main(["--config", "az-serve.toml"]) == 2
+    assert capsys.readouterr().err == "az-serve: seen\n"
+    assert {name: model.served.start.game for name, model in seen.items()} == dict.fromkeys(
+        ("main", "weak"), "connect_four"
+    )
+    given = engine._parser().parse_args(["mcts:9", "--protocol", "ugi", "--model", "run=runs/connect_four"])
+    assert [served.start.game for served in engine._models(given).values()] == ["connect_four"] * 2
+    assert serve.main(["mcts:9", "--model", "run=runs/evil"]) == 2  # does not import what nobody typed
+    assert "give --game evil:Evil if you trust it" in capsys.readouterr().err
+
+
+def test_a_player_has_a_temperature_of_its_own() -> None:
+    player = open_player("uniform?level=9&temperature=0.5", "pig", 100, temperature=2.0)
+    assert (player.simulations, player.temperature) == (9, 0.5)
+    assert open_player("uniform", "pig", 100, temperature=2.0).temperature == 2.0
 
 
 def test_limits_and_help_come_from_one_table(

@@ -165,7 +165,9 @@ def test_advice(
 ) -> None:
     names = dict.fromkeys((*STAGES, "other"), 0.0) | shares
     metrics = {f"share_{name}": share for name, share in names.items()} | batches
-    advice = advise(Settings("connect_four", pipelines=pipelines), [metrics], cores=2, own_device=own_device)
+    advice = advise(
+        Settings("connect_four", pipelines=pipelines, precision="fp32"), [metrics], cores=2, own_device=own_device
+    )
     if text is None:
         assert advice is None
     else:

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import azpy
+import sound_games
+from azpy.cli.train import settings_from
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import to_onnx
@@ -618,6 +620,71 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
     if device == "cpu":
         assert started.evaluator.startswith("CPU, fp32")
         assert sum(notice.startswith("CUDA cannot be used: ") for notice in started.notices) == 1
+
+
+class Pruned(Exception):  # noqa: N818
+    """As Optuna's `TrialPruned`: an exception that is no error of azpy."""
+
+
+def test_a_run_from_python_has_the_command_s_settings_and_goes_on_where_it_was_ended(tmp_path: Path) -> None:
+    given = {name: value for name, value in (SMALL | {"iterations": 2}).items() if name != "game"}
+    path, rows = str(tmp_path / "run"), list[dict[str, Any]]()
+
+    def prune(row: dict[str, Any]) -> None:
+        rows.append(row)
+        raise Pruned
+
+    with pytest.raises(Pruned):
+        azpy.train("tic_tac_toe", out=path, on_iteration=prune, **given)
+    stopped = azpy.load_run(path)
+    assert [row["iteration"] for row in stopped.iterations()] == [1]
+    flags = [text for name, value in given.items() for text in ("--" + name.replace("_", "-"), str(value))]
+    assert stopped.settings == settings_from(["tic_tac_toe", *flags])[0]
+    with opened(tmp_path / "run") as folder:  # nobody holds it
+        assert folder.metrics()[-1]["kind"] == "stopped"
+    run = azpy.train("tic_tac_toe", out=path, on_iteration=rows.append)
+    assert [row["iteration"] for row in rows] == [1, 2]
+    shown = [{name: row[name] for name in row if name not in ("kind", "advice")} for row in run.iterations()]
+    assert shown == rows
+    assert {row["opponent"] for row in run.matches()} >= {"random", "mcts-1000"}
+    assert azpy.Search(run.evaluator, simulations=20).run(run.start).action is not None
+    assert f"<th>score against random</th><td>{run.matches()[0]['score']:.3f} [" in run._repr_html_()
+
+
+def test_a_class_of_a_module_can_be_trained_and_nothing_else_that_is_no_name(tmp_path: Path) -> None:
+    class Inside(sound_games.Nim):
+        pass
+
+    short: dict[str, Any] = {**SMALL, "games_per_iteration": 4, "out": str(tmp_path / "run")}
+    del short["game"]
+    run = azpy.train(sound_games.Nim, **short, on_iteration=lambda row: row["iteration"] == 1)
+    assert (run.checkpoints(), run.matches()) == ([1], [])
+    assert (run.settings.game, run.start.num_actions) == ("sound_games:Nim", 9)
+    for game, why in ((Inside, "defined inside a function"), (3, "expected a game's name or a class")):
+        with pytest.raises(SettingsError, match=why):
+            azpy.train(cast("Any", game), **short)
+    with pytest.raises(SettingsError, match=r"simulation: no such setting; did you mean simulations\?"):
+        azpy.train("tic_tac_toe", simulation=3)
+    with pytest.raises(SettingsError, match="network must be"):
+        azpy.train("tic_tac_toe", network=3)
+
+
+def test_the_docs_explain_every_figure_of_a_run(tmp_path: Path) -> None:
+    page = Path(__file__).parent.parent / "docs/training.md"
+    if not page.exists():
+        pytest.skip("needs the source tree")
+    section = page.read_text("utf-8").partition("### The figures of metrics.jsonl")[2].partition("\n### ")[0]
+    for kind in ("iteration", "match"):
+        table = section.partition(f"\n`{kind}`,")[2].partition("\n\n")[2].partition("\n\n")[0]
+        named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+        run(tmp_path / "run", resign_below=-0.9, simulations_start=4, precision="int8", match_every=1, iterations=2)
+        rows = [row for row in opened_rows(tmp_path / "run") if row["kind"] == kind]
+        assert rows
+        assert {name for row in rows for name in row} - {"kind", "iteration", "seconds"} <= named
+
+
+def opened_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "metrics.jsonl").read_text("utf-8").splitlines()]
 
 
 OWN = {"network": "own_parts:make", "optimizer": "own_parts:slow", "deterministic": True}

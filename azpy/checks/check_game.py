@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy._core import TERMINAL, Look, State, Walk
+from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.elsewhere import begun, facts_elsewhere, made, plain, unasked
 from azpy.checks.faults import Broken, Line, NoLine, Path, asked, broken_by, shrink
 from azpy.checks.findings import Finding, Report
 from azpy.checks.game_checks import check_object, digest, key_clash, observed
+from azpy.checks.hidden import Hidden, opposite
 from azpy.checks.perspective import Perspective, clash_of_results
 from azpy.checks.rules import RULES
 from azpy.games.openspiel import PREFIX
@@ -31,6 +32,7 @@ __all__ = ["Finding", "Report", "check_game"]
 _MOST_LINES = 20_000  # of the enumeration
 _ELSEWHERE_LINES = 300
 _SEARCHES, _SIMULATIONS = 8, 100
+_HIDDEN = 0.1  # of the time, for what follows positions that look alike
 
 Progress = Callable[[str, float, str], object]
 
@@ -48,7 +50,7 @@ def check_game(
     """
     begin = time.monotonic()
     report = Report(spec)
-    checker = _Checker(spec, report, seed, on_progress or (lambda *_: None))
+    checker = _Checker(spec, report, seed, on_progress or (lambda *_: None), seconds)
     try:
         checker.begin()
         checker.enumerate(begin + 0.4 * seconds)
@@ -65,9 +67,9 @@ def check_game(
 
 
 class _Checker:
-    def __init__(self, spec: str, report: Report, seed: int, on_progress: Progress) -> None:
+    def __init__(self, spec: str, report: Report, seed: int, on_progress: Progress, seconds: float) -> None:
         self.spec, self.report, self.seed, self.on_progress = spec, report, seed, on_progress
-        self.game = made(spec)
+        self.game, self.seconds = made(spec), seconds
         self.start: State
         self.walk: Walk
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
@@ -86,6 +88,7 @@ class _Checker:
             self.report.symmetries = self.start.num_symmetries - 1
             self.walk = Walk(self.start)
             self.first = self.walk.facts()
+        self.hidden = Hidden(self._after, self.start.max_plies, _HIDDEN * self.seconds)
         self.report.mirrored = len(self.walk.symmetries)
         self._look(self.walk, (), from_start=True)
 
@@ -184,7 +187,10 @@ class _Checker:
 
     def warnings(self) -> list[Finding]:
         """What may be wrong."""
-        return [self.finding(warned) for warned in [*self.warned.values(), *self.perspective.warnings()]]
+        if self.hidden.warning is not None:
+            self.warned["hidden"] = self._shortened_pair(self.hidden.warning, sure=False)
+        warned = {broken.rule: broken for broken in [*self.perspective.warnings(), *self.warned.values()]}
+        return [self.finding(each) for each in warned.values()]
 
     # One position.
 
@@ -237,9 +243,14 @@ class _Checker:
             self.report.met_again += 1
             if mark != known and (broken := key_clash(look, self._inspect_again(other.line))) is not None:
                 broken.line, broken.other = path.line, other.line
-        broken = broken or self.perspective.meet(path, look)
+        broken = broken or self.perspective.meet(path, look) or self.hidden.meet(path, look)
         if broken is not None:
             raise self._shortened_pair(broken)
+
+    def _after(self, line: Line) -> Facts:
+        """The facts after a line that is played without a question."""
+        with self._shortening(), asked(line):
+            return Walk(unasked(self.start, line)).facts()
 
     def _how_long(self, line: Line) -> str:
         """How a game goes on that is too long already."""
@@ -340,8 +351,8 @@ class _Checker:
             # A game that is too long has no shorter line.
             raise broken if broken.rule == "length" else shrink(broken, fails) from None
 
-    def _shortened_pair(self, broken: Broken) -> Broken:
-        """Shorter lines that clash in the same way."""
+    def _shortened_pair(self, broken: Broken, *, sure: bool = True) -> Broken:
+        """Shorter lines that clash in the same way; not `sure`: it is a warning of `Hidden`."""
 
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             line, other = lines
@@ -355,8 +366,13 @@ class _Checker:
             if broken.rule == "key":
                 if line != other and look.facts.key == theirs.facts.key:
                     found = key_clash(look, theirs)
-            elif observed(look.facts) == observed(theirs.facts) and {look.facts.turn, theirs.facts.turn} == {0, 1}:
-                found = clash_of_results(look.ends, theirs.ends)
+            elif observed(look.facts) == observed(theirs.facts):
+                turns = {look.facts.turn, theirs.facts.turn}
+                if broken.rule == "perspective" and turns == {0, 1}:
+                    found = clash_of_results(look.ends, theirs.ends)
+                elif broken.rule == "hidden" and len(turns) == 1 and look.facts.key != theirs.facts.key:
+                    clash = opposite(look.facts.turn, look.ends, theirs.ends)
+                    found = clash if sure else self.hidden.difference(look, *lines)
             if found is not None:
                 found.line, found.other = lines
             return found

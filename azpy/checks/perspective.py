@@ -229,6 +229,11 @@ class Perspective:
                 got = f"player {never} never won: player {1 - never} won {self._random[sign]} random games, and all "
                 got += f"outcomes are from {low:g} to {high:g}"
                 found.append(Broken("one-sided", got, "wins of both players"))
+        games = self._random.total()
+        if games >= _WINS and len(self._low) == 1:
+            (mover,) = self._low
+            got = f"player {1 - mover} never moved in {games} random games: turn gave {mover} at every move"
+            found.append(Broken("one-player", got, "moves of both players"))
         found.append(self._sides.warning())
         return [warning for warning in found if warning is not None]
 

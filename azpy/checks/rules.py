@@ -19,8 +19,9 @@ RULES = {
     ),
     "exception": Rule("no method raises an exception", "put right the line of your file that is named above"),
     "turn": Rule(
-        "turn is 0, 1, azpy.CHANCE or azpy.TERMINAL",
-        "return the number of the player to move, azpy.CHANCE before a roll, azpy.TERMINAL when the game is over",
+        "turn is 0 or 1, one of two players, azpy.CHANCE or azpy.TERMINAL",
+        "return 0 or 1 for the player to move (not 1 and 2), azpy.CHANCE before a roll, azpy.TERMINAL when the game is "
+        "over. azpy plays games of two players; OpenSpiel has algorithms for more",
     ),
     "legal-type": Rule(
         "legal actions are a list of whole numbers", "return a list; array.tolist() makes one of an array"
@@ -99,6 +100,13 @@ RULES = {
         "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, encode leaves "
         "out something that decides the game",
     ),
+    "hidden": Rule(
+        "encode hides nothing that search knows",
+        "let encode tell these positions apart (encode is seen by the player to move, outcome is for player 0). A "
+        "counter of plies or repetitions may stay out if it rarely decides. If the rules hide something from a player "
+        "(cards, moves at the same time), azpy cannot play the game, as its search would use what the player cannot "
+        "know; OpenSpiel has algorithms for such games",
+    ),
     "refusal": Rule("illegal actions are refused, and change nothing", "see Game::try_play in azpy-core"),
     "symmetry": Rule(
         "each symmetry permutes actions and planes alike, and another one undoes it",
@@ -122,6 +130,11 @@ RULES = {
         "the legal actions of a position have different names",
         "let action_name tell them apart: people type these names",
     ),
+    "one-player": Rule(
+        "both players move",
+        "play changes whose turn it is, and turn gives 0 or 1. azpy plays games of two players; a puzzle of one player "
+        "is none. If the other player moves only in rarer games, all is well",
+    ),
     "one-sided": Rule(
         "either player wins now and then",
         "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, whoever moves or has moved; if "
@@ -136,10 +149,6 @@ RULES = {
         "an observation shows whose turn it is, or is seen by that player",
         "give encode the planes of the player to move first, then those of the opponent; or a plane that says whose "
         "turn it is",
-    ),
-    "hidden": Rule(
-        "an observation shows what can be won at once",
-        "outcome is for player 0 and encode is seen by the player to move; or encode leaves out something that matters",
     ),
     "unfinished": Rule("random games end in good time", "give it more --seconds, or look whether the game ends at all"),
 }

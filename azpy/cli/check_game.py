@@ -1,5 +1,8 @@
 """`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
 
+azpy plays games of two players who move in turn, zero sum, with dice or without. Nothing is hidden from a player, and
+nobody moves at the same time. OpenSpiel has games and algorithms for hidden information and for more players.
+
 It plays all lines of play from the start first, the shortest first, then random games. It shortens a line that fails.
 The proof holds for the positions seen; the report says whether these are all. Warnings are signs of a mistake that can
 also be right. Illegal actions are tried only in games in Rust: a game in Python need not refuse them.

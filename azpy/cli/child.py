@@ -10,8 +10,10 @@ from azpy.fleet.child import talk
 
 def main(kind: str, descriptor: int) -> None:
     """Works at the other end of a socket that this process inherited."""
-    # Ctrl-C is for the parent, which ends its children.
+    # Both are for the parent, which takes what its children have finished and then ends them. SLURM and systemd send
+    # SIGTERM to all processes at once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as connection:
         line = talk(connection)
         if kind == "learner":

@@ -7,9 +7,12 @@ import io
 import os
 import re
 import shlex
+import signal
 import sys
+import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -57,9 +60,10 @@ class Parser(argparse.ArgumentParser):
 
 
 _EXIT_CODES = """
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 interrupted, 141 nobody reads the
-output any more.
+Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 ended by Ctrl-C, 143 ended by
+SIGTERM, 141 nobody reads the output any more.
 """
+_ONE_SIGNAL = 1.0  # seconds: `timeout` and others send SIGTERM to a process and to its group, which is one wish to end
 _LONGEST = 2_000  # characters of an error
 # The messages of argparse, and plainer ones that say what was expected.
 _PLAIN_WORDS = {
@@ -103,7 +107,8 @@ def run_command(
 ) -> int:
     """Runs a command, a function of its arguments that returns the exit code; returns the exit code.
 
-    After Ctrl-C it prints `stopped`, with the command line in place of `{command}`; nothing for an empty text.
+    SIGTERM is Ctrl-C, with an exit code of its own, for commands without a handler. After either of them this function
+    prints `stopped`, with the command line in place of `{command}`; nothing for an empty text.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
@@ -113,9 +118,10 @@ def run_command(
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any bytes
     _import_games_from_here(given)
     try:
-        code = _run(prog, command, given, stopped)
+        with _sigterm_as_ctrl_c() as came:
+            code = _run(prog, command, given, stopped)
         sys.stdout.flush()
-        return code
+        return 143 if came and code == 130 else code
     except BrokenPipeError:  # such as `| head`
         _drop_output()
         return 141
@@ -126,6 +132,30 @@ def run_command(
         with contextlib.suppress(OSError):
             print(f"{prog}: no space left for what it prints: free some and run again", file=sys.stderr, flush=True)
         return 2
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[list[float]]:
+    """Has SIGTERM raise what Ctrl-C raises; gives the times at which it came.
+
+    It takes a handler: without one the kernel keeps SIGTERM from process 1, the command of a container.
+    """
+    came: list[float] = []
+
+    def stop(*_: object) -> None:
+        came.append(time.monotonic())
+        if came[-1] - came[0] >= _ONE_SIGNAL or len(came) == 1:
+            raise KeyboardInterrupt
+
+    ignored = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _import_games_from_here(given: Sequence[str]) -> None:
@@ -188,7 +218,7 @@ def _show_warning(
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is the cause of an error: torch's exporter raises an error of its own."""
+    """Whether Ctrl-C or SIGTERM is the cause of an error: torch's exporter raises an error of its own."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

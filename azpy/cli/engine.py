@@ -26,7 +26,7 @@ from azpy.serving.gomocup import Gomocup
 from azpy.serving.gtp import Gtp
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, open_player
+from azpy.serving.models import Served, game_for, open_player
 from azpy.serving.uci import Uci
 from azpy.serving.wall_game_lines import WallGameLines
 from azpy.settings.run import checked
@@ -46,7 +46,11 @@ def _parser() -> Parser:
         choices=("gomocup", "gtp", "json", "uci", "ugi", "wallgame"),
         help="what the other program speaks",
     )
-    add("--game", type=not_empty, help=f"for mcts, uniform and model files; {GAME_OF_RUN}")
+    add(
+        "--game",
+        type=not_empty,
+        help=f"for mcts, uniform and model files (default: that of the first run); {GAME_OF_RUN}",
+    )
     add("--simulations", type=int, default=800, help="of a move, if the other program gives no limit (default 800)")
     add("--device", default="cpu", help="where the model runs (default cpu)")
     add(
@@ -65,8 +69,10 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
     simulations, only = checked("simulations", given.simulations), _GAMES.get(given.protocol)
     models: dict[str, Served] = {}
-    for name, player in [("", given.player), *(named_player(text) for text in given.model)]:
-        served = open_player(player, given.game, simulations, given.device, given.temperature)
+    named = [("", given.player), *(named_player(text) for text in given.model)]
+    for name, player in named:
+        game = game_for(player, [other for _, other in named], given.game)
+        served = open_player(player, game, simulations, given.device, given.temperature)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
         if only is not None and served.start.game.partition("(")[0] not in only:

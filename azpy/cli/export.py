@@ -109,7 +109,7 @@ def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, st
     from azpy.evaluators.int8 import int8_of  # loads ONNX Runtime
 
     buffer = ReplayBuffer(run.start, max_positions=1_000_000)
-    for played in sorted((number for number in run.iterations() if number <= iteration), reverse=True):
+    for played in sorted((number for number in run.sealed_iterations() if number <= iteration), reverse=True):
         for _, record in run.games([played]):
             buffer.add(record)
         if buffer.num_positions >= _CALIBRATION_POSITIONS:
@@ -124,7 +124,7 @@ def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, st
 
 def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     """The chosen iterations' games, checked against the rules."""
-    iterations: Sequence[int] = run.iterations()
+    iterations: Sequence[int] = run.sealed_iterations()
     if not iterations:
         raise RunError(f"{run.path} has no sealed games yet")
     if chosen is not None:

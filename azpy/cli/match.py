@@ -1,4 +1,4 @@
-"""`az-match A B`: which of two players is stronger, and by how much; `az-match RUN --round-robin`: a run's Elo curve.
+"""`az-match A B`: which of two players is stronger, and by how much; with --round-robin, of any number of players.
 
 A player is a run folder (its newest checkpoint), a checkpoint folder, a model.onnx file, random, mcts:N (plain Monte
 Carlo tree search with N simulations a move), uniform:N (search without a network) or another program (see below);
@@ -11,8 +11,9 @@ A player that searches takes settings of its own after a "?", with "&" between t
 
 The keys are options of the search:
 {keys}.
-@N and :N come before the "?" and mean simulations=N: give one of them. With gumbel_actions, gumbel_scale is 0 unless
-given. A player's own settings go before --simulations and --c-puct.
+level=N is simulations=N. @N and :N come before the "?" and mean the same: give one of them. temperature=T, from 0 to
+10, plays weaker actions too, each by its visits to the power 1/T. With gumbel_actions, gumbel_scale is 0 unless given.
+A player's own settings go before --simulations and --c-puct.
 
 Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
 ugi: for any game.
@@ -40,6 +41,13 @@ Go, and in a file of any other name a line of play a line, with actions as the g
 an opening unless --games says another number: fewer take the first openings, more begin the book again. Bad lines are
 named by their numbers, and refused.
 
+    az-match runs/a runs/b mcts:200 "runs/b?temperature=0.5" --round-robin
+    az-match runs/a random --round-robin --checkpoints 8
+
+--round-robin plays each against each, and gives the scores and a rating of each player in Elo with its interval; the
+first player's is 0. A run folder plays with its newest checkpoint. If there is only one run folder without "@" and "?",
+its checkpoints play, and its elo.json gets their curve.
+
 --save appends each game to a file as soon as it is over: .pgn for chess, .sgf for Go, .jsonl for every game. A file
 that exists is appended to. A crash or Ctrl-C loses the games in play alone, so the file of a match that was stopped has
 games of pairs that did not count. If a game cannot be saved, the match goes on and saves no more; it shows its result,
@@ -59,15 +67,32 @@ from pathlib import Path
 from typing import Any
 
 from azpy.cli.common import Parser, command, not_empty
-from azpy.cli.match_text import elo_text, facts_of, fault_line, rating_facts, ratings_table, repeated_pairs, report
+from azpy.cli.match_text import (
+    elo_text,
+    facts_of,
+    fault_line,
+    rating_facts,
+    ratings_table,
+    repeated_pairs,
+    report,
+    scores_table,
+)
 from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
-from azpy.games.names import make_position, refuse_untyped
-from azpy.machine import usable_cores
-from azpy.matches.arena import MATCH_SLOTS, Board, Follower, play_pairs
+from azpy.games.names import make_position
+from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
 from azpy.matches.openings import Book, draw_at_random, draw_from, read_openings
-from azpy.matches.players import Entrant, Spec, checkpoints_of, load_players, parse_player, settings_of
+from azpy.matches.players import (
+    Entrant,
+    Spec,
+    checkpoints_of,
+    game_of,
+    load_players,
+    parse_player,
+    settings_of,
+    slots_for,
+)
 from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
@@ -108,7 +133,7 @@ def _match(arguments: Sequence[str]) -> int:
     add("--elo1", type=float, help="the other end of the SPRT")
     add("--alpha", type=float, help="how often the SPRT may say ELO1 where ELO0 is true (default 0.05)")
     add("--beta", type=float, help="how often the SPRT may say ELO0 where ELO1 is true (default 0.05)")
-    text = "the checkpoints of one run against each other and the other players"
+    text = "each player against each; of one run folder among them, its checkpoints"
     add("--round-robin", action="store_true", help=text)
     add("--checkpoints", type=int, help="take this many of the run's checkpoints, evenly (default: all)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
@@ -123,11 +148,7 @@ class _Table:
         if given.games is not None and (given.games < 2 or given.games % 2):
             raise SettingsError(f"games must be an even number, got {given.games}: each opening is played twice")
         run = settings_of(specs)
-        self.game: str = given.game or (run.game if run is not None else "")
-        if not self.game:
-            raise SettingsError("which game? no player is from a run folder that would say: give --game")
-        run_folder = next((spec.run for spec in specs if spec.run is not None), None)
-        refuse_untyped(self.game, given.game, run_folder, "the match", "--game {}")
+        self.game = game_of(specs, given.game, "--game {}")
         c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
         start = make_position(self.game)
         if given.save is not None:
@@ -192,11 +213,8 @@ class _Table:
         return facts | {"distinct_openings": min(len(self.book), pairs)}
 
     def slots(self, *players: Entrant) -> int:
-        """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
-        if self._slots is not None:
-            return self._slots
-        programs = any(isinstance(one.player, Follower) for one in players)
-        return min(2 * usable_cores(), MOST_SLOTS) if programs else MATCH_SLOTS
+        """Games in play at a time."""
+        return slots_for(*(one.player for one in players)) if self._slots is None else self._slots
 
     def begin(self, said: str, display: Screen) -> None:
         """Prints the first lines; they say where models run unless it is the CPU."""
@@ -273,15 +291,15 @@ def _round_robin(given: argparse.Namespace) -> int:
     if given.checkpoints is not None and given.checkpoints < 2:
         raise SettingsError(f"checkpoints must be at least 2, got {given.checkpoints}")
     runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
-    if len(runs) != 1:
-        raise SettingsError(
-            f"a round robin is that of one run folder, got {len(runs)} (give it without @ and ?; others may join)"
-        )
+    run = runs[0] if len(runs) == 1 else None  # all its checkpoints play
+    if given.checkpoints is not None and run is None:
+        raise SettingsError(f"--checkpoints is for one run folder, given without @ and ?; got {len(runs)}")
     specs: list[Spec] = []
     for text in given.players:
-        specs += checkpoints_of(Path(text), given.checkpoints) if text in runs else [parse_player(text)]
+        specs += checkpoints_of(Path(text), given.checkpoints) if text == run else [parse_player(text)]
     if len(specs) < 2:
-        raise SettingsError(f"a round robin has at least two players, {runs[0]} has one checkpoint so far")
+        got = f"{given.players[0]} has one checkpoint so far" if run else f"got {len(specs)}"
+        raise SettingsError(f"a round robin has at least two players, {got}")
     table = _Table(given, specs, _PAIRING_GAMES)
     names = [str(entrant) for entrant in table.entrants]
     results: list[tuple[int, int, MatchResult]] = []
@@ -302,15 +320,19 @@ def _round_robin(given: argparse.Namespace) -> int:
     curve = _curve(table, specs, results)
     repeated = sum(result.repeated for *_, result in results)
     repeats = repeated_pairs(repeated, len(results) * table.games // 2, table.facts(table.games // 2))
-    text = "\n".join([*ratings_table(curve["ratings"]), *repeats])
+    scores = scores_table(names, [(i, j, result.score) for i, j, result in results])
+    text = "\n".join([*scores, *ratings_table(curve["ratings"]), *repeats])
     print(json.dumps(curve | {"interrupted": stopped}) if given.json else text, flush=True)
-    ending = "stopped: these are the ratings so far, and elo.json was not written"
-    if not stopped:
-        path = Path(runs[0]) / "elo.json"
+    ending = "stopped: these are the ratings so far" * stopped
+    if run is not None and stopped:
+        ending += ", and elo.json was not written"
+    elif run is not None:
+        path = Path(run) / "elo.json"
         with storage.disk_errors(path):
             storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
         ending = f"Elo curve in {path}"
-    print("" if given.json else f"{ending}\n", end="", flush=True)
+    if ending and not given.json:
+        print(ending, flush=True)
     return table.end(stopped=stopped)
 
 

@@ -9,10 +9,20 @@ from typing import Any
 from azpy.matches.ratings import Rating, Sprt
 from azpy.matches.results import Fault, MatchResult
 
-__all__ = ["elo_text", "facts_of", "fault_line", "rating_facts", "ratings_table", "repeated_pairs", "report"]
+__all__ = [
+    "elo_text",
+    "facts_of",
+    "fault_line",
+    "rating_facts",
+    "ratings_table",
+    "repeated_pairs",
+    "report",
+    "scores_table",
+]
 
 _MOST_FAULTS = 3  # kinds of fault a player that a result names; the JSON has more
 _MOST_JSON_FAULTS = 20
+_MOST_COLUMNS = 10  # players of a table of scores
 
 
 def report(result: MatchResult | None, facts: Mapping[str, Any], sprt: Sprt | None, stopped: bool) -> list[str]:
@@ -115,6 +125,24 @@ def ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
         score = "" if row["score"] is None else f"{row['score']:.3f}"
         lines.append(f"{row['player']:{width}}  {row['elo']:>+6.0f}  {interval:>16}  {score:>6}  {row['games']:>6}")
     return lines
+
+
+def scores_table(names: Sequence[str], results: Sequence[tuple[int, int, float]]) -> list[str]:
+    """The lines of a table of what each player scored against each; none for more players than fit into a line.
+
+    `results` are (i, j, the score of player i against player j).
+    """
+    if len(names) > _MOST_COLUMNS:
+        return []
+    numbered = [f"{number} {name}" for number, name in enumerate(names, start=1)]
+    width = max(map(len, [*numbered, "score against"]))
+    cells = [["" for _ in names] for _ in names]
+    for i, j, score in results:
+        cells[i][j], cells[j][i] = f"{score:.3f}", f"{1 - score:.3f}"
+    lines = [f"{'score against':{width}}" + "".join(f"{number:>7}" for number in range(1, len(names) + 1))]
+    return lines + [
+        f"{name:{width}}" + "".join(f"{cell:>7}" for cell in row) for name, row in zip(numbered, cells, strict=True)
+    ]
 
 
 def _end(value: float | None, infinite: str) -> str:

@@ -72,7 +72,7 @@ class Display(Screen):
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
-        self._games, self._strength, self._advice = 0, list[str](), ""
+        self._games, self._strength, self._advice, self._sooner = 0, list[str](), "", ""
 
     def show(self, event: events.Event) -> None:
         """Shows one event."""
@@ -80,7 +80,8 @@ class Display(Screen):
             case events.Started():
                 self._begin(event)
             case events.Played():
-                text = f"{event.games}/{self._games} games{_rates(event.metrics)}{_shares(event.metrics)}"
+                text = f"{event.games}/{self._games} games{self._wait(event)}{_rates(event.metrics)}"
+                text += _shares(event.metrics)
                 share, workers = event.games / self._games, worker_lines(event.workers)
                 self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
@@ -129,7 +130,7 @@ class Display(Screen):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
-                none = "no model yet: the run ends before an iteration is done, give it more"
+                none = "no model yet: the run ends before an iteration is done, give it more" + self._sooner
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
@@ -142,6 +143,8 @@ class Display(Screen):
             player = f"network {settings.network} ({event.parameters:,} parameters)"
             notices = (f"the network plays on {event.evaluator}", *notices)
         self._games = settings.games_per_iteration
+        fewer = f"--simulations (now {settings.simulations}) and fewer --slots (now {settings.slots})"
+        self._sooner = f", sooner with fewer {fewer}"
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
         workers, growing = _workers(settings.workers), ""
@@ -156,6 +159,16 @@ class Display(Screen):
             self.line(notice)
         if event.iteration:
             self.line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
+
+    def _wait(self, event: events.Played) -> str:
+        """While no game is over: how far the longest one is, when the first are expected, and how to shorten that."""
+        if event.games or not event.longest:
+            return ""
+        text = f", the longest has {event.longest} plies"
+        if event.longest < event.plies:
+            left = event.metrics["play_seconds"] * (event.plies / event.longest - 1)
+            return f"{text} of about {event.plies}, first games in about {_clock(left)}{self._sooner}"
+        return f"{text}, more than the {event.plies} of a random game{self._sooner}"
 
     def _status(self, stage: str, text: str, done: float, below: Sequence[str] = ()) -> None:
         first, *others = text.split(", ")

@@ -22,7 +22,7 @@ from typing import Any
 from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
 from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
-from azpy.serving.models import Model, open_model
+from azpy.serving.models import Model, game_for, open_model
 from azpy.settings.run import checked
 
 _SHORTEST_TOKEN = 16
@@ -69,7 +69,7 @@ def _parser() -> Parser:
 
     add("player", "who plays; or `player` in --config", type=not_empty, metavar="PLAYER", nargs="?")
     add("--config", "a TOML file with these settings", type=Path, metavar="FILE")
-    add("--game", f"for mcts, uniform and model files; {GAME_OF_RUN}", type=not_empty)
+    add("--game", f"for mcts, uniform and model files (default: that of the first run); {GAME_OF_RUN}", type=not_empty)
     add("--model", "one more player, named NAME to be asked for", action="append", metavar="NAME=PLAYER")
     add("--simulations", "of a search, if the client gives no limit", type=int)
     add("--temperature", "above 0 weaker moves are played too, by visits", type=float)
@@ -158,7 +158,7 @@ def _serve(arguments: Sequence[str]) -> int:
         for name, player in settings["models"].items():
             models[name] = open_model(
                 player,
-                settings["game"],
+                game_for(player, settings["models"].values(), settings["game"]),
                 simulations,
                 settings["device"],
                 settings["temperature"],

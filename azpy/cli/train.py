@@ -7,11 +7,10 @@ config.toml, which can be given as --config. A game that is a Python class is im
 
 import argparse
 import os
-import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,19 @@ import numpy as np
 from azpy import list_games
 from azpy.cli.common import Parser, command, not_empty, one_line, was_interrupted
 from azpy.cli.progress import Display
-from azpy.errors import RunError, SettingsError
+from azpy.errors import SettingsError
 from azpy.fleet.ray import environment
-from azpy.games.names import make_position, must_be_typed, refuse_untyped, refuse_untyped_function
+from azpy.games.names import make_position, must_be_typed
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
+from azpy.settings.choosing import Sizing, choose, listed
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, combine, default_of, function_flags, parse
-from azpy.settings.toml import path_argument, read_config, repeat_command
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags, parse
+from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Finished
 
 _NOISE_ROWS = 64
-_MOST_KEPT = 8  # settings that one line names
 
 
 def _parser() -> Parser:
@@ -76,75 +75,36 @@ def _help(name: str, about: About) -> str:
 
 
 def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
-    """The settings and the run folder that a command line names.
+    """The settings and the run folder that a command line names; nothing is measured.
 
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    return _choose(_parser().parse_args(arguments))[:2]
+    return _choose(_parser().parse_args(arguments), None)[:2]
 
 
-def _choose(options: argparse.Namespace) -> tuple[Settings, str, str]:
-    """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults."""
+def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Settings, str, str]:
+    """As `choose`, for a command line."""
     texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
     typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
-    in_file = read_config(options.config) if options.config is not None else {}
-    game = typed.get("game", in_file.get("game"))
-    if options.out == "":
-        raise SettingsError("--out is empty: give a folder, or leave it out for runs/GAME")
-    out = options.out if options.out is not None or game is None else "runs/" + re.sub(r"\W+", "-", game).strip("-")
-    so_far = _settings_so_far(Path(out)) if out is not None else {}
-    now = in_file | typed
-    preset = preset_of((so_far | now).get("game", ""), now)
-    settings = combine(so_far or preset, now)
-    source = options.config if "game" in in_file else out
-    refuse_untyped(settings.game, options.game, source, "training", "GAME {} on the command line")
-    for name in ("network", "optimizer"):
-        refuse_untyped_function(
-            name, getattr(settings, name), typed.get(name), options.config if name in in_file else out, "training"
-        )
-    if so_far:
-        usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
-        kept = {
-            name: value
-            for name, value in so_far.items()
-            if name not in usual and value not in (preset.get(name), default_of(name))
-        }
-        said = _listed(kept, _MOST_KEPT)
-        return settings, str(out), said and f"kept from {out}/config.toml: {said}"
-    said = _listed({name: value for name, value in preset.items() if name not in now})
-    said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
-    gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
-    if gone:
-        causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
-        said += f"; it leaves out {_listed(gone)} because of {', '.join(causes)}"
-    return settings, str(out), said
+    return choose(typed, options.config, options.out, sizing)
 
 
-def _settings_so_far(folder: Path) -> dict[str, Any]:
-    """The settings of the run in the folder; empty if there is none."""
-    config = folder / "config.toml"
-    if config.exists() and not config.is_file():
-        raise RunError(f"{config} is not a regular file: put a good copy in its place")
-    try:
-        return read_config(config) if config.exists() else {}
-    except SettingsError as error:
-        raise RunError(f"{error}; put that right, or a good copy of the file in its place") from error
+def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    make_position(settings.game)  # its errors come first
+    print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
+    from azpy.playing.sizing import sized  # torch takes seconds to load
+
+    return sized(settings, given)
 
 
 def _games() -> str:
     lines = []
     for name, parameters in sorted(list_games().items()):
         values = ",".join(f"{key}={value}" for key, value in parameters.items())
-        lines += [f"{name}({values})" if values else name, f"    preset: {_listed(preset_of(name)) or 'none'}"]
+        lines += [f"{name}({values})" if values else name, f"    preset: {listed(preset_of(name)) or 'none'}"]
     lines += ["module:Class", "    a game written in Python, see azpy.Game; no preset"]
     return "\n".join([*lines, "open_spiel:NAME", "    a game of OpenSpiel, see azpy.games.open_spiel; no preset"])
-
-
-def _listed(settings: dict[str, Any], most: int | None = None) -> str:
-    parts = [f"{name} {value}" for name, value in settings.items()]
-    more = len(parts[most:]) if most is not None else 0
-    return ", ".join(parts[:most]) + (f", and {more} more" if more else "")
 
 
 def _train(arguments: Sequence[str]) -> int:
@@ -152,7 +112,7 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    settings, out, said = _choose(options)
+    settings, out, said = _choose(options, None if options.collect_only else _sized)
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)

@@ -47,7 +47,7 @@ def _work(arguments: Sequence[str]) -> int:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    return 130 if signal.SIGINT in told else 0
+    return 128 + told[0] if told else 0
 
 
 def _await(place: str, patience: float, told: list[int]) -> None:

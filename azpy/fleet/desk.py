@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -234,6 +234,9 @@ class Desk:
 class AtDesk:
     """A `Fleet` whose games arrive at a desk."""
 
+    longest = 0
+    begun: Sequence[GameRecord] = ()
+    unfinished: Sequence[GameRecord] = ()
     _desk: Desk
 
     @property

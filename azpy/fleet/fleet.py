@@ -76,9 +76,13 @@ class Fleet(Protocol):
 
     Attributes:
         notices: what a user should know, such as a worker's death; the caller takes them out.
+        begun: games that go on where another process left them, if this process plays; set it before `play`.
+        unfinished: after `close`, the games in play as far as they came; none where other processes play.
     """
 
     notices: list[str]
+    begun: Sequence[GameRecord]
+    unfinished: Sequence[GameRecord]
 
     def play(self, lineup: Lineup) -> None:
         """Has this lineup play from now on, and ends a pause.
@@ -110,6 +114,10 @@ class Fleet(Protocol):
     @property
     def pipeline_stats(self) -> Sequence[Counter[str]]:
         """Where the time of the pipelines went; see `SelfPlay.pipeline_stats`."""
+
+    @property
+    def longest(self) -> int:
+        """Plies of the longest game in play; 0 where that is not known."""
 
     @property
     def workers(self) -> Sequence[WorkerState]:

@@ -30,6 +30,8 @@ class Here:
 
     def __init__(self, settings: Settings, start: _core.State, table: IdTable) -> None:
         self.notices: list[str] = []
+        self.begun: Sequence[_core.GameRecord] = ()
+        self.unfinished: Sequence[_core.GameRecord] = ()
         self._settings, self._start, self._table = settings, start, table
         self._lineup: Lineup | None = None
         self._self_play: _core.SelfPlay | None = None
@@ -51,6 +53,7 @@ class Here:
             self._self_play = open_self_play(
                 self._settings, self._start, evaluators, 0, 0, resign_below=below, opponents=opponents
             )
+            self._self_play.go_on(self.begun)
             before = lineup
         if lineup.network.evaluators is not before.network.evaluators:
             self._self_play.swap(lineup.network.evaluators)
@@ -86,6 +89,7 @@ class Here:
         """See `Fleet`."""
         if self._self_play is not None:
             self._self_play.close()
+            self.unfinished = self._self_play.unfinished
 
     @property
     def stats(self) -> Counter[str]:
@@ -96,6 +100,11 @@ class Here:
     def pipeline_stats(self) -> list[Counter[str]]:
         """See `Fleet`."""
         return [] if self._self_play is None else [Counter(each) for each in self._self_play.pipeline_stats]
+
+    @property
+    def longest(self) -> int:
+        """See `Fleet`."""
+        return 0 if self._self_play is None else self._self_play.in_play[1]
 
     @property
     def workers(self) -> list[WorkerState]:

@@ -11,6 +11,7 @@ import os
 import queue
 import re
 import secrets
+import signal
 import socket
 import sys
 import threading
@@ -250,7 +251,10 @@ class RayFleet(RemoteFleet[_Worker]):
             config = self.ray.job_config.JobConfig(code_search_path=paths)
             # No public setting keeps Ray from printing a page for each actor that dies.
             self.ray._private.worker._worker_logs_enabled = False
+            at_sigterm = signal.getsignal(signal.SIGTERM)
             self.ray.init(job_config=config, log_to_driver=False, logging_level="CRITICAL", **options)
+            if signal.getsignal(signal.SIGTERM) is not at_sigterm:  # Ray's handler exits with code 15
+                signal.signal(signal.SIGTERM, at_sigterm)
         except Exception as error:  # Ray's errors share no base
             raise RunError(f"{where}: {_why_not(error, self._address)}") from error
         self._connected, self._head_node = True, self.ray.get_runtime_context().gcs_address

@@ -7,6 +7,7 @@ networks or files.
 
 import importlib
 import re
+from pathlib import Path, PurePath
 
 from azpy import _core
 from azpy._core import State
@@ -15,13 +16,8 @@ from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
 __all__ = [
-    "is_python_class",
-    "make_game",
-    "make_position",
-    "must_be_typed",
-    "python_game",
-    "refuse_untyped",
-    "refuse_untyped_function",
+    *("is_python_class", "make_game", "make_position", "must_be_typed"),
+    *("python_game", "refuse_untyped", "refuse_untyped_function", "spec_of"),
 ]
 
 # In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
@@ -82,6 +78,21 @@ def make_game(name: str, **parameters: int | float | str) -> State:
     if parameters:
         raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
     return make_position(name)
+
+
+def spec_of(game: str | type[Game]) -> str:
+    """The spec of a game that is named, or given as its class.
+
+    Raises:
+        SettingsError: neither, or a class that cannot be imported by its name.
+    """
+    if isinstance(game, str):
+        return game
+    if not (isinstance(game, type) and issubclass(game, Game)):
+        raise SettingsError(f"expected a game's name or a class that derives from azpy.Game, got {game!r}")
+    if "." in game.__qualname__:
+        raise SettingsError(f"{game.__qualname__} is defined inside a function or class: define it at a module's top")
+    return f"{game.__module__}:{game.__qualname__}"
 
 
 def is_python_class(spec: str) -> bool:
@@ -156,10 +167,23 @@ def python_game(spec: str) -> Game:
         raise SettingsError(
             f"game {spec!r}: a class is made without parameters: give {bare}, or in Python azpy.State({class_name})"
         )
+    if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):
+        file = PurePath(module_name.removesuffix(".py"))
+        there = f"in the folder {file.parent}, give {file.name}" if ".." in file.parts or file.is_absolute() else ""
+        asked = there or f"give {'.'.join(file.parts)}"
+        raise SettingsError(f"game {spec!r}: expected the name of a module, not its file: {asked}:{class_name}")
     try:
         named = getattr(importlib.import_module(module_name), class_name)
         if isinstance(named, type) and issubclass(named, Game):
             return named()
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):  # the module is there, and imports another one
+            raise SettingsError(f"game {spec!r} cannot be made: {error}") from error
+        near = did_you_mean(module_name, (file.stem for file in Path.cwd().glob("*.py")))
+        raise SettingsError(
+            f"game {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
+            f"PYTHONPATH, and among its packages{near}"
+        ) from error
     except Exception as error:  # the user's own module: whatever it raises is about that file
         raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
     what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"

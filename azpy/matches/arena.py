@@ -79,12 +79,14 @@ class RandomPlayer:
 class SearchPlayer:
     """Searches every position with `simulations` and plays the most visited action, without noise.
 
+    With a `temperature` T above 0 it draws actions, each by its visits to the power 1/T, so it plays weaker ones too.
     `evaluator` is anything with `evaluate_batch`, or one of azpy's own; None means one random rollout a leaf. Of the
     options of `Search`, `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
 
-    def __init__(self, evaluator: Any, simulations: int, **options: Any) -> None:
+    def __init__(self, evaluator: Any, simulations: int, temperature: float = 0.0, **options: Any) -> None:
         self.evaluator, self._simulations = evaluator, checked("simulations", simulations)
+        self._temperature = temperature
         self.options: dict[str, Any] = {"eval_batch": 1, "threads": None} | options
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
@@ -93,7 +95,8 @@ class SearchPlayer:
 
     def searches_like(self, other: "SearchPlayer") -> bool:
         """Whether the two differ in their evaluators alone, so that their trees can grow in one search."""
-        return (self._simulations, self.options) == (other._simulations, other.options)
+        own, others = ((one._simulations, one._temperature, one.options) for one in (self, other))
+        return own == others
 
     def select_with(
         self, other: "SearchPlayer", states: Sequence[_core.State], movers: Sequence[int], seed: int
@@ -108,7 +111,7 @@ class SearchPlayer:
         ]
         search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self.options)
         search.run(self._simulations)
-        return search.select_actions(0.0)
+        return search.select_actions(self._temperature)
 
 
 def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:

@@ -15,15 +15,19 @@ import numpy as np
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.games.names import refuse_untyped
 from azpy.machine import usable_cores
-from azpy.matches.arena import Follower, Player, RandomPlayer, SearchPlayer, mcts
-from azpy.matches.programs import Transcripts
+from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.protocols import ProgramSpec, load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import Settings, match_search, unused
 
-__all__ = ["Entrant", "Spec", "checkpoints_of", "load_players", "parse_player", "settings_of"]
+__all__ = [
+    *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
+    *("parse_player", "settings_of", "slots_for"),
+]
 
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
@@ -36,7 +40,8 @@ class Spec:
     simulations: int | None = None  # a move, if given
     model: Path | None = None  # the model file, for a model
     run: Path | None = None  # the run folder that holds the model, if any
-    search: Mapping[str, Any] = field(default_factory=dict)  # the given options of `Search`
+    search: dict[str, Any] = field(default_factory=dict)  # the given options of `Search`
+    temperature: float | None = None  # of its actions, if given
     program: ProgramSpec | None = None  # another program
 
 
@@ -76,10 +81,10 @@ def parse_player(text: str) -> Spec:
         raise SettingsError(f"player {text!r}: {error}") from None
     if spec.kind == "random":
         raise SettingsError(f"player {text!r}: random does not search and has no settings")
-    simulations = search.pop("simulations", None)
+    simulations, temperature = search.pop("simulations", None), search.pop("temperature", None)
     if simulations and spec.simulations:
         raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
-    return replace(spec, simulations=simulations or spec.simulations, search=search)
+    return replace(spec, simulations=simulations or spec.simulations, search=search, temperature=temperature)
 
 
 def _named(text: str) -> Spec:
@@ -127,6 +132,32 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
     return settings
 
 
+def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
+    """The game of a match: the one that the user typed, else that of the players' run.
+
+    Args:
+        specs: the players.
+        typed: the game as the user typed it; None for none.
+        how: what the user gives to name a game, for errors.
+
+    Raises:
+        SettingsError: no game, or one that must be typed and was not, see `refuse_untyped`.
+    """
+    run = settings_of(specs)
+    game = typed or (run.game if run is not None else "")
+    if not game:
+        raise SettingsError(f"which game? no player is from a run folder that would say: give {how.format('GAME')}")
+    folder = next((spec.run for spec in specs if spec.run is not None), None)
+    refuse_untyped(game, typed, folder, "the match", how)
+    return game
+
+
+def slots_for(*players: Player | Follower) -> int:
+    """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
+    programs = any(isinstance(player, Follower) for player in players)
+    return min(2 * usable_cores(), MOST_SLOTS) if programs else MATCH_SLOTS
+
+
 def load_players(
     specs: Sequence[Spec],
     start: _core.State,
@@ -171,12 +202,13 @@ def load_players(
             network = open_model(spec.model.resolve())
             search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings)
             search |= {} if c_puct is None else {"c_puct": c_puct}
-        called = f"{name}{query_text(spec.search)}"
+        warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
+        called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
         if spec.kind == "mcts":
-            player = mcts(count, **search)
+            player = mcts(count, **search, **warmth)
         else:
-            player = SearchPlayer(network or _core.UniformEvaluator(), count, **search)
+            player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
         players.append(Entrant(called, count, player, network))
     return players
 

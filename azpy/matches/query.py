@@ -8,10 +8,16 @@ from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
 from azpy.settings.run import ABOUT
 
-__all__ = ["SEARCH_KEYS", "parse_query", "parse_search", "query_text"]
+__all__ = ["SEARCH_KEYS", "WARMEST", "parse_query", "parse_search", "query_text"]
 
-# Keys of a player's query: options of `Search`.
-SEARCH_KEYS = ("simulations", *(name for name, row in _core.OPTIONS.items() if row["group"] == "search"))
+WARMEST = 10.0  # temperature
+# Keys of a player's query: its level, how warm it plays, and options of `Search`.
+SEARCH_KEYS = (
+    "simulations",
+    "level",
+    "temperature",
+    *(name for name, row in _core.OPTIONS.items() if row["group"] == "search"),
+)
 
 
 def parse_query(text: str, parse: Callable[[str, str], Any]) -> dict[str, Any]:
@@ -32,12 +38,17 @@ def parse_query(text: str, parse: Callable[[str, str], Any]) -> dict[str, Any]:
 
 
 def parse_search(text: str) -> dict[str, Any]:
-    """The options of a player's search that a query gives, `simulations` among them.
+    """The options of a player's search that a query gives, `simulations` and `temperature` among them.
 
     Raises:
         SettingsError: see `parse_query`; an unknown key or a bad value.
     """
-    return parse_query(text, _search_value)
+    found = parse_query(text, _search_value)
+    if "level" in found:  # as in az-play: a number of simulations
+        if "simulations" in found:
+            raise SettingsError("a level is a number of simulations: give level or simulations")
+        found["simulations"] = found.pop("level")
+    return found
 
 
 def query_text(values: Mapping[str, Any]) -> str:
@@ -56,4 +67,6 @@ def _search_value(key: str, text: str) -> Any:
     if key not in SEARCH_KEYS:
         hint = did_you_mean(key, SEARCH_KEYS) or f"; expected one of {', '.join(SEARCH_KEYS)}"
         raise SettingsError(f"{key}: no setting of a player's search{hint}")
-    return replace(ABOUT[key], auto=False).parsed(key, text)
+    if key == "temperature":
+        return replace(ABOUT[key], high=WARMEST).parsed(key, text)
+    return replace(ABOUT["simulations" if key == "level" else key], auto=False).parsed(key, text)

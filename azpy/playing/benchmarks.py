@@ -32,6 +32,7 @@ __all__ = [
     "EVALUATOR_ROWS",
     "Figure",
     "Play",
+    "Zeros",
     "machine",
     "measure_alone",
     "measure_evaluator",
@@ -99,13 +100,14 @@ def _rate(step: Callable[[], float], seconds: float) -> float:
             return done / elapsed
 
 
-class _Zeros:
-    """Answers zeros at once, so that only the host is measured."""
+class Zeros:
+    """An evaluator that answers zeros at once, so that only the host is measured; see `Evaluator`."""
 
     def __init__(self, num_actions: int, rows: int) -> None:
         self._logits, self._values = np.zeros((rows, num_actions), np.float32), np.zeros(rows, np.float32)
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits [B, A] and values [B]."""
         return self._logits[: len(observations)], self._values[: len(observations)]
 
 
@@ -121,7 +123,7 @@ def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5
     start = start.clone()
     roll(start, np.random.default_rng(0))
     search = _core.Search(_core.UniformEvaluator(), simulations=_SIMULATIONS, eval_batch=1)
-    zeros = _Zeros(start.num_actions, _TREES * _LEAVES)
+    zeros = Zeros(start.num_actions, _TREES * _LEAVES)
     trees = _core.VectorSearch([start] * _TREES, zeros, eval_batch=_LEAVES)
     memory = search.run(start).stats["memory_bytes"] / _SIMULATIONS
 

@@ -9,7 +9,10 @@ from azpy.errors import SettingsError
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["on_devices", "open_self_play", "rates", "repeat", "threads_of_trees"]
+__all__ = ["on_devices", "open_self_play", "rates", "repeat", "threads_of_trees", "usual_plies"]
+
+
+_FEW = 4  # random games, to see how long one is
 
 
 def on_devices(evaluators: Sequence[Any]) -> str:
@@ -49,9 +52,16 @@ def open_self_play(
         "slots": settings.slots,
         "pipelines": settings.all_pipelines,
     }
+    if not settings.deterministic:
+        layout["stagger"] = usual_plies(start)
     layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
     layout |= {"opponents": opponents, "opponent_share": settings.historical_share, "resign_below": resign_below}
     return _open(settings, start, evaluators, **layout)
+
+
+def usual_plies(start: _core.State) -> int:
+    """The plies of a game, by a few random ones."""
+    return _core.random_playouts(start, _FEW) // _FEW
 
 
 def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:

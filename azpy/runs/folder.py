@@ -16,7 +16,6 @@ config.toml and metrics.jsonl, so these are only checked for form. Nothing is pi
 import contextlib
 import hashlib
 import json
-import math
 import os
 import secrets
 import shutil
@@ -30,24 +29,14 @@ from numpy.typing import NDArray
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
+from azpy.runs.metrics import STOPPED, read_metrics
 from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors, weights_hash
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
 __all__ = ["RunFolder", "read_checkpoint"]
 
-_STOPPED = ("stopped", "stopped_collecting")
 _ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the config.toml of every version has
-_FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
-    "iteration": ("games", "positions", "seconds"),
-    "match": ("score", "low", "high", "seconds"),
-    "supervised": ("policy_loss", "value_loss", "seconds"),
-    **dict.fromkeys(("settings", "imported", "collected", *_STOPPED), ("seconds",)),
-    "worker": (
-        *("since", "seconds", "silent", "games", "evaluations_per_second"),
-        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
-    ),
-}
 Setting = str | int | float | bool
 
 
@@ -122,6 +111,8 @@ class RunFolder:
         if self.journal:  # sealed just before the process ended, whatever the iteration
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
+        self._in_play = self._games / "in_play.bin"
+        self.in_play = storage.read_journal(self._in_play)[0] if self._in_play.exists() else []
         if self._journal.repeated:
             self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
@@ -149,6 +140,17 @@ class RunFolder:
         """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
         with storage.disk_errors(self.path):
             self._journal.append(*records)
+
+    def take_in_play(self) -> list[GameRecord]:
+        """The games that the last process left in play, as far as they came. They are in no file afterwards."""
+        with storage.disk_errors(self.path):
+            self._in_play.unlink(missing_ok=True)
+        return self.in_play
+
+    def keep_in_play(self, records: Sequence[GameRecord]) -> None:
+        """Keeps games in play, as far as they came, for the next process."""
+        with storage.disk_errors(self.path):
+            storage.write_journal(self._in_play, records)
 
     def drop(self, ids: Container[int]) -> None:
         """Drops the journal's games with these ids."""
@@ -252,24 +254,7 @@ class RunFolder:
         Raises:
             RunError: a line that is no object with a `kind`, a whole `iteration` and the figures of its kind.
         """
-        return self._read_metrics()[0]
-
-    def _read_metrics(self) -> tuple[list[dict[str, Any]], bool]:
-        """The rows of all whole lines, and whether the last line is torn."""
-        if not self._metrics.exists():
-            return [], False
-        with storage.disk_errors(self.path):
-            *lines, torn = storage.read_regular(self._metrics).split(b"\n")
-        rows = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                rows.append(json.loads(line))
-                why: object = _wrong_in(rows[-1])
-            except (ValueError, RecursionError) as error:
-                why = error
-            if why:
-                raise RunError(f"{self._metrics} is damaged in line {number}: {why}; put that line right, or delete it")
-        return rows, bool(torn)
+        return read_metrics(self._metrics)[0]
 
     def spent(self, name: str, *kinds: str) -> float:
         """The most `seconds` or `evaluations` in the rows of these kinds; 0 if there are none."""
@@ -280,13 +265,17 @@ class RunFolder:
 
         It keeps the rows of changed settings, of collected and imported games that are there, and of the last stop.
         """
-        (rows, torn), sealed, there = self._read_metrics(), set(self.sealed.iterations()), bool(self.checkpoints())
+        (rows, torn), sealed, there = (
+            read_metrics(self._metrics),
+            set(self.sealed.iterations()),
+            bool(self.checkpoints()),
+        )
         if torn:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
-        last_stop = {row["kind"]: row for row in rows if row["kind"] in _STOPPED}
+        last_stop = {row["kind"]: row for row in rows if row["kind"] in STOPPED}
 
         def stays(row: Mapping[str, Any]) -> bool:
-            if row["kind"] in _STOPPED:
+            if row["kind"] in STOPPED:
                 return row is last_stop[row["kind"]]
             if row["kind"] == "imported":  # written before its games
                 return 0 in sealed or there
@@ -361,22 +350,6 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def _damaged(config: Path, why: object) -> RunError:
     return RunError(f"{config} is damaged: {why}; put that right, or a good copy in its place")
-
-
-def _wrong_in(row: Any) -> str:
-    """Why a row of metrics.jsonl cannot be used; empty if it can."""
-    if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
-        return "it is no row with a kind"
-    if not isinstance(row.get("iteration"), int):
-        return "it has no iteration"
-    for kind, name in (("match", "opponent"), ("worker", "worker")):
-        if row["kind"] == kind and not isinstance(row.get(name), str):
-            return f"it has no {name}"
-    for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
-        value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            return f"{name} is {value!r}"
-    return ""
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:

@@ -18,6 +18,7 @@ from azpy._core import GameRecord, ReplayBuffer, State
 from azpy.errors import RunError, SettingsError, missing_to_train
 from azpy.games.names import make_position, refuse_untyped
 from azpy.runs import storage
+from azpy.runs.metrics import read_metrics
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
 
@@ -66,6 +67,9 @@ class StoredRun:
         self._typed = game
         self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings), run_id))
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     @functools.cached_property
     def start(self) -> State:
         """The position in which its games begin.
@@ -82,13 +86,24 @@ class StoredRun:
         """The iteration of the newest checkpoint."""
         return int(checkpoint_at(self.path).name)
 
-    def iterations(self) -> list[int]:
+    def iterations(self) -> list[dict[str, Any]]:
+        """The figures of each iteration that is done, ascending: its row of metrics.jsonl (docs/training.md)."""
+        return self._rows("iteration")
+
+    def matches(self) -> list[dict[str, Any]]:
+        """The figures of each match that the run has played, in order: its row of metrics.jsonl."""
+        return self._rows("match")
+
+    def _rows(self, kind: str) -> list[dict[str, Any]]:
+        return [row for row in read_metrics(self.path / "metrics.jsonl")[0] if row["kind"] == kind]
+
+    def sealed_iterations(self) -> list[int]:
         """Iterations whose games are sealed, ascending."""
         return self._sealed.iterations()
 
     def games(self, iterations: Iterable[int]) -> Iterator[tuple[int, GameRecord]]:
         """Sealed games: (iteration, game), by iteration and game id."""
-        sealed = self.iterations()
+        sealed = self.sealed_iterations()
         for iteration in iterations:
             if iteration not in sealed:
                 there = f"those from {sealed[0]} to {sealed[-1]} are" if sealed else "none is yet"
@@ -106,7 +121,7 @@ class StoredRun:
         if game_id in found:
             return None, found[game_id]
         ids = set(found)
-        for iteration in self.iterations():
+        for iteration in self.sealed_iterations():
             sealed = self._sealed.ids(iteration)
             if game_id in sealed:
                 return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)

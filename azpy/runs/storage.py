@@ -317,9 +317,14 @@ class Journal:
             self.records[:] = kept
 
     def _rewrite(self, records: Sequence[GameRecord]) -> None:
-        data = _MAGIC + b"".join(map(frame, records))
-        write_atomically(self._path, data)
-        self._end = len(data)
+        self._end = write_journal(self._path, records)
+
+
+def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
+    """Writes a journal of these games in place of the file; returns its bytes."""
+    data = _MAGIC + b"".join(map(frame, records))
+    write_atomically(path, data)
+    return len(data)
 
 
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:

@@ -1,7 +1,7 @@
 """The players that an engine serves: what a user names, opened once."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +12,14 @@ from azpy.errors import SettingsError
 from azpy.games.names import make_position, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player, settings_of
+from azpy.matches.query import WARMEST
 
 __all__ = [
-    *("TREES_MB", "WARMEST", "Model", "Served"),
-    *("chosen", "lower_bound", "open_engine", "open_model", "open_player"),
+    *("TREES_MB", "Model", "Served"),
+    *("chosen", "game_for", "lower_bound", "open_engine", "open_model", "open_player"),
 ]
 
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
-WARMEST = 10.0  # temperature
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
@@ -116,6 +116,24 @@ def lower_bound(value: float, error: float) -> float:
     return max(-1.0, value - _DEVIATIONS * error) if error == error else -1.0
 
 
+def game_for(text: str, players: Iterable[str], typed: str | None) -> str | None:
+    """The game that `open_player` gets for one of several players.
+
+    A player without a game of its own has the one that the user typed, else that of the first run among the players.
+
+    Raises:
+        AzpyError: a run that cannot be read, or whose game must be typed, see `refuse_untyped`.
+    """
+    if typed is not None or settings_of([parse_player(text)]) is not None:
+        return typed
+    for other in players:
+        spec = parse_player(other)
+        if (settings := settings_of([spec])) is not None:
+            refuse_untyped(settings.game, None, spec.run, "the engine", "--game {}")
+            return settings.game
+    return None
+
+
 def open_player(text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0) -> Served:
     """The player that `text` names, see `az-match --help`.
 
@@ -124,7 +142,7 @@ def open_player(text: str, game: str | None, simulations: int, device: str = "cp
         game: a game's name; None for that of the run.
         simulations: a move, where `text` does not say it.
         device: where a model runs.
-        temperature: of the actions it plays.
+        temperature: of the actions it plays, where `text` does not say it.
 
     Raises:
         AzpyError: no such player or game, a model that does not fit the game, or a temperature beyond `WARMEST`.
@@ -154,7 +172,7 @@ def open_player(text: str, game: str | None, simulations: int, device: str = "cp
         entrant.simulations or simulations,
         options,
         spec.model is not None,
-        temperature,
+        temperature if spec.temperature is None else spec.temperature,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from azpy.settings.run import ABOUT, unused
 
-__all__ = ["PRESETS", "preset_of"]
+__all__ = ["PRESETS", "beside", "preset_of"]
 
 # Many games with few simulations each: see the runs of docs/strength.md, and benches/ablation.py for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
@@ -52,10 +52,18 @@ def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dic
 
     Args:
         game: its spec.
-        given: settings of the user. The preset leaves out Gumbel's settings if one of them is PUCT-only or sets
-            `gumbel_actions` to 0. It leaves out settings that have no effect beside those of the user.
+        given: settings of the user, see `beside`.
     """
-    preset = dict(PRESETS.get(game.partition("(")[0].strip(), {}))
+    return beside(PRESETS.get(game.partition("(")[0].strip(), {}), given)
+
+
+def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The chosen settings that go with those of the user.
+
+    Gumbel's are left out if one of the user's is PUCT-only or sets `gumbel_actions` to 0. So are settings that have no
+    effect beside those of the user.
+    """
+    preset = dict(chosen)
     puct_only = any(ABOUT[name].rule == "PUCT" for name in unused({"gumbel_actions": 1, **given}))
     wants_puct = not given["gumbel_actions"] if "gumbel_actions" in given else puct_only
     if "gumbel_actions" in preset and wants_puct:

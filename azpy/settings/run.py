@@ -116,8 +116,9 @@ class Settings:
         "numbers of several GPUs, such as 0,1, each with its pipelines; the first also trains and plays matches", None
     )
     precision: str = _run(
-        "in what the network plays, if it passes a check: int8 or auto on the CPU; fp16, tf32 (CUDA), bf16 (TensorRT)",
-        "fp32",
+        "in what the network plays, if it passes a check: int8 on the CPU; fp16, tf32 (CUDA), bf16 (TensorRT); auto: "
+        "int8 on a CPU that is faster in it, else fp32, and fp32 in deterministic runs",
+        "auto",
         words=_PRECISIONS,
     )
 
@@ -193,8 +194,9 @@ class Settings:
         "weight of the root's value in the value target; the rest: the outcome", 0.25, **_SHARE
     )
     training_precision: str = _learning(
-        "in what gradients are computed; bf16 needs a device with instructions for it, auto takes it there",
-        "fp32",
+        "in what gradients are computed; bf16 needs a device with instructions for it, auto takes it there, and fp32 "
+        "in deterministic runs",
+        "auto",
         words=("fp32", "bf16", "auto"),
     )
     learner_lag: int = _learning(
@@ -311,7 +313,7 @@ class Settings:
             raise SettingsError(text)
         if self.deterministic and self.device != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
-        if self.deterministic and self.training_precision != "fp32":
+        if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
         if self.simulations_start is not None:

@@ -115,10 +115,12 @@ class Budget:
     def may_play(self, positions: int) -> bool:
         """False when the time left is needed to fit this iteration's `positions`, to export and for the last match.
 
-        Before the first fit is measured, a run keeps as much time free for fitting as has passed.
+        Before the first fit is measured, a run keeps as much time free for fitting as has passed; without positions,
+        none.
         """
         a_position = self._measured["fit_seconds_per_position"]
-        fit = a_position * positions if a_position or not self._opponents else self.elapsed()
+        unknown = positions and self._opponents and not a_position
+        fit = self.elapsed() if unknown else a_position * positions
         return self._end() - self.elapsed() > self._measured["export_seconds"] + fit
 
     def may_fit(self) -> bool:

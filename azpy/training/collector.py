@@ -92,7 +92,10 @@ class Collector(Loop):
             iteration, metrics = self._iteration + 1, dict[str, float]()
             network, below = PlayingNetwork(self._evaluators, self._data), self._resignation.below
             lineup = Lineup(network, resign_below=below, simulations=budget.simulations(iteration))
-            self._games += len((yield from self._play(iteration, metrics, lineup)))
+            games = yield from self._play(iteration, metrics, lineup)
+            if not games:
+                break
+            self._games += len(games)
             self._iteration = iteration
             metrics["seconds"] = budget.elapsed()
             self._time = TimeShares()

@@ -100,8 +100,7 @@ class Comparison:
             settings, folder = self.settings(arm, seed), self.folder(arm, seed)
             _check_same(folder, settings)
             train(settings, folder, show)
-            rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
-            rows = [row for row in rows if row["kind"] == "iteration"]
+            rows = StoredRun(folder).iterations()
             folders.append(folder)
             evaluations.append(int(sum(row.get("evaluations", 0) for row in rows)))
             fitted.append(sum(row["steps"] for row in rows) * settings.batch_size)

@@ -78,13 +78,16 @@ class Played(Event):
     """Self-play so far in this iteration.
 
     `metrics` is the iteration's row of metrics.jsonl so far. `workers` are the rows of its workers so far, see
-    `worker_rows`; empty where this process plays.
+    `worker_rows`; empty where this process plays. `longest` is the number of plies of the longest game in play, and
+    `plies` that of a random game, on average; `longest` is 0 where other processes play.
     """
 
     iteration: int
     games: int
     metrics: dict[str, float]
     workers: tuple[Mapping[str, Any], ...] = ()
+    longest: int = 0
+    plies: int = 0
 
 
 @dataclass(frozen=True)

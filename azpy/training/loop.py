@@ -16,7 +16,7 @@ from azpy.fleet.table import ENDLESS, IdTable, id_after
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import rates
+from azpy.playing.selfplay import rates, usual_plies
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
@@ -49,6 +49,7 @@ class Loop:
         self._iteration = self._next_game = 0
         self._table = IdTable(deterministic=settings.deterministic)
         self._fleet: Fleet = open_fleet(settings, self._start, self._table)
+        self._plies = 0  # of a random game
         self._asked = False  # the table has open ids, or gave them all out
         self._evaluations = 0.0  # of the run before this process
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
@@ -61,6 +62,8 @@ class Loop:
         try:
             self._resume()
             self._drop_games_never_asked_for()
+            if not self._settings.deterministic:  # there a game has the tree of each ply before
+                self._fleet.begun = self._run.take_in_play()
             self._since = self._iteration
             self._run.note_changes(self._iteration, self._budget.elapsed())
             self._run.write_settings()
@@ -128,6 +131,8 @@ class Loop:
         with self._last_first:
             if under_way:
                 self._last_first.callback(self._note_stop)
+            if not self._settings.deterministic:
+                self._last_first.callback(self._keep_games_in_play)
             self._last_first.callback(self._fleet.close)
             if under_way:
                 self._last_first.callback(self._keep_rest)
@@ -139,6 +144,10 @@ class Loop:
     def _note_stop(self) -> None:
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row | {"evaluations": self._evaluations})
+
+    def _keep_games_in_play(self) -> None:
+        if unfinished := self._fleet.unfinished:
+            self._run.keep_in_play(unfinished)
 
     def _keep_rest(self) -> None:
         """Ends self-play, and journals the finished games that the journal lacks."""
@@ -159,6 +168,8 @@ class Loop:
     ) -> Generator[Event, None, list[_core.GameRecord]]:
         """Plays the games that an iteration lacks, seals them, and returns all of them in order of their ids.
 
+        Where time is up before a game is over, there is nothing to seal, and none is returned.
+
         Args:
             iteration: in which they are played.
             metrics: the iteration's row so far; gets the figures of its games.
@@ -172,6 +183,8 @@ class Loop:
             known = {record.game_id for record in self._run.journal if ids is None or record.game_id in ids}
             if len(known) < target:
                 yield from self._play_missing(iteration, metrics, lineup, known)
+            if not known:
+                return []
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids)
             self._table.seal(record.game_id for record in games)
@@ -187,19 +200,19 @@ class Loop:
     def _play_missing(
         self, iteration: int, metrics: dict[str, float], lineup: Lineup, known: set[int]
     ) -> Iterator[Event]:
-        """Self-play until there are enough games or, with one game at least, time is up; adds their ids to `known`."""
+        """Self-play until there are enough games or time is up; adds their ids to `known`."""
         target, fleet = self._settings.games_per_iteration, self._fleet
         self._ask(known)
         fleet.play(lineup)
+        self._plies = self._plies or usual_plies(self._start)
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)
-        while len(known) < target and (not known or self._budget.may_play(positions)):
+        while len(known) < target and self._budget.may_play(positions):
             new = fleet.take(target - len(known))
             while fleet.notices:
                 yield Noticed(fleet.notices.pop(0))
-            if not new:
-                continue
-            self._run.append(*new)
+            if new:
+                self._run.append(*new)
             now = time.monotonic()
             known |= {record.game_id for record in new}
             positions += sum(record.positions for record in new)
@@ -208,7 +221,7 @@ class Loop:
                 self._time.played(now - begin, pipelines, fleet.pipeline_stats)
                 metrics |= rates(before, fleet.stats, now - begin) | self._time.shares()
                 rows = worker_rows(self._workers, fleet.workers, now - begin)
-                yield Played(iteration, len(known), dict(metrics), tuple(rows))
+                yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, self._plies)
                 yield from self._change_over()
         fleet.pause()
         seconds, workers = time.monotonic() - begin, fleet.workers
@@ -229,7 +242,10 @@ class Loop:
             for before, after in pairwise([self._next_game - 1, *sorted(known), end]):
                 self._table.ask(range(before + 1, after))
         elif not self._asked:
-            self._table.ask(range(self._first_free_id(), ENDLESS))
+            first = self._first_free_id()
+            for game in sorted(record.game_id for record in self._fleet.begun if record.game_id < first):
+                self._table.ask(range(game, game + 1))
+            self._table.ask(range(first, ENDLESS))
         if not self._asked:
             self._table.note_done({record.game_id: digest_of(record) for record in self._run.journal})
         self._asked = True

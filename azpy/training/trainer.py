@@ -9,6 +9,7 @@ that is done; a new `Trainer` on the same folder goes on from there.
 import importlib.util
 import math
 import os
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.table import AHEAD, id_after
-from azpy.games.names import make_position
+from azpy.games.names import make_position, must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
@@ -40,7 +41,7 @@ from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
 from azpy.training.divergence import DivergedError, diverged, load_last_good, what_to_do
-from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Saved, Supervised
+from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Noticed, Saved, Supervised
 from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
@@ -279,6 +280,8 @@ class Trainer(Loop):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
         games = yield from self._play(iteration, metrics, self._lineup())
+        if not games:
+            return True
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
         with self._time.stage("fitting"):
@@ -420,7 +423,7 @@ class Trainer(Loop):
             evaluator = self._generations.evaluator_for_matches(model, self._cores)
             return SearchPlayer(evaluator, settings.simulations_in_matches, **match_search(settings))
 
-        newest = player(self._generations.model)
+        newest, unmet = player(self._generations.model), list[str]()
         for index, opponent in enumerate(due):
             if (make := _OPPONENTS[opponent]) is not None:
                 other = make()
@@ -431,7 +434,8 @@ class Trainer(Loop):
             options: dict[str, Any] = {"seed": settings.seed, "opening_plies": settings.match_opening_plies}
             options["seconds_left"] = lambda until=until: until - time.monotonic()
             result = play_match(lambda: make_position(settings.game), newest, other, games, **options)
-            if result is None:  # there was no time for a single pair
+            if result is None:
+                unmet.append(opponent)
                 continue
             played += result.games
             low, high = result.interval
@@ -440,6 +444,10 @@ class Trainer(Loop):
             row |= {"simulations": settings.simulations_in_matches, "seconds": self._budget.elapsed()}
             self._note(row if last else row | {"match": "on the way"})
             yield Matched(self._iteration, opponent, result)
+        if unmet and last:
+            command = shlex.join(["az-match", path_argument(self._run.path), unmet[-1].replace("-", ":")])
+            typed = f" --game {shlex.quote(settings.game)}" if must_be_typed(settings.game) else ""
+            yield Noticed(f"no time was left for two games against {', '.join(unmet)}; later: {command}{typed}")
         if len(due) == len(_OPPONENTS):
             self._budget.note_match(self._budget.elapsed() - begin, max(1.0, played / len(due)))
 

@@ -21,7 +21,7 @@ def games(run: StoredRun, iteration: int | None = None) -> Mapping[str, Any]:
     Raises:
         RunError: there is no such iteration.
     """
-    there = run.iterations()
+    there = run.sealed_iterations()
     if not there:
         return {"iterations": [], "iteration": None, "games": []}
     chosen = there[-1] if iteration is None else iteration

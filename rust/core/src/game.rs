@@ -213,6 +213,12 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.num_actions()
     }
 
+    /// Whether playing an action takes far longer than copying a state, as where the rules are not compiled. Then copies
+    /// of states are kept where games are played again.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
     /// The cell of the planes (`row * W + column`) of each group of actions, if actions come in equal groups. Action
     /// `group * n + i`, with `i < n`, means the same in each group: the piece on the group's cell goes where `i` says.
     /// Then a network can have one small policy head for all cells.

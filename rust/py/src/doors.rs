@@ -183,6 +183,8 @@ pub(crate) trait AnySelfPlay: Stop {
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
     fn is_stopped(&self) -> bool;
+    fn go_on(&self, games: Vec<CoreRecord>);
+    fn unfinished(&self) -> Vec<CoreRecord>;
 }
 
 /// A replay buffer of some game.
@@ -192,6 +194,16 @@ pub(crate) trait AnyReplay: Send {
     fn num_games(&self) -> usize;
     fn num_samples(&self) -> usize;
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
+    /// Where so many rows of the same draw come from.
+    fn origins(&self, draw: Draw, rows: usize) -> PyResult<Vec<Origin>>;
+}
+
+/// Where a row of a batch comes from, see the core's `Origin`.
+pub(crate) struct Origin {
+    pub(crate) game_id: u64,
+    pub(crate) ply: usize,
+    pub(crate) symmetry: usize,
+    pub(crate) state: Box<dyn AnyState>,
 }
 
 /// Settings of one network of an engine.

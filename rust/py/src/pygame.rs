@@ -10,7 +10,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::text::Notation;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
@@ -83,6 +83,14 @@ impl PyGame {
                 Some(read().map_err(|_| attribute("action_cells", expected, &cells))?)
             }
         };
+        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key"] {
+            // Looked up on the class: nothing of the game runs.
+            if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
+                return Err(PyTypeError::new_err(format!(
+                    "{class}.{name} must be a method (def {name}(self...)), no property and no value"
+                )));
+            }
+        }
         // Most games are their class; one class may be many games, and then says which.
         let game = object.getattr_opt("game")?.and_then(|game| game.extract().ok()).unwrap_or_else(|| class.clone());
         let info = Info {
@@ -174,6 +182,10 @@ impl Game for PyGame {
         self.info.obs_shape
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     fn max_plies(&self) -> usize {
         self.info.max_plies
     }
@@ -195,7 +207,7 @@ impl Game for PyGame {
                         "turn",
                         "turn",
                         &reply.repr()?.to_string(),
-                        "0, 1, azpy.CHANCE or azpy.TERMINAL",
+                        "0 or 1 for the two players that azpy plays, azpy.CHANCE or azpy.TERMINAL",
                     );
                 }
             };

@@ -9,14 +9,14 @@ use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::doors::{AnyReplay, AnyState};
+use crate::doors::{AnyReplay, AnyState, Origin, Typed};
 use crate::errors::caught;
 use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::state::any_game;
+use crate::state::{State, any_game};
 
 /// The one implementation of [`AnyReplay`].
 pub(crate) struct Replay<G>(CoreBuffer<G>);
@@ -55,6 +55,16 @@ impl<G: Hosted> AnyReplay for Replay<G> {
         self.0.sample(draw, samples, self.workers(workers));
         self.check()
     }
+    fn origins(&self, draw: Draw, rows: usize) -> PyResult<Vec<Origin>> {
+        let origin = |row| {
+            let found = self.0.origin(draw, row);
+            let state = Box::new(Typed(found.state.copied()?)); // with errors of its own
+            Ok(Origin { game_id: found.record.game_id, ply: found.ply, symmetry: found.symmetry, state })
+        };
+        let origins = (0..rows).map(origin).collect();
+        self.check()?;
+        origins
+    }
 }
 
 /// The last games of a run, from which training batches are drawn.
@@ -82,6 +92,17 @@ impl ReplayBuffer {
         }
         let workers = &self.workers;
         self.locked(py, |inner| caught(|| inner.extend(records, workers)))?
+    }
+
+    /// The dict of `sample`'s details.
+    fn details<'py>(&self, py: Python<'py>, origins: Vec<Origin>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("game_ids", PyArray1::from_iter(py, origins.iter().map(|origin| origin.game_id)))?;
+        dict.set_item("plies", PyArray1::from_iter(py, origins.iter().map(|origin| origin.ply as i64)))?;
+        dict.set_item("symmetries", PyArray1::from_iter(py, origins.iter().map(|origin| origin.symmetry as i64)))?;
+        let state = |origin: Origin| Bound::new(py, State { spec: self.spec.clone(), inner: origin.state });
+        dict.set_item("states", origins.into_iter().map(state).collect::<PyResult<Vec<_>>>()?)?;
+        Ok(dict)
     }
 
     fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> PyResult<T>
@@ -163,13 +184,17 @@ impl ReplayBuffer {
     ///         and the later searches, each with lambda times the weight of the one before, and of the outcome.
     ///     imported_value_weight: weight of the value target of an imported game's row, where that of others is 1. The
     ///         weights are returned if it is given.
+    ///     details: whether the last element is a dict that says where each row comes from, for targets of your own.
     ///
     /// Returns:
     ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for illegal actions),
     ///     value targets float32 [B] for the player to move; with imported_value_weight also weights float32 [B] of the
     ///     value targets. A ply of an imported game that nobody searched has no root value: its value target is the
     ///     outcome, and its policy target the action played, with a share of 0.05 spread over the legal actions.
-    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0, value_lambda = 1.0, imported_value_weight = None))]
+    ///     With details also a dict: `game_ids` uint64 [B], `plies` int64 [B] (the row is the position before this ply of
+    ///     the game's record), `states` (B States, as played) and `symmetries` int64 [B], which symmetry of the state the
+    ///     row shows (0: none; see `State.symmetric_action`). Of equal positions that are merged it names the first.
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0, value_lambda = 1.0, imported_value_weight = None, details = false))]
     #[allow(clippy::too_many_arguments)] // they are keywords
     fn sample<'py>(
         &self,
@@ -181,6 +206,7 @@ impl ReplayBuffer {
         surprise_weight: f64,
         value_lambda: f64,
         imported_value_weight: Option<f32>,
+        details: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let (rows, seed) = (within::<usize>("rows", rows.0, 0, SIZE)?, within("seed", seed.0, 0, U64)?);
         let row_len: usize = self.start.obs_shape().iter().product();
@@ -214,7 +240,7 @@ impl ReplayBuffer {
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
         let values = PyArray1::<f32>::zeros(py, [rows], false);
         let weights = PyArray1::<f32>::zeros(py, [rows], false);
-        {
+        let origins = {
             let mut arrays = (observations.readwrite(), legal.readwrite(), policies.readwrite(), values.readwrite());
             let mut weights = weights.readwrite();
             let samples = Samples {
@@ -237,12 +263,20 @@ impl ReplayBuffer {
                 if inner.num_samples() == 0 {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
-                caught(|| inner.sample(draw, samples, workers))
-            })??;
+                caught(|| {
+                    inner
+                        .sample(draw, samples, workers)
+                        .and_then(|()| inner.origins(draw, if details { rows } else { 0 }))
+                })
+            })??
+        };
+        let mut found = vec![observations.into_any(), legal.into_any(), policies.into_any(), values.into_any()];
+        if imported_value_weight.is_some() {
+            found.push(weights.into_any());
         }
-        match imported_value_weight {
-            Some(_) => (observations, legal, policies, values, weights).into_pyobject(py),
-            None => (observations, legal, policies, values).into_pyobject(py),
+        if details {
+            found.push(self.details(py, origins)?.into_any());
         }
+        PyTuple::new(py, found)
     }
 }

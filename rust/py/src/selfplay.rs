@@ -100,8 +100,15 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn is_stopped(&self) -> bool {
         self.core.is_stopped()
     }
+    fn go_on(&self, games: Vec<CoreRecord>) {
+        self.core.go_on(games);
+    }
+    fn unfinished(&self) -> Vec<CoreRecord> {
+        self.core.unfinished()
+    }
 }
 
+type Counted = (SelfPlayStats, Vec<PipelineStats>);
 type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 
 /// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
@@ -126,6 +133,8 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
 ///     first_game, games: ids of the games to play, first_game on; games None plays for ever. `admit` adds others.
+///     stagger: the first games of the slots begin one after another, while the longest game comes to so many plies; 0:
+///         all at once. Games that begin together end together.
 ///
 /// Options of self-play (keywords, each with its default):
 #[doc = azpy_core::selfplay_options!()]
@@ -140,6 +149,8 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 pub(crate) struct SelfPlay {
     live: Live,
     spec: String,
+    /// What it has counted, once it is closed.
+    counted: Mutex<Option<Counted>>,
     pipelines: usize,
     /// It plays for ever.
     endless: bool,
@@ -147,6 +158,8 @@ pub(crate) struct SelfPlay {
     turns: Vec<Arc<Mutex<()>>>,
     /// That has the pipelines.
     process: Process,
+    /// The games in play when it was closed.
+    unfinished: Mutex<Vec<CoreRecord>>,
 }
 
 impl SelfPlay {
@@ -161,6 +174,15 @@ impl SelfPlay {
             return Err(forked("this self-play's pipelines are", "a SelfPlay"));
         }
         Ok(live)
+    }
+
+    /// What it has counted so far, or had when it was closed.
+    fn counted(&self, py: Python<'_>) -> PyResult<Counted> {
+        if let Some(playing) = self.playing()? {
+            return Ok(py.detach(|| (playing.stats(), playing.pipeline_stats())));
+        }
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        counted.ok_or_else(|| PyValueError::new_err("this self-play is being closed"))
     }
 
     fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
@@ -196,7 +218,7 @@ impl SelfPlay {
     #[new]
     #[pyo3(signature = (
         game, evaluator, *, slots = 256, pipelines = 2, cache_positions = 200_000, threads = None, seed = 0,
-        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, **options
+        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, stagger = Whole(0), **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -212,6 +234,7 @@ impl SelfPlay {
         games: Option<Whole>,
         opponents: Vec<Bound<'_, PyAny>>,
         opponent_share: f64,
+        stagger: Whole,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
@@ -232,8 +255,9 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
+        let stagger = within("stagger", stagger.0, 0, SIZE)?;
         let config = SelfPlayConfig { opponent_share, seed, game: spec.clone(), ..options };
-        let layout = Layout { slots, first_game, games, inside: attached_once };
+        let layout = Layout { slots, first_game, games, stagger, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
         let networks = for_each_pipeline(&networks, pipelines, &turns, &spec)?;
@@ -242,8 +266,16 @@ impl SelfPlay {
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
-        let live = Mutex::new(Some(playing));
-        Ok(Self { live, spec, pipelines, endless, turns, process: Process::current() })
+        Ok(Self {
+            live: Mutex::new(Some(playing)),
+            spec,
+            counted: Mutex::default(),
+            pipelines,
+            endless,
+            turns,
+            process: Process::current(),
+            unfinished: Mutex::default(),
+        })
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -373,7 +405,25 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// Stops after the rounds under way. Games in play are dropped. Does nothing in a fork of the process.
+    /// Has games go on that another self-play left `unfinished`, once their ids come up; `admit` them or leave `games`
+    /// out. Their first search begins without the tree of the ply before. A game of another run, or one with an opponent,
+    /// begins anew.
+    fn go_on(&self, py: Python<'_>, games: Vec<PyRef<'_, GameRecord>>) -> PyResult<()> {
+        let playing = self.open()?;
+        let games = games.iter().map(|game| (*game.0).clone()).collect();
+        py.detach(|| playing.go_on(games));
+        Ok(())
+    }
+
+    /// After `close`: the games that were in play, as far as they came, if anything was searched in them. Each is a
+    /// record without an outcome; `go_on` of another self-play takes it.
+    #[getter]
+    fn unfinished(&self) -> Vec<GameRecord> {
+        let games = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        games.into_iter().map(|record| GameRecord(Arc::new(record))).collect()
+    }
+
+    /// Stops after the rounds under way, and leaves the games in play `unfinished`. Does nothing in a fork of the process.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if !self.process.is_current() {
             return Ok(());
@@ -386,6 +436,9 @@ impl SelfPlay {
             std::thread::sleep(Duration::from_millis(1));
             Ok(playing.is_stopped().then_some(()))
         });
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).extend(playing.unfinished());
+        let counted = py.detach(|| (playing.stats(), playing.pipeline_stats()));
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).replace(counted);
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(move || drop((playing, live)));
         stopped
@@ -400,15 +453,14 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start. Of finished games: games, positions (samples), searches (samples or not), fast_searches
+    /// Totals since the start, also after `close`. Of finished games: games, positions (samples), searches (samples or not), fast_searches
     /// (among them), opponent_games, resigned games, controls (control games in which a player would have resigned) and
     /// false_resignations (of those that it did not lose). Of rounds, whose moves need not be finished: simulations,
     /// evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
     /// shared (leaves that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let playing = self.open()?;
-        let stats = py.detach(|| playing.stats());
+        let (stats, _) = self.counted(py)?;
         let dict = PyDict::new(py);
         dict.set_item("games", stats.games)?;
         dict.set_item("positions", stats.positions)?;
@@ -430,14 +482,22 @@ impl SelfPlay {
         Ok(dict)
     }
 
-    /// Where the time of each pipeline went since the start: rounds; seconds_growing (trees, encoding and moves
+    /// The games in play, and the plies of the longest of them, both after each pipeline's last round.
+    #[getter]
+    fn in_play(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
+        let playing = self.open()?;
+        let pipelines = py.detach(|| playing.pipeline_stats());
+        let longest = pipelines.iter().map(|stats| stats.longest).max().unwrap_or(0);
+        Ok((pipelines.iter().map(|stats| stats.in_play).sum(), longest))
+    }
+
+    /// Where the time of each pipeline went since the start, also after `close`: rounds; seconds_growing (trees, encoding and moves
     /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
     /// finished games to be taken), seconds_idle (without a game to play) and seconds_paused. They add up to the
     /// pipeline's life, the round under way not included.
     #[getter]
     fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let playing = self.open()?;
-        let pipelines = py.detach(|| playing.pipeline_stats());
+        let (_, pipelines) = self.counted(py)?;
         let dict = |stats: PipelineStats| {
             let dict = PyDict::new(py);
             dict.set_item("rounds", stats.rounds)?;

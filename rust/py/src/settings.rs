@@ -42,6 +42,11 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
                 let nearest = if value.lt(0)? { i128::MIN } else { i128::MAX };
                 Ok(Self(value.extract().unwrap_or(nearest)))
             }
+            Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => {
+                let (kind, repr) = (value.get_type().name()?, value.repr()?.to_string());
+                let shown: String = repr.chars().take(100).collect();
+                Err(PyTypeError::new_err(format!("expected a whole number, got a {kind}: {shown}")))
+            }
             Err(error) => Err(error),
         }
     }

@@ -23,7 +23,7 @@ use crate::cache::Cache;
 use crate::evaluator::Evaluator;
 use crate::game::Game;
 use crate::process::Process;
-use crate::selfplay::pipeline::Pipeline;
+use crate::selfplay::pipeline::{Pipeline, Ramp};
 use crate::selfplay::record::GameRecord;
 use crate::selfplay::shared::{Shared, State};
 use crate::selfplay::timing::PipelineStats;
@@ -77,14 +77,15 @@ where
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
             let rounds = Rounds::new(workers.clone(), cache.clone());
-            let pipeline = Pipeline::new(index, config.clone(), start.clone(), rounds, evaluators);
+            let ramp = Ramp::new(slots, layout.stagger);
+            let pipeline = Pipeline::new(index, config.clone(), start.clone(), rounds, evaluators, ramp);
             let shared = selfplay.shared.clone();
             let inside = (layout.inside)();
             let thread = std::thread::Builder::new()
                 .name(format!("azpy-pipeline-{index}"))
                 .spawn(move || {
                     let mut pipeline = Some(pipeline);
-                    inside(&mut || pipeline.take().into_iter().for_each(|pipeline| pipeline.run(&shared, slots)));
+                    inside(&mut || pipeline.take().into_iter().for_each(|pipeline| pipeline.run(&shared)));
                 })
                 .map_err(|error| format!("cannot start a pipeline thread: {error}"))?;
             selfplay.threads.push(thread);
@@ -150,6 +151,18 @@ where
             self.shared.lock().queue.push_back(ids);
             self.shared.changed.notify_all();
         }
+    }
+
+    /// Has games go on that another self-play left [`SelfPlay::unfinished`], once their ids come up. A game of another
+    /// run, or with an opponent, begins anew.
+    pub fn go_on(&self, games: Vec<GameRecord>) {
+        self.shared.lock().begun.extend(games.into_iter().map(|game| (game.game_id, game)));
+    }
+
+    /// Takes the games that were in play when the pipelines stopped, as far as they came, if anything was searched.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<GameRecord> {
+        std::mem::take(&mut self.shared.lock().unfinished)
     }
 
     /// Holds the pipelines at the end of their rounds, or lets them go on.

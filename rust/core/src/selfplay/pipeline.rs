@@ -13,6 +13,30 @@ use crate::selfplay::record::{FAST_SEARCH, GameRecord, Ply};
 use crate::selfplay::shared::{SelfPlayError, Shared, Standing};
 use crate::selfplay::timing::{Clocked, PipelineStats};
 
+/// How many slots may have a game: all, once the first games have begun one after another.
+pub(crate) struct Ramp {
+    slots: usize,
+    /// The plies over which first games begin.
+    plies: usize,
+    open: usize,
+}
+
+impl Ramp {
+    /// An eighth of the slots is open from the start; all are with 0 plies.
+    pub(crate) fn new(slots: usize, plies: usize) -> Self {
+        Self { slots, plies, open: if plies == 0 { slots } else { slots.div_ceil(8) } }
+    }
+
+    /// Opens slots for the plies of the longest game in play, and one for each game that ended.
+    fn widen(&mut self, longest: usize, ended: usize) {
+        if self.open < self.slots {
+            let least = self.slots.div_ceil(8);
+            let due = least + (self.slots - least) * longest / self.plies;
+            self.open = due.max(self.open + ended).min(self.slots);
+        }
+    }
+}
+
 /// A thread's games and evaluators.
 pub(crate) struct Pipeline<E, G: Game> {
     index: usize,
@@ -26,6 +50,7 @@ pub(crate) struct Pipeline<E, G: Game> {
     /// The slots: their searches and their games, in step.
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
+    ramp: Ramp,
     /// What is not handed over yet, and since when.
     spent: PipelineStats,
     began: Instant,
@@ -33,8 +58,16 @@ pub(crate) struct Pipeline<E, G: Game> {
 
 impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     /// A pipeline without games. `evaluators` are the newest network's and those of its opponents.
-    pub(crate) fn new(index: usize, config: SelfPlayConfig, start: G, rounds: Rounds<G>, evaluators: Vec<E>) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        config: SelfPlayConfig,
+        start: G,
+        rounds: Rounds<G>,
+        evaluators: Vec<E>,
+        ramp: Ramp,
+    ) -> Self {
         Self {
+            ramp,
             index,
             config,
             start,
@@ -49,9 +82,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     /// Plays until it is told to stop.
-    pub(crate) fn run(mut self, shared: &Shared<E, G>, slots: usize) {
+    pub(crate) fn run(mut self, shared: &Shared<E, G>) {
         let index = self.index;
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared, slots)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared)));
         let error = match outcome {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(SelfPlayError::Search(error)),
@@ -64,6 +97,10 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut state = shared.lock();
         state.running -= 1;
         state.ended[index] = true;
+        if error.is_none() {
+            let begun = self.games.into_iter().map(|game| game.record).filter(|record| record.samples() > 0);
+            state.unfinished.extend(begun);
+        }
         if let Some(error) = error {
             state.stop = true;
             state.error.get_or_insert(error);
@@ -71,11 +108,11 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         shared.changed.notify_all();
     }
 
-    fn play(&mut self, shared: &Shared<E, G>, slots: usize) -> Result<(), SearchError<E::Error>> {
+    fn play(&mut self, shared: &Shared<E, G>) -> Result<(), SearchError<E::Error>> {
         self.began = Instant::now();
         let mut over = Vec::new();
         while self.hand_over(shared, std::mem::take(&mut over)) {
-            self.refill(shared, slots);
+            self.refill(shared);
             if self.searches.is_empty() {
                 continue; // another pipeline was faster, or these games were over at once
             }
@@ -137,9 +174,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         fault.map_or(Ok(()), |(search, fault)| Err(SearchError::Game { search, fault }))
     }
 
-    /// Begins games until every slot has one or none is there to begin.
-    fn refill(&mut self, shared: &Shared<E, G>, slots: usize) {
-        while self.searches.len() < slots {
+    /// Begins games until every open slot has one or none is there to begin.
+    fn refill(&mut self, shared: &Shared<E, G>) {
+        while self.searches.len() < self.ramp.open {
             let next = {
                 let mut state = shared.lock();
                 if state.stop {
@@ -147,11 +184,14 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 }
                 state.begin_game()
             };
-            let Some((game_id, simulations)) = next else {
+            let Some((game_id, simulations, begun)) = next else {
                 return;
             };
-            let mut game = GameInPlay::new(&self.config, game_id, self.opponents, simulations);
-            let mut search = Search::new(self.start.clone(), self.config.search, 0);
+            let begun = begun.and_then(|record| GameInPlay::begun(&self.config, self.opponents, &self.start, record));
+            let (mut game, position) = begun.unwrap_or_else(|| {
+                (GameInPlay::new(&self.config, game_id, self.opponents, simulations), self.start.clone())
+            });
+            let mut search = Search::new(position, self.config.search, 0);
             begin_move(&mut search, &mut game, &self.config, &self.networks());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
@@ -184,6 +224,11 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
         stats.rounds.add(&rounds);
         let mut spent = std::mem::take(&mut self.spent);
+        // Random openings cost no search.
+        let plies = |game: &GameInPlay| game.record.plies.len().saturating_sub(game.opening);
+        self.ramp.widen(self.games.iter().map(plies).max().unwrap_or(0), over.len());
+        spent.in_play = self.games.len();
+        spent.longest = self.games.iter().map(|game| game.record.plies.len()).max().unwrap_or(0);
         spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);
         state.pipelines[self.index].add(&spent);
         if !over.is_empty() {

@@ -145,7 +145,7 @@ pub(crate) struct GameInPlay {
     /// Who plays one of its sides, if not the newest network.
     pub(crate) opponent: Option<Opponent>,
     /// Plies of random opening.
-    opening: usize,
+    pub(crate) opening: usize,
     /// The ply at which the actions drawn from the raw policy end.
     policy_until: usize,
     streaks: Streaks,
@@ -153,6 +153,8 @@ pub(crate) struct GameInPlay {
     network: u64,
     /// Whether this move's search is a fast one.
     fast: bool,
+    /// Whether this move's search lacks the tree of the ply before, which another process had.
+    without_tree: bool,
     pub(crate) over: bool,
     pub(crate) fault: Option<GameFault>,
 }
@@ -180,9 +182,29 @@ impl GameInPlay {
             streaks: Streaks::default(),
             network: 0,
             fast: false,
+            without_tree: false,
             over: false,
             fault: None,
         }
+    }
+
+    /// A game that began in another process, and its position; `None` if it is of another run or has an opponent, whose
+    /// network may be another by now.
+    pub(crate) fn begun<G: Game>(
+        config: &SelfPlayConfig,
+        opponents: usize,
+        start: &G,
+        record: GameRecord,
+    ) -> Option<(Self, G)> {
+        let mut game = Self::new(config, record.game_id, opponents, record.simulations);
+        let mut position = start.clone();
+        let fits = game.opponent.is_none() && record.game == config.game && record.seed == config.seed;
+        if !fits || record.plies.iter().any(|ply| position.try_play(ply.action).is_err()) {
+            return None;
+        }
+        game.record = GameRecord { control: game.record.control, ..record };
+        game.without_tree = true;
+        Some((game, position))
     }
 
     /// What is kept of a game that is over.
@@ -233,7 +255,7 @@ pub(crate) fn finish_move<G: Game>(
     let action = result.actions[chosen];
     let mut entry = Ply { action, player: player.index() as i8, flags: 0, root_value: 0.0, network };
     if !drawn_from_policy {
-        let mixed = if network == game.network { 0 } else { MIXED_NETWORKS };
+        let mixed = if network == game.network && !game.without_tree { 0 } else { MIXED_NETWORKS };
         let kind = match (is_opponent, game.fast) {
             (false, false) => SEARCHED,
             (false, true) => FAST_SEARCH,
@@ -251,6 +273,7 @@ pub(crate) fn finish_move<G: Game>(
     }
     record.plies.push(entry);
     record.offsets.push(record.legal.len() as u32);
+    game.without_tree = false;
     advance(search, action, config.tree_reuse);
 }
 

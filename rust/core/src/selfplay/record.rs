@@ -29,8 +29,9 @@ const TARGET_ERROR: f64 = 1e-3;
 
 /// A sample, searched in full by the network that learns: its policy target and value may be learned from.
 pub const SEARCHED: u8 = 1;
-/// The network was exchanged while the ply was searched. (A tree kept from the ply before may rest on an older network
-/// still, whatever this says.)
+/// The network was exchanged while the ply was searched, or the search is the first one of a game that goes on in another
+/// process, without the tree of the ply before. (A tree kept from the ply before may rest on an older network still,
+/// whatever this says.)
 pub const MIXED_NETWORKS: u8 = 2;
 /// A fast search chose the action. That is no sample: its value is kept, the rest is not.
 pub const FAST_SEARCH: u8 = 4;

@@ -62,8 +62,11 @@ impl Default for Draw {
     }
 }
 
+/// Plies between two states that are kept of a game whose rules are slow.
+const KEPT_EVERY: usize = 8;
+
 /// A game held.
-struct Held {
+struct Held<G> {
     /// Number of samples ever added before it.
     first: u64,
     record: Arc<GameRecord>,
@@ -71,6 +74,51 @@ struct Held {
     surprises: Vec<f64>,
     /// For each of its samples, the key of its position, if equal positions are merged.
     keys: Vec<u128>,
+    /// If the rules are slow: the states before every `KEPT_EVERY`th ply.
+    kept: Vec<G>,
+}
+
+impl<G: Game> Held<G> {
+    fn of(record: Arc<GameRecord>, start: &G, with_keys: bool) -> Self {
+        let mut held = Self { first: 0, surprises: Vec::new(), keys: Vec::new(), kept: Vec::new(), record };
+        held.surprises = samples_of(&held.record).map(|ply| surprise(&held.record, ply)).collect();
+        if with_keys || start.is_slow() {
+            let mut state = start.clone();
+            for (index, ply) in held.record.plies.iter().enumerate() {
+                if with_keys && ply.is_sample() {
+                    held.keys.push(state.key());
+                }
+                if start.is_slow() && index % KEPT_EVERY == 0 {
+                    held.kept.push(state.clone());
+                }
+                state.play(ply.action);
+            }
+        }
+        held
+    }
+
+    /// The state before a ply.
+    fn state(&self, ply: usize, start: &G) -> G {
+        let (begin, state) = match self.kept.get(ply / KEPT_EVERY) {
+            Some(kept) => (ply - ply % KEPT_EVERY, kept),
+            None => (0, start),
+        };
+        let mut state = state.clone();
+        self.record.plies[begin..ply].iter().for_each(|earlier| state.play(earlier.action));
+        state
+    }
+}
+
+/// Where a row of a batch comes from.
+pub struct Origin<'a, G> {
+    /// The game.
+    pub record: &'a GameRecord,
+    /// The ply in it.
+    pub ply: usize,
+    /// The position before the ply, as it was played.
+    pub state: G,
+    /// Which symmetry of the position the row shows; 0 is none.
+    pub symmetry: usize,
 }
 
 /// A sample: a game, by its place among those held, and a ply.
@@ -87,7 +135,7 @@ struct Merged {
 }
 
 impl Merged {
-    fn of(games: &VecDeque<Held>) -> Self {
+    fn of<G>(games: &VecDeque<Held<G>>) -> Self {
         let (mut merged, mut numbers) = (Self::default(), HashMap::new());
         for (index, game) in games.iter().enumerate() {
             for (ply, &key) in samples_of(&game.record).zip(&game.keys) {
@@ -121,7 +169,7 @@ impl Merged {
 pub struct ReplayBuffer<G> {
     start: G,
     max_samples: usize,
-    games: VecDeque<Held>,
+    games: VecDeque<Held<G>>,
     added: u64,
     /// Of a buffer that merges equal positions; made for the first draw after a change.
     merged: Option<OnceLock<Merged>>,
@@ -154,11 +202,7 @@ impl<G: Game> ReplayBuffer<G> {
         records: impl IntoIterator<Item = Arc<GameRecord>>,
         workers: &Workers,
     ) -> Result<(), String> {
-        let held = |record: Arc<GameRecord>| {
-            let surprises = samples_of(&record).map(|ply| surprise(&record, ply)).collect();
-            let keys = if self.merged.is_some() { keys_of(&self.start, &record) } else { Vec::new() };
-            Held { first: 0, record, surprises, keys }
-        };
+        let held = |record| Held::of(record, &self.start, self.merged.is_some());
         let mut checked: Vec<_> = records.into_iter().map(|record| (record, Err(String::new()))).collect();
         workers.for_each(&mut checked, |(record, outcome)| {
             *outcome = record
@@ -221,6 +265,23 @@ impl<G: Game> ReplayBuffer<G> {
         });
     }
 
+    /// Where a row of the batch comes from that `sample` draws likewise. A buffer that merges equal positions gives the
+    /// first game among those held that has the position.
+    ///
+    /// # Panics
+    /// When the buffer is empty.
+    pub fn origin(&self, draw: Draw, row: usize) -> Origin<'_, G> {
+        let mut stream = Stream::keyed(&[draw.seed, row as u64]);
+        self.origin_of(self.places(draw, &mut stream)[0], draw, &mut stream)
+    }
+
+    fn origin_of(&self, (game, ply): Place, draw: Draw, stream: &mut Stream) -> Origin<'_, G> {
+        let (held, ply) = (&self.games[game as usize], ply as usize);
+        let state = held.state(ply, &self.start);
+        let symmetry = if draw.symmetries { stream.below(state.num_symmetries()) } else { 0 };
+        Origin { record: &held.record, ply, state, symmetry }
+    }
+
     /// The weight of a game's value targets.
     fn weight(&self, game: u32, draw: Draw) -> f64 {
         if self.games[game as usize].record.imported { f64::from(draw.imported_value_weight) } else { 1.0 }
@@ -264,10 +325,7 @@ impl<G: Game> ReplayBuffer<G> {
         (value, weight): (&mut f32, &mut f32),
     ) {
         let of = |&(game, ply): &Place| (&*self.games[game as usize].record, ply as usize);
-        let (record, ply) = of(&places[0]);
-        let mut state = self.start.clone();
-        record.plies[..ply].iter().for_each(|earlier| state.play(earlier.action));
-        let symmetry = if draw.symmetries { stream.below(state.num_symmetries()) } else { 0 };
+        let Origin { record, ply, state, symmetry } = self.origin_of(places[0], draw, stream);
         if symmetry == 0 {
             state.encode(observation);
         } else {
@@ -303,18 +361,6 @@ impl<G: Game> ReplayBuffer<G> {
         *value = if weights > 0.0 { (worth / weights) as f32 } else { 0.0 };
         *weight = (weights / places.len() as f64) as f32;
     }
-}
-
-/// The keys of a game's samples.
-fn keys_of<G: Game>(start: &G, record: &GameRecord) -> Vec<u128> {
-    let (mut state, mut keys) = (start.clone(), Vec::new());
-    for ply in &record.plies {
-        if ply.is_sample() {
-            keys.push(state.key());
-        }
-        state.play(ply.action);
-    }
-    keys
 }
 
 /// What the value of a ply should be, for its player.

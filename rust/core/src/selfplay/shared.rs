@@ -1,6 +1,6 @@
 //! What the owner of self-play and its pipelines share: one small state under one lock.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -20,6 +20,9 @@ pub struct Layout {
     pub first_game: u64,
     /// Games to play, further ones by [`crate::selfplay::SelfPlay::admit`]; `None`: for ever.
     pub games: Option<u64>,
+    /// The first games of the slots begin one after another, while the longest game comes to so many plies; 0: all at
+    /// once. Games that begin together end together.
+    pub stagger: usize,
     /// Called before a pipeline's thread begins; what it gives runs the thread's whole life, for owners who count threads
     /// or whose evaluators want something set up once in each.
     pub inside: fn() -> Inside,
@@ -75,6 +78,10 @@ pub(crate) struct State<Error, E> {
     pub(crate) paused: bool,
     /// Ids of the games that no slot has begun, in the order in which they begin.
     pub(crate) queue: VecDeque<Range<u64>>,
+    /// Games that began in another process, by id: they go on from there.
+    pub(crate) begun: HashMap<u64, GameRecord>,
+    /// The games that were in play when the pipelines stopped, as far as they came.
+    pub(crate) unfinished: Vec<GameRecord>,
     /// Games that have begun and are not handed over.
     pub(crate) in_play: usize,
     pub(crate) finished: VecDeque<GameRecord>,
@@ -113,8 +120,9 @@ pub(crate) enum Standing {
 }
 
 impl<Error, E> State<Error, E> {
-    /// The id of the next game to begin, and its own number of simulations; if there is one.
-    pub(crate) fn begin_game(&mut self) -> Option<(u64, Option<u32>)> {
+    /// The next game to begin, if there is one: its id, its own number of simulations, and its first plies if it has begun
+    /// in another process.
+    pub(crate) fn begin_game(&mut self) -> Option<(u64, Option<u32>, Option<GameRecord>)> {
         let range = self.queue.front_mut()?;
         let game_id = range.start;
         range.start += 1;
@@ -122,7 +130,7 @@ impl<Error, E> State<Error, E> {
             self.queue.pop_front();
         }
         self.in_play += 1;
-        Some((game_id, self.simulations))
+        Some((game_id, self.simulations, self.begun.remove(&game_id)))
     }
 
     /// Whether no game is in play or waits for a slot, or nobody is left to play it.
@@ -153,6 +161,8 @@ impl<E: Evaluator<G>, G: Game> Shared<E, G> {
                 stop: false,
                 paused: false,
                 queue: VecDeque::from_iter((!ids.is_empty()).then_some(ids)),
+                begun: HashMap::new(),
+                unfinished: Vec::new(),
                 in_play: 0,
                 finished: VecDeque::new(),
                 room: layout.slots.max(64),

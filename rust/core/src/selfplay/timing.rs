@@ -25,10 +25,14 @@ pub struct PipelineStats {
     pub idle: Duration,
     /// Standing still because the owner asked for it.
     pub paused: Duration,
+    /// Games in its slots after the last round.
+    pub in_play: usize,
+    /// Plies of the longest of them.
+    pub longest: usize,
 }
 
 impl PipelineStats {
-    /// Adds other times.
+    /// Adds other times, and takes over the other's games in play.
     pub fn add(&mut self, other: &Self) {
         self.rounds += other.rounds;
         self.growing += other.growing;
@@ -36,6 +40,7 @@ impl PipelineStats {
         self.waiting += other.waiting;
         self.idle += other.idle;
         self.paused += other.paused;
+        (self.in_play, self.longest) = (other.in_play, other.longest);
     }
 }
 

@@ -22,7 +22,7 @@ use azpy_core::toy::Toy;
 fn games_depend_on_the_seed_and_their_id_alone() {
     let toy = toy();
     let play = |slots, pipelines, threads, cache: bool| {
-        let layout = Layout { slots, first_game: 5, games: Some(40), inside: || Box::new(|body| body()) };
+        let layout = Layout { slots, first_game: 5, games: Some(40), stagger: 0, inside: || Box::new(|body| body()) };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let networks = vec![vec![Network::new(3)]; pipelines];
         let workers = Workers::new(threads).unwrap();
@@ -112,7 +112,8 @@ fn games_admitted_in_any_order_and_with_gaps_are_those_of_a_plain_run() {
     let networks = [0, 1].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
     let config = SelfPlayConfig { opponent_share: 0.5, opening_policy_plies: 2, full_search_share: 0.6, ..config() };
     let begin = |slots, pipelines, games| {
-        let layout = Layout { slots, first_game: 5, games: Some(games), inside: || Box::new(|body| body()) };
+        let layout =
+            Layout { slots, first_game: 5, games: Some(games), stagger: 0, inside: || Box::new(|body| body()) };
         let workers = Workers::new(2).unwrap();
         let cache = Some(Arc::new(Cache::new(4096)));
         SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache).unwrap()
@@ -192,7 +193,7 @@ impl Evaluator<Toy> for Held {
 fn a_game_under_way_at_a_change_of_the_network_names_both() {
     let barrier = Arc::new(Barrier::new(2));
     let held = |network, at_call| Held { network, at_call, barrier: barrier.clone() };
-    let layout = Layout { slots: 4, first_game: 5, games: Some(4), inside: || Box::new(|body| body()) };
+    let layout = Layout { slots: 4, first_game: 5, games: Some(4), stagger: 0, inside: || Box::new(|body| body()) };
     let networks = vec![vec![held(Network::new(1), 20)]];
     let play = SelfPlay::start(&toy(), config(), &layout, networks, &Workers::Serial, None).unwrap();
     barrier.wait();
@@ -235,7 +236,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         ..config()
     };
     let play = |slots, pipelines, threads, cache: bool| {
-        let layout = Layout { slots, first_game: 5, games: Some(60), inside: || Box::new(|body| body()) };
+        let layout = Layout { slots, first_game: 5, games: Some(60), stagger: 0, inside: || Box::new(|body| body()) };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let workers = Workers::new(threads).unwrap();
         let play = SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache);
@@ -323,7 +324,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, tree_reuse: false, ..config() };
         let config = resigning(resign, SelfPlayConfig { full_search_share, ..config });
-        let layout = Layout { slots: 2, first_game: 0, games: Some(2), inside: || Box::new(|body| body()) };
+        let layout = Layout { slots: 2, first_game: 0, games: Some(2), stagger: 0, inside: || Box::new(|body| body()) };
         let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
         let record = loop {
             if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {

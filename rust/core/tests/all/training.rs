@@ -113,6 +113,7 @@ fn against(networks: &[Network], start: &Toy, config: SelfPlayConfig, games: Ran
         slots: 8,
         first_game: games.start,
         games: Some(games.end - games.start),
+        stagger: 0,
         inside: || Box::new(|body| body()),
     };
     let networks = vec![networks.to_vec(); 2];

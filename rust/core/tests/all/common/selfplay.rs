@@ -94,7 +94,7 @@ pub fn start(
     games: Option<u64>,
     networks: Vec<Network>,
 ) -> SelfPlay<Network, Toy> {
-    let layout = Layout { slots, first_game: 5, games, inside: || Box::new(|body| body()) };
+    let layout = Layout { slots, first_game: 5, games, stagger: 0, inside: || Box::new(|body| body()) };
     let workers = Workers::new(2).unwrap();
     let networks = networks.into_iter().map(|network| vec![network]).collect();
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()

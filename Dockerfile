@@ -1,0 +1,16 @@
+# All commands of azpy in one image: docs/training.md trains with it, docs/serving.md serves.
+FROM rust:1.88-slim-trixie AS build
+RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
+COPY . /azpy
+ARG EXTRAS=cpu,train,serve
+RUN python3 -m venv /venv && /venv/bin/pip install "/azpy[$EXTRAS]"
+
+# The same Debian: /venv uses the Python of the stage above.
+FROM debian:trixie-slim
+RUN apt-get update && apt-get install -y --no-install-recommends python3 && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home azpy && install -d -o azpy -g azpy /home/azpy/runs
+COPY --from=build /venv /venv
+ENV PATH="/venv/bin:$PATH"
+USER azpy
+WORKDIR /home/azpy
+CMD ["az-train", "--help"]

@@ -1,0 +1,230 @@
+"""Settings for a game that has no preset, from what its games cost on this machine: measured in about two seconds.
+
+Random games tell how long a game is, and how many actions there are. Self-play with a network that takes no time tells
+what rules and trees cost, and untrained networks tell what each size costs to play and to train. From these figures
+`suited` chooses settings with which games end early, and many iterations fit into the run.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from torch.nn import Module
+
+from azpy._core import State
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.games.lines import roll
+from azpy.games.names import make_position
+from azpy.learning.export import to_onnx
+from azpy.learning.learner import Learner
+from azpy.learning.own import network_of
+from azpy.machine import usable_cores
+from azpy.playing.benchmarks import Play, Zeros, measure_alone
+from azpy.settings.presets import beside
+from azpy.settings.run import Settings, auto_eval_batch
+
+__all__ = ["Costs", "costs_of", "sized", "suited"]
+
+_GAMES, _SECONDS = 16, 0.5  # of random play, at most
+_RULES_SECONDS, _NETWORK_SECONDS, _ROWS = 0.3, 0.1, 64
+_STEPS, _BATCH = 4, 128  # gradient steps of each network, and rows of each
+_ENOUGH_SECONDS = 2.0  # no larger network is tried after so many
+_BOARDS, _FLAT = ("2x32", "3x32", "4x32", "4x48", "5x64"), ("2x64", "3x128", "3x256")
+_LARGE_BOARD = 60  # cells: from there on a network sees the whole board only with pooling
+_DETERMINISTIC = 10_000.0  # simulations a second, as if measured: another machine must choose the same
+# Of a run. All are our choice.
+_ENDLESS = 60.0  # minutes of a run without an end
+_ITERATIONS, _LONGEST = 20, 15.0  # iterations of a run, and seconds of an iteration at most
+_PLAY, _FIT = 0.55, 0.35  # shares of an iteration
+_A_PARAMETER = 10  # positions a run shall have for each parameter of its network
+_LADDER = ((16, 32), (8, 16), (4, 8))  # Gumbel's actions and simulations; the next where too few games would end
+_LEAST_GAMES, _MOST_GAMES, _MOST_SLOTS = 16, 512, 128
+_MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, games and simulations of a last match
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a game costs here.
+
+    Attributes:
+        plies: of a random game, without rolls.
+        actions: legal ones, on average.
+        most: of the legal actions.
+        simulations: a second, over all cores, if the network took no time.
+        rows: positions a second that all cores answer, by the network's spec, in ascending order of sizes.
+        learned: positions a second in gradient steps, of each of these networks.
+        parameters: of each of these networks.
+    """
+
+    plies: float
+    actions: float
+    most: int
+    simulations: float
+    rows: Mapping[str, float]
+    learned: Mapping[str, float]
+    parameters: Mapping[str, int]
+
+    def speed(self, network: str) -> float:
+        """Simulations a second with a network of this spec."""
+        return 1.0 / (1.0 / self.simulations + 1.0 / self.rows[network])
+
+
+def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Settings for a run of a game without a preset, and a line that says what was measured.
+
+    Args:
+        settings: with the defaults where nothing was given.
+        given: by the user.
+
+    Raises:
+        GameError: the game breaks a rule of games.
+    """
+    costs = costs_of(make_position(settings.game), settings, given.get("network"))
+    found = suited(costs, given, settings.all_pipelines)
+    # A class of the main program cannot be imported by the learner's process.
+    beside = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
+    if beside and "learner_lag" not in given:
+        found["learner_lag"] = 1
+    said = f"a random game has {costs.plies:.0f} plies of {costs.actions:.0f} actions"
+    if not settings.deterministic:
+        network = str({**found, **given}["network"])
+        said += f", and {network} comes to about {_rounded(costs.speed(network)):,} simulations/s here"
+    return found, said
+
+
+def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:
+    """Measures what a game costs.
+
+    Args:
+        start: of the games.
+        settings: device and pipelines that the run has. In a deterministic run no time is measured.
+        network: the only candidate; None: several.
+
+    Raises:
+        GameError: the game breaks a rule of games.
+    """
+    plies, actions, most = _random_games(start, math.inf if settings.deterministic else _SECONDS)
+    specs = (network,) if network is not None else _candidates(start)
+    if settings.deterministic:
+        specs = specs[-1:] if network is not None else specs[1:2]
+        parameters = {spec: _parameters(network_of(start, spec)) for spec in specs}
+        free = dict.fromkeys(specs, math.inf)
+        return Costs(plies, actions, most, _DETERMINISTIC, free, dict.fromkeys(specs, _DETERMINISTIC), parameters)
+    begin = time.perf_counter()
+    layout: dict[str, Any] = {"slots": _ROWS, "pipelines": settings.pipelines, "simulations": 16, "eval_batch": 1}
+    with Play(start, Zeros(start.num_actions, _ROWS), cache_positions=0, **layout) as play:
+        done = play.run(_RULES_SECONDS)
+    rows, learned, parameters = {}, {}, {}
+    for spec in specs:
+        learner = Learner(start, spec, device=settings.training_device, precision=settings.training_precision)
+        parameters[spec] = _parameters(learner.network)
+        first = OnnxEvaluator(to_onnx(learner.averaged), settings.device_names[0], game=start)
+        evaluators = [first, *(first.fork() for _ in range(settings.pipelines - 1))]
+        rows[spec] = measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
+        learned[spec] = _learned(learner, start)
+        if time.perf_counter() - begin > _ENOUGH_SECONDS:
+            break
+    return Costs(plies, actions, most, done["simulations"] / done["seconds"], rows, learned, parameters)
+
+
+def _learned(learner: Learner, start: State) -> float:
+    """Positions a second in gradient steps; the first steps do not count."""
+    rng, legal = np.random.default_rng(0), np.ones((_BATCH, start.num_actions), np.bool_)
+    planes = rng.integers(0, 2, (_BATCH, *start.obs_shape)).astype(np.float32)
+    policies = np.full(legal.shape, 1 / start.num_actions, np.float32)
+    batch = planes, legal, policies, rng.uniform(-1, 1, _BATCH).astype(np.float32)
+    batches = SimpleNamespace(sample=lambda rows, **options: batch)
+    times = [time.perf_counter() for _ in learner.fit(batches, 2 + _STEPS, batch_size=_BATCH)]
+    return _STEPS * _BATCH / (times[-1] - times[1])
+
+
+def _candidates(start: State) -> tuple[str, ...]:
+    """Networks for the game's observations, the smallest first."""
+    _, height, width = start.obs_shape
+    if height * width == 1:
+        return _FLAT
+    return tuple(f"{spec}+pool" for spec in _BOARDS) if height * width >= _LARGE_BOARD else _BOARDS
+
+
+def _parameters(network: Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def _random_games(start: State, seconds: float) -> tuple[float, float, int]:
+    """Mean plies, and the mean and the largest number of legal actions, in some random games, always the same ones."""
+    rng, end = np.random.default_rng(0), time.perf_counter() + seconds
+    legal: list[int] = []
+    games = 0
+    while games < _GAMES and (not games or time.perf_counter() < end):
+        legal += _random_game(start, rng)
+        games += 1
+    return max(1.0, len(legal) / games), sum(legal) / max(1, len(legal)), max(legal, default=1)
+
+
+def _random_game(start: State, rng: np.random.Generator) -> Iterator[int]:
+    """The number of legal actions at each ply of a player."""
+    position = start.clone()
+    for _ in range(start.max_plies):
+        roll(position, rng)
+        if position.is_terminal:
+            return
+        actions = position.legal_actions()
+        yield len(actions)
+        position.play(int(rng.choice(actions)))
+
+
+def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, Any]:
+    """Settings that suit a game of these costs; those that are given stay, and decide on the others.
+
+    A run without `minutes` is sized for an hour.
+    """
+    seconds = 60.0 * (given.get("minutes") or _ENDLESS)
+    iteration = min(_LONGEST, seconds / _ITERATIONS)
+    few = min(costs.most, 8)
+    ladder: Sequence[tuple[int, int]] = [(few, 16), (min(few, 4), 8)] if costs.actions <= 8 else _LADDER
+    if "simulations" in given:
+        ladder = [(ladder[0][0], given["simulations"])]
+
+    def network_for(simulations: int) -> str:
+        """The largest one for whose parameters the run has positions enough; else the smallest."""
+        positions = {spec: _PLAY * seconds * costs.speed(spec) / simulations for spec in costs.rows}
+        enough = [spec for spec, count in positions.items() if count >= _A_PARAMETER * costs.parameters[spec]]
+        return enough[-1] if enough else next(iter(positions))
+
+    def games_of(simulations: int) -> float:
+        """That an iteration has time for."""
+        return _PLAY * iteration * costs.speed(network_for(simulations)) / (costs.plies * simulations)
+
+    actions, simulations = next((pair for pair in ladder if games_of(pair[1]) >= _LEAST_GAMES), ladder[-1])
+    network = network_for(simulations)
+    games = min(max(games_of(simulations), 4), _MOST_GAMES)
+    games = given.get("games_per_iteration", _rounded(games))
+    positions = games * costs.plies
+    slots = given.get("slots", max(pipelines, min(_MOST_SLOTS, max(games, 8))))
+    passes = _FIT * iteration * costs.learned[network] / positions
+    in_match = _MATCH * seconds * costs.speed(network) / (_MATCH_GAMES * costs.plies)
+    found = {
+        "network": network,
+        "gumbel_actions": actions,
+        "simulations": simulations,
+        "games_per_iteration": games,
+        "slots": slots,
+        "eval_batch": min(auto_eval_batch(slots, pipelines), max(1, simulations // 8)),
+        "opening_plies": min(6, int(costs.plies) // 8),
+        "match_opening_plies": min(4, int(costs.plies) // 6),
+        "match_simulations": max(simulations, min(_MATCH_SIMULATIONS, round(in_match))),
+        "passes": float(min(8, max(2, round(passes)))),
+        "batch_size": _BATCH,
+        "window_min": _rounded(min(max(4 * positions, 2000), 20_000)),
+    }
+    return beside({name: value for name, value in found.items() if name not in given}, given)
+
+
+def _rounded(number: float) -> int:
+    """To two digits."""
+    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
+    return round(number / unit) * unit

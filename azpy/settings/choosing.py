@@ -1,0 +1,85 @@
+"""Which settings a run gets: those given, else those of a file, the run so far, the game's preset, or the defaults."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from azpy.errors import RunError, SettingsError
+from azpy.games.names import refuse_untyped, refuse_untyped_function
+from azpy.settings.presets import preset_of
+from azpy.settings.run import ABOUT, Settings, combine, default_of
+from azpy.settings.toml import read_config
+
+__all__ = ["Sizing", "choose", "listed"]
+
+_MOST_KEPT = 8  # settings that one line names
+Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
+
+
+def choose(
+    typed: dict[str, Any], config: str | None = None, out: str | None = None, sizing: Sizing | None = None
+) -> tuple[Settings, str, str]:
+    """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults.
+
+    Args:
+        typed: settings by name, with "game" among them unless the file or the run names it.
+        config: a TOML file with more settings.
+        out: the run folder; runs/GAME without.
+        sizing: gives a new run of a game without a preset its settings, from the defaults and those given, and a line.
+
+    Raises:
+        SettingsError: a setting that is unknown or out of range, or no game.
+        RunError: a run whose config.toml is damaged.
+    """
+    in_file = read_config(config) if config is not None else {}
+    game = typed.get("game", in_file.get("game"))
+    if out == "":
+        raise SettingsError("--out is empty: give a folder, or leave it out for runs/GAME")
+    out = out if out is not None or game is None else "runs/" + re.sub(r"\W+", "-", game).strip("-")
+    so_far = _settings_so_far(Path(out)) if out is not None else {}
+    now = in_file | typed
+    preset = preset_of((so_far | now).get("game", ""), now)
+    settings = combine(so_far or preset, now)
+    source = config if "game" in in_file else out
+    refuse_untyped(settings.game, typed.get("game"), source, "training", "GAME {} on the command line")
+    for name in ("network", "optimizer"):
+        source = config if name in in_file else out
+        refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
+    if so_far:
+        usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
+        kept = {
+            name: value
+            for name, value in so_far.items()
+            if name not in usual and value not in (preset.get(name), default_of(name))
+        }
+        said = listed(kept, _MOST_KEPT)
+        return settings, str(out), said and f"kept from {out}/config.toml: {said}"
+    if sizing is not None and not preset_of(settings.game):
+        found, why = sizing(settings, now)
+        return combine(found, now), str(out), f"{why}; so {listed(found)}"
+    said = listed({name: value for name, value in preset.items() if name not in now})
+    said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
+    gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
+    if gone:
+        causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
+        said += f"; it leaves out {listed(gone)} because of {', '.join(causes)}"
+    return settings, str(out), said
+
+
+def _settings_so_far(folder: Path) -> dict[str, Any]:
+    """The settings of the run in the folder; empty if there is none."""
+    config = folder / "config.toml"
+    if config.exists() and not config.is_file():
+        raise RunError(f"{config} is not a regular file: put a good copy in its place")
+    try:
+        return read_config(config) if config.exists() else {}
+    except SettingsError as error:
+        raise RunError(f"{error}; put that right, or a good copy of the file in its place") from error
+
+
+def listed(settings: dict[str, Any], most: int | None = None) -> str:
+    """Settings in a line, the first `most` of them."""
+    parts = [f"{name} {value}" for name, value in settings.items()]
+    more = len(parts[most:]) if most is not None else 0
+    return ", ".join(parts[:most]) + (f", and {more} more" if more else "")

@@ -1,0 +1,65 @@
+"""`azpy.train`: a training run from Python."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from azpy.evaluators.loaded import LoadedRun
+from azpy.game import Game
+from azpy.games.names import spec_of
+from azpy.playing.sizing import sized
+from azpy.settings.choosing import choose
+from azpy.settings.run import checked, is_auto
+from azpy.training.events import Saved
+from azpy.training.trainer import Trainer
+
+__all__ = ["train"]
+
+
+def train(
+    game: str | type[Game],
+    *,
+    out: str | None = None,
+    config: str | None = None,
+    supervised: Sequence[str] = (),
+    on_iteration: Callable[[dict[str, Any]], object] | None = None,
+    **settings: Any,
+) -> LoadedRun:
+    """Trains a player from zero knowledge, as `az-train` does; the same call goes on where a run stopped.
+
+    Args:
+        game: a game's name, "module:Class", or a class of a game in Python.
+        out: the run folder, by default runs/GAME.
+        config: a TOML file with settings. Settings given here win.
+        supervised: files of games to begin with, see `az-train --supervised`.
+        on_iteration: gets the figures of each iteration that is done: its row of metrics.jsonl. True ends the run. It
+            can go on later; only the games in play and the last match are lost. An exception ends the run in the same
+            way, and is raised.
+        settings: as the flags of `az-train`, with _ for -. The rest comes from the run so far, else from the game's
+            preset; a game without one is measured first. With workers="ray", first put `azpy.fleet.ray.environment()`
+            into `os.environ`, as `az-train` does: it gives a Ray that starts here its token.
+
+    Returns:
+        The run, with its newest network.
+
+    Raises:
+        SettingsError: a setting that is unknown or out of range, or a game that cannot be made.
+        RunError: a folder that is in use, damaged, or of another run.
+        MissingPackageError: a package that training needs is not installed.
+
+    Example:
+        >>> import azpy
+        >>> run = azpy.train("connect_four", minutes=5, on_iteration=print)  # doctest: +SKIP
+        >>> azpy.Search(run.evaluator, simulations=400).run(run.start).action  # doctest: +SKIP
+        3
+    """
+    spec = spec_of(game)
+    given = {"game": spec, **settings}
+    typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
+    chosen, folder, _ = choose(typed, config, out, sized)
+    with Trainer(chosen, folder, supervised) as trainer:
+        for event in trainer.run():
+            if not isinstance(event, Saved) or on_iteration is None:
+                continue
+            if on_iteration({"iteration": event.iteration, **event.metrics}) is True:
+                break
+    return LoadedRun(folder, spec)

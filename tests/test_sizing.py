@@ -1,0 +1,93 @@
+"""Settings of a game without a preset: they fit what its games cost here, and what the user gave."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.playing import sizing
+from azpy.playing.sizing import Costs, costs_of, suited
+from azpy.settings.choosing import choose
+from azpy.settings.run import Settings, combine
+
+PLIES, ACTIONS, SPEEDS = (5, 40, 300), (2, 30, 200), (20.0, 1e3, 1e5)
+
+
+def costs(plies: float = 40, actions: float = 7, speed: float = 1e4) -> Costs:
+    """Costs of a game; its small network answers ten times as many positions a second as its large one."""
+    rows, parameters = {"2x32": 2 * speed, "5x64": speed / 5}, {"2x32": 40_000, "5x64": 400_000}
+    return Costs(plies, actions, 2 * int(actions), 2 * speed, rows, {spec: rows[spec] / 4 for spec in rows}, parameters)
+
+
+@pytest.mark.parametrize("minutes", [2.0, 5.0, None])
+@pytest.mark.parametrize(("plies", "actions", "speed"), list(itertools.product(PLIES, ACTIONS, SPEEDS)))
+def test_many_iterations_fit_into_a_run(minutes: float | None, plies: float, actions: float, speed: float) -> None:
+    game = costs(plies, actions, speed)
+    found = suited(game, {"minutes": minutes}, pipelines=2)
+    chosen = combine({"game": "connect_four", "minutes": minutes}, found)
+    a_game = plies * chosen.simulations / game.speed(chosen.network)
+    length = min(15.0, 60 * (minutes or 60) / 20)
+    if chosen.games_per_iteration > 4:  # fewer teach nothing, and take as long as they take
+        assert chosen.games_per_iteration * a_game < 0.6 * length
+    # No game waits for the end of a hundred others.
+    assert chosen.slots <= max(8, chosen.games_per_iteration)
+    assert chosen.games_per_iteration >= 16 or chosen.simulations == 8
+    assert chosen.eval_batch <= max(1, chosen.simulations // 8)
+
+
+def test_a_larger_network_plays_where_the_run_has_positions_enough() -> None:
+    assert suited(costs(speed=100), {"minutes": 5.0}, 2)["network"] == "2x32"
+    assert suited(costs(speed=1e7), {"minutes": 5.0}, 2)["network"] == "5x64"
+    assert suited(costs(speed=1e4), {"minutes": 5.0}, 2)["network"] == "2x32"
+    assert suited(costs(speed=1e4), {"minutes": 5000.0}, 2)["network"] == "5x64"
+
+
+def test_what_is_given_stays_and_decides_on_the_rest() -> None:
+    plain, given = suited(costs(), {}, 2), {"simulations": 400, "slots": 6}
+    found = suited(costs(), given, 2)
+    assert not given.keys() & found.keys()
+    assert found["games_per_iteration"] < plain["games_per_iteration"] / 20
+    puct = suited(costs(), {"c_puct": 2.0}, 2)
+    assert "gumbel_actions" not in puct
+    assert combine({"game": "pig"}, puct, {"c_puct": 2.0}).gumbel_actions == 0
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "pig(target=15)"])
+def test_costs_are_measured_and_in_a_deterministic_run_no_time_is(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "_RULES_SECONDS", 0.01)
+    monkeypatch.setattr(sizing, "_NETWORK_SECONDS", 0.01)
+    monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
+    start = azpy.make_game(game)
+    found = costs_of(start, Settings(game))
+    assert 1 < found.actions <= found.most <= start.num_actions
+    assert found.plies <= start.max_plies
+    assert list(found.rows) == list(found.learned) == list(found.parameters)
+    assert min(found.simulations, *found.rows.values(), *found.learned.values()) > 0
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("time was measured")
+
+    for name in ("Play", "measure_alone", "Learner"):
+        monkeypatch.setattr(sizing, name, refuse)
+    fixed = [costs_of(start, Settings(game, deterministic=True)) for _ in range(2)]
+    assert fixed[0] == fixed[1]
+    assert combine({"game": game, "deterministic": True}, suited(fixed[0], {}, 2)).network in fixed[0].rows
+
+
+def test_only_a_new_run_of_a_game_without_a_preset_is_sized(tmp_path: Path) -> None:
+    asked = list[dict[str, Any]]()
+
+    def note(settings: Settings, given: Any) -> tuple[dict[str, Any], str]:
+        asked.append({"game": settings.game, **given})
+        return {"slots": 17}, "measured"
+
+    out = str(tmp_path / "run")
+    settings, _, said = choose({"game": "pig:Mine", "minutes": 2.0}, out=out, sizing=note)
+    assert (settings.slots, settings.minutes, said) == (17, 2.0, "measured; so slots 17")
+    assert choose({"game": "connect_four"}, out=out, sizing=note)[0].slots == 128
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/config.toml").write_text('game = "pig:Mine"\nslots = 33\n')
+    assert choose({"game": "pig:Mine"}, out=out, sizing=note)[0].slots == 33
+    assert [each["game"] for each in asked] == ["pig:Mine"]
