@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from torch.nn import Module
 
 from azpy._core import State
 from azpy.evaluators.onnx import OnnxEvaluator
@@ -150,7 +149,7 @@ def _candidates(start: State) -> tuple[str, ...]:
     return tuple(f"{spec}+pool" for spec in _BOARDS) if height * width >= _LARGE_BOARD else _BOARDS
 
 
-def _parameters(network: Module) -> int:
+def _parameters(network: Any) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
