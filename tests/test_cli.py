@@ -202,16 +202,9 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert process.stdout is not None
-    while "iteration 2" not in process.stdout.readline():
-        assert process.poll() is None
-    os.kill(process.pid, signal.SIGINT)
-    output, errors = process.communicate()
-    assert process.returncode == 130
-    assert errors == ""
-    first, last = output.splitlines()[-2:]
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, kill_when="iteration 2", kill_with=signal.SIGINT)
+    assert (ended.code, ended.errors) == (130, "")
+    first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
     assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
@@ -456,16 +449,15 @@ def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_p
     assert b"run folder r\\udcff" in done.stdout
 
 
-def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait() == 141
+def test_it_ends_quietly_when_nobody_reads_its_output_any_more(starts: Starts, tmp_path: Path) -> None:
+    one_who_leaves = """
+import os, threading
+reader, writer = os.pipe()
+os.dup2(writer, 1)
+threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
+"""
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
+    assert (ended.code, ended.errors) == (141, "")
 
 
 def test_no_space_for_what_it_prints_is_one_line() -> None:
