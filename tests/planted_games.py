@@ -143,13 +143,13 @@ class LossOfPlayerOneIsZero(TicTacToe):
 
 
 @breaks("outcome")
-class OutcomeAsABool(TicTacToe):
+class OutcomeAsABool(Line):
     def outcome(self) -> float:
         return 0.5 if self.winner() < 0 else self.winner() == 0
 
 
 @breaks("outcome")
-class OutcomeAsABoolOfNumpy(TicTacToe):
+class OutcomeAsABoolOfNumpy(Line):
     def outcome(self) -> float:
         return np.equal(self.winner(), 0)  # type: ignore[no-any-return]
 

@@ -81,6 +81,7 @@ class Starts:
         before: str = "",
         kill_after: float | None = None,
         kill_when: str | None = None,
+        kill_with: signal.Signals = signal.SIGKILL,
         kill_at: int | None = None,
         largest_file: int | None = None,
         one_core: bool = False,
@@ -93,6 +94,7 @@ class Starts:
             before: code that the start executes first.
             kill_after: seconds until it is killed with SIGKILL.
             kill_when: it is killed with SIGKILL once it has printed this, and `kill_after` seconds more.
+            kill_with: another signal in place of SIGKILL.
             kill_at: it kills itself at this step of writing files: halfway through a write, before a file is opened,
                 synced, renamed or deleted.
             largest_file: bytes; the system lets it write no file that is larger.
@@ -118,7 +120,7 @@ class Starts:
         if kill_after is not None or kill_when is not None:
             time.sleep(kill_after or 0)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, kill_with)
         code = self._answer()
         output, errors = (path.read_text() for path in self._files)
         return End(code, output, errors, time.monotonic() - begin)

@@ -205,17 +205,13 @@ def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
     assert after == before
 
 
-def test_sigterm_saves_as_ctrl_c_does_and_says_how_to_go_on(starts: Starts, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert process.stdout is not None
-    while "iteration 2" not in process.stdout.readline():
-        assert process.poll() is None
-    os.kill(process.pid, signal.SIGTERM)
-    output, errors = process.communicate()
-    assert process.returncode == 143
-    assert errors == ""
-    first, last = output.splitlines()[-2:]
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(
+    starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
+    assert (ended.code, ended.errors) == (code, "")
+    first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
     assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
@@ -536,16 +532,15 @@ def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_p
     assert b"run folder r\\udcff" in done.stdout
 
 
-def test_it_ends_quietly_when_nobody_reads_its_output(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.train", "tic_tac_toe", *TINY]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait() == 141
+def test_it_ends_quietly_when_nobody_reads_its_output_any_more(starts: Starts, tmp_path: Path) -> None:
+    one_who_leaves = """
+import os, threading
+reader, writer = os.pipe()
+os.dup2(writer, 1)
+threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
+"""
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
+    assert (ended.code, ended.errors) == (141, "")
 
 
 def test_no_space_for_what_it_prints_is_one_line() -> None:

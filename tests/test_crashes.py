@@ -151,7 +151,7 @@ def four(starts: Starts, tmp_path: Path) -> Path:
 
 
 def test_a_kill_at_a_step_of_writing_files_loses_nothing(starts: Starts, four: Path) -> None:
-    for step in range(3, 90, 11):
+    for step in range(3, 90, 17):
         killed_at_step(starts, four, step)
 
 
@@ -164,9 +164,12 @@ def test_a_kill_at_every_step_of_writing_files_loses_nothing(starts: Starts, fou
     assert step > 60
 
 
-def test_changed_settings_are_said_and_written_down_once_whatever_is_killed(starts: Starts, four: Path) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_changed_settings_are_said_and_written_down_once_whatever_is_killed(
+    starts: Starts, four: Path, every: int
+) -> None:
     changes = ["--learning-rate", "0.001", "--slots", "8"]
-    for step in (*range(1, 14, 2), None):
+    for step in (*range(1, 14, every), None):
         path = shutil.copytree(four / "four", four / f"changed-{step}")
         arguments = [*command(GAMES[0], path, 5, deterministic=True), *changes]
         if step is not None:

@@ -373,7 +373,7 @@ def test_an_engine_with_games_in_python_is_dropped_while_it_searches() -> None:
         from oracles import Countdown, Hashed
         faulthandler.dump_traceback_later(120, exit=True)
         future.cancel()
-        for _ in range(40):
+        for _ in range(20):
             engine = azpy.Engine(Hashed(3), max_batch=16)
             futures = [engine.submit(Countdown(14), 300, seed=seed) for seed in range(12)]
             del engine  # a thread that has a lock may wait for the GIL
@@ -511,9 +511,9 @@ def test_games_that_are_dropped_in_a_search_leave_no_memory_behind() -> None:
                 while engine.stats["open"]:
                     time.sleep(0.001)
         future.cancel()
-        drop(3)
+        drop(2)
         before = peak()
-        drop(12)  # 96 trees
+        drop(7)  # 56 trees
         print(peak() - before)
     """)
     assert (code, errors) == (0, "")

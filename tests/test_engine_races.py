@@ -1,6 +1,7 @@
 """Threads that use an engine at once: no request is lost, no lock waits for another, nothing stays that nobody has."""
 
 import gc
+import os
 import queue
 import subprocess
 import sys
@@ -355,7 +356,8 @@ def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
         threads = lambda: len(list(Path("/proc/self/task").iterdir()))
         engine, before = azpy.Engine(azpy.UniformEvaluator(), threads=1024), threads()
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))  # no room for a thousand stacks
+        room = used + 15 * 2**25  # seven stacks, and half of one for what threads need besides
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
         try:
             engine.submit(azpy.make_game("tic_tac_toe"))
         except OSError:
@@ -367,7 +369,8 @@ def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
             time.sleep(0.01)
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    large = os.environ | {"RUST_MIN_STACK": str(2**26)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=large)
     assert done.stdout == "refused\nno thread is left\n", done.stderr
 
 

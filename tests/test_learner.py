@@ -142,8 +142,8 @@ def test_bf16_learns_the_same_with_weights_and_losses_in_float32(
         stem = next(module for module in trainee.network.modules() if isinstance(module, torch.nn.Conv2d))
         stem.register_forward_hook(seen)  # of each thread's copy too
         in_bf16.clear()
-        fitted = list(trainee.fit(Planted(), 120, batch_size=128, root_value_weight=0.0))
-        assert len(in_bf16) == 240
+        fitted = list(trainee.fit(Planted(), 60, batch_size=128, root_value_weight=0.0))
+        assert len(in_bf16) == 120
         assert set(in_bf16) == {precision == "bf16"}
         assert trainee.precision == precision
         arrays = [*trainee.model_arrays().values(), *trainee.optimizer_arrays().values()]

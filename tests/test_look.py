@@ -350,9 +350,9 @@ class Line(Countdown):
 
 
 def test_a_long_line_is_drawn_without_recursion() -> None:
-    result = azpy.Search(azpy.UniformEvaluator(), simulations=1500, eval_batch=4).run(Line(2000))
-    assert len(nodes_of(result.to_svg(10_000))) == 1501
-    assert len(parsed(result.to_dot(10_000))[0]) == 1501
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=1100, eval_batch=4).run(Line(2000))
+    assert len(nodes_of(result.to_svg(10_000))) == 1101
+    assert len(parsed(result.to_dot(10_000))[0]) == 1101
 
 
 class Named(Countdown):

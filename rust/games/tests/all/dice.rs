@@ -66,7 +66,7 @@ fn pig_values(target: usize) -> Vec<Vec<Vec<f64>>> {
 fn pig_has_the_values_of_value_iteration() {
     let target = 10;
     let values = pig_values(target);
-    let start = Pig::with_max_plies(target, 150).unwrap();
+    let start = Pig::with_max_plies(target, 100).unwrap();
     let mut solver = Solver::default();
     let found = solver.value(&start);
     assert!((found - values[0][0][0]).abs() < 1e-3, "{found}, without a cap {}", values[0][0][0]);

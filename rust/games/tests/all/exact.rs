@@ -156,7 +156,7 @@ fn connect_four_agrees_with_a_scan_of_the_whole_board() {
     ];
     let mut random = Random(4);
     let mut ends = [0; 3];
-    for game in 0..10_000 {
+    for game in 0..3_000 {
         let (width, height, k) = sizes[game % sizes.len()];
         let mut fast = connect_four(width, height, k);
         let mut naive = NaiveConnectFour { columns: vec![Vec::new(); width], height, k };
@@ -183,5 +183,5 @@ fn connect_four_agrees_with_a_scan_of_the_whole_board() {
             }
         }
     }
-    assert!(ends.iter().all(|&count| count > 500), "the games are one-sided: {ends:?}");
+    assert!(ends.iter().all(|&count| count > 150), "the games are one-sided: {ends:?}");
 }

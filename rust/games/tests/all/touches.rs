@@ -156,13 +156,13 @@ fn boards_of_stones_are_touched_where_the_stone_comes() {
 #[test]
 fn pieces_are_touched_where_they_stand_and_where_they_go() {
     for (width, height) in [(8, 8), (2, 32), (21, 3)] {
-        check(&Breakthrough::new(width, height).unwrap(), 5, &[], 1, true);
+        check(&Breakthrough::new(width, height).unwrap(), 2, &[], 1, true);
     }
     let chess = |number| Chess::new(Encoding::Az119, number, 120).unwrap();
-    check(&chess(None), 4, &[], 4, true);
+    check(&chess(None), 2, &[], 4, true);
     // King and rook may change places, or one of them stay, so that the picture does not show which was touched.
     for number in [0, 330, 518] {
-        check(&chess(Some(number)), 2, &[], 4, false);
+        check(&chess(Some(number)), 1, &[], 4, false);
     }
     for text in ["4k3/8/8/8/8/8/8/R3K2R w KQ - 0 40", "1n6/P6k/8/8/8/8/p6K/1N6 b - - 0 1"] {
         check(&chess(None).parse(text).unwrap(), 4, &[], 4, true);
@@ -177,8 +177,8 @@ fn pieces_are_touched_where_they_stand_and_where_they_go() {
 fn walls_are_touched_on_edges_and_pieces_in_cells() {
     let start = |columns, rows, variant| WallGame::new(columns, rows, WallRules { variant, ..WallRules::default() });
     for (columns, rows) in [(2, 2), (3, 3), (3, 5), (8, 8), (20, 3)] {
-        check(&start(columns, rows, Variant::Standard).unwrap(), 6, &[], 1, true);
-        check(&start(columns, rows, Variant::Classic).unwrap(), 2, &[], 1, true);
+        check(&start(columns, rows, Variant::Standard).unwrap(), 2, &[], 1, true);
+        check(&start(columns, rows, Variant::Classic).unwrap(), 1, &[], 1, true);
     }
     check(&start(12, 10, Variant::Freestyle).unwrap(), 1, &[], 1, true);
 }
