@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.playing import sizing
-from azpy.playing.sizing import Costs, costs_of, suited
 from azpy.settings.choosing import choose
 from azpy.settings.run import Settings, combine
+from azpy.training import sizing
+from azpy.training.sizing import Costs, costs_of, suited
 
 PLIES, ACTIONS, SPEEDS = (5, 40, 300), (2, 30, 200), (20.0, 1e3, 1e5)
 

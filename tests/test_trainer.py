@@ -417,6 +417,8 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
     closed: list[str] = []
 
     class Broken:
+        unfinished = ()
+
         def rest(self) -> None:
             raise RuntimeError("on purpose")
 

@@ -93,7 +93,7 @@ def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Setting
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     make_position(settings.game)  # its errors come first
     print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
-    from azpy.playing.sizing import sized  # torch takes seconds to load
+    from azpy.training.sizing import sized  # torch takes seconds to load
 
     return sized(settings, given)
 

@@ -6,10 +6,10 @@ from typing import Any
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
-from azpy.playing.sizing import sized
 from azpy.settings.choosing import choose
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
+from azpy.training.sizing import sized
 from azpy.training.trainer import Trainer
 
 __all__ = ["train"]
