@@ -566,11 +566,12 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
         5,
         resign_below=-0.75,
         opponents=("an evaluator",),
+        stagger=9,
     )
     assert (asked.pop("first_game"), asked.pop("games"), asked.pop("resign_below")) == (5, None, -0.75)
     asked["historical_share"] = asked.pop("opponent_share")
     assert asked.pop("opponents") == ("an evaluator",)
-    assert 7 < asked.pop("stagger") < 42  # plies of a random game
+    assert asked.pop("stagger") == 9
     assert asked == {name: getattr(given, name) for name in asked}
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
     assert changed - {"resign_below"} <= asked.keys()

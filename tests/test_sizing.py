@@ -4,9 +4,12 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import azpy
+from azpy.errors import SettingsError
+from azpy.games.names import make_position
 from azpy.settings.choosing import choose
 from azpy.settings.run import Settings, combine
 from azpy.training import sizing
@@ -91,3 +94,69 @@ def test_only_a_new_run_of_a_game_without_a_preset_is_sized(tmp_path: Path) -> N
     (tmp_path / "run/config.toml").write_text('game = "pig:Mine"\nslots = 33\n')
     assert choose({"game": "pig:Mine"}, out=out, sizing=note)[0].slots == 33
     assert [each["game"] for each in asked] == ["pig:Mine"]
+
+
+def test_no_choice_contradicts_what_was_given() -> None:
+    """Of the settings that go with each other; the costs do not matter."""
+    for given in (
+        {"simulations": 20, "temperature": 0.5},
+        {"simulations_start": 40, "minutes": 1.0},
+        {"gumbel_actions": 0},
+        {"slots": 1, "pipelines": 1},
+        {"eval_batch": "auto"},
+        {"deterministic": True, "iterations": 3},
+    ):
+        for game in (costs(), costs(300, 200, 2.0)):
+            chosen = combine({"game": "connect_four"}, suited(game, given, pipelines=given.get("pipelines", 2)), given)
+            assert chosen.simulations >= (chosen.simulations_start or 1)
+    # PUCT plans with more simulations, and an iteration has fewer games.
+    assert (
+        suited(costs(), {"gumbel_actions": 0}, 2)["games_per_iteration"]
+        < 0.3 * suited(costs(), {}, 2)["games_per_iteration"]
+    )
+
+
+class Endless(azpy.Game):
+    """Dice without end, or with `players` one action without end."""
+
+    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 10**9
+
+    def __init__(self, players: bool = True) -> None:
+        self.players = players
+
+    def turn(self) -> int:
+        return 0 if self.players else azpy.CHANCE
+
+    def legal_actions(self) -> list[int]:
+        return [1]
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return [(0, 0.5), (1, 0.5)]
+
+    def play(self, action: int) -> None:
+        pass
+
+    def clone(self) -> "Endless":
+        return self
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def encode(self) -> Any:
+        return np.zeros((1, 1, 1), np.float32)
+
+    def key(self) -> int:
+        return 0
+
+
+class Dice(Endless):
+    def __init__(self) -> None:
+        super().__init__(players=False)
+
+
+def test_games_without_an_end_and_without_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
+    endless = costs_of(make_position("test_sizing:Endless"), Settings("pig", max_plies=100))
+    assert (endless.plies, endless.actions) == (100, 1)
+    with pytest.raises(SettingsError, match="no player moves"):
+        costs_of(make_position("test_sizing:Dice"), Settings("pig", max_plies=100))

@@ -130,7 +130,7 @@ class Display(Screen):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
-                none = "no model yet: the run ends before an iteration is done, give it more" + self._sooner
+                none = f"no model yet, as no iteration is done: give the run more time, or {self._sooner}"
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
@@ -143,8 +143,7 @@ class Display(Screen):
             player = f"network {settings.network} ({event.parameters:,} parameters)"
             notices = (f"the network plays on {event.evaluator}", *notices)
         self._games = settings.games_per_iteration
-        fewer = f"--simulations (now {settings.simulations}) and fewer --slots (now {settings.slots})"
-        self._sooner = f", sooner with fewer {fewer}"
+        self._sooner = f"fewer --simulations (now {settings.simulations}) or fewer --slots (now {settings.slots})"
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
         workers, growing = _workers(settings.workers), ""
@@ -164,11 +163,8 @@ class Display(Screen):
         """While no game is over: how far the longest one is, when the first are expected, and how to shorten that."""
         if event.games or not event.longest:
             return ""
-        text = f", the longest has {event.longest} plies"
-        if event.longest < event.plies:
-            left = event.metrics["play_seconds"] * (event.plies / event.longest - 1)
-            return f"{text} of about {event.plies}, first games in about {_clock(left)}{self._sooner}"
-        return f"{text}, more than the {event.plies} of a random game{self._sooner}"
+        soon = "" if event.soon is None else f", the first is expected in {_clock(event.soon)}"
+        return f", the longest has {event.longest} plies{soon}, and sooner with {self._sooner}"
 
     def _status(self, stage: str, text: str, done: float, below: Sequence[str] = ()) -> None:
         first, *others = text.split(", ")

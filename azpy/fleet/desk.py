@@ -234,7 +234,7 @@ class Desk:
 class AtDesk:
     """A `Fleet` whose games arrive at a desk."""
 
-    longest = 0
+    longest = plies = 0
     begun: Sequence[GameRecord] = ()
     unfinished: Sequence[GameRecord] = ()
     _desk: Desk

@@ -76,11 +76,13 @@ class Fleet(Protocol):
 
     Attributes:
         notices: what a user should know, such as a worker's death; the caller takes them out.
+        plies: of a usual game, by random ones, once it plays; 0 where other processes play.
         begun: games that go on where another process left them, if this process plays; set it before `play`.
         unfinished: after `close`, the games in play as far as they came; none where other processes play.
     """
 
     notices: list[str]
+    plies: int
     begun: Sequence[GameRecord]
     unfinished: Sequence[GameRecord]
 

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from azpy import _core
 from azpy.fleet.fleet import Lineup, WorkerState, digest_of
 from azpy.fleet.table import ENDLESS, IdTable
-from azpy.playing.selfplay import open_self_play
+from azpy.playing.selfplay import open_self_play, usual_plies
 from azpy.settings import Settings
 
 __all__ = ["Here"]
@@ -30,6 +31,7 @@ class Here:
 
     def __init__(self, settings: Settings, start: _core.State, table: IdTable) -> None:
         self.notices: list[str] = []
+        self.plies = 0
         self.begun: Sequence[_core.GameRecord] = ()
         self.unfinished: Sequence[_core.GameRecord] = ()
         self._settings, self._start, self._table = settings, start, table
@@ -50,9 +52,10 @@ class Here:
         opponents = [network.evaluators for network in lineup.opponents]
         if before is None or self._self_play is None:
             evaluators, below = lineup.network.evaluators, lineup.resign_below
-            self._self_play = open_self_play(
-                self._settings, self._start, evaluators, 0, 0, resign_below=below, opponents=opponents
-            )
+            self.plies = usual_plies(self._start, self._settings)
+            options: dict[str, Any] = {"resign_below": below, "opponents": opponents}
+            options["stagger"] = 0 if self._settings.deterministic else self.plies
+            self._self_play = open_self_play(self._settings, self._start, evaluators, 0, 0, **options)
             self._self_play.go_on(self.begun)
             before = lineup
         if lineup.network.evaluators is not before.network.evaluators:
@@ -87,6 +90,7 @@ class Here:
 
     def close(self) -> None:
         """See `Fleet`."""
+        self.unfinished = self.begun
         if self._self_play is not None:
             self._self_play.close()
             self.unfinished = self._self_play.unfinished

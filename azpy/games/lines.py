@@ -8,7 +8,7 @@ import numpy as np
 
 from azpy._core import CHANCE, State
 
-__all__ = ["read_action", "replayed", "roll"]
+__all__ = ["random_game", "read_action", "replayed", "roll"]
 
 _UCI_MOVE = re.compile("[a-h][1-8][a-h][1-8][nbrq]?", re.IGNORECASE)
 
@@ -42,6 +42,27 @@ def read_action(state: State, name: str) -> int | None:
         with contextlib.suppress(ValueError):
             (found,) = state.parse_actions(name.lower())
     return found
+
+
+def random_game(start: State, rng: np.random.Generator, most: int) -> Iterator[int]:
+    """A game of random actions, to its end or for `most` plies.
+
+    Yields:
+        The number of legal actions at each ply; 0 for a roll.
+    """
+    position = start.clone()
+    for _ in range(min(most, start.max_plies)):
+        if position.is_terminal:
+            return
+        if position.turn == CHANCE:
+            outcomes, weights = zip(*position.chance_outcomes(), strict=True)
+            yield 0
+        else:
+            outcomes = tuple(position.legal_actions())
+            weights = (1.0,) * len(outcomes)
+            yield len(outcomes)
+        probabilities = np.asarray(weights, np.float64)
+        position.play(int(rng.choice(outcomes, p=probabilities / probabilities.sum())))
 
 
 def roll(position: State, rng: np.random.Generator) -> list[int]:

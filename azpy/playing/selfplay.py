@@ -1,18 +1,22 @@
 """Self-play with a run's settings: of an iteration's games, or of one game again with the same bits."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.games.lines import random_game
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
 __all__ = ["on_devices", "open_self_play", "rates", "repeat", "threads_of_trees", "usual_plies"]
 
 
-_FEW = 4  # random games, to see how long one is
+_FEW, _SECONDS = 4, 0.5  # random games, to see how long one is
 
 
 def on_devices(evaluators: Sequence[Any]) -> str:
@@ -31,6 +35,7 @@ def open_self_play(
     *,
     resign_below: float,
     opponents: Sequence[Any] = (),
+    stagger: int = 0,
 ) -> _core.SelfPlay:
     """Self-play with a run's settings.
 
@@ -42,6 +47,7 @@ def open_self_play(
         games: how many; None: without end.
         resign_below: the present threshold, see `Resignation`.
         opponents: evaluators of earlier networks; each plays one side of some games.
+        stagger: plies over which the first games begin, one after another.
 
     Raises:
         SettingsError: settings that self-play refuses.
@@ -52,16 +58,22 @@ def open_self_play(
         "slots": settings.slots,
         "pipelines": settings.all_pipelines,
     }
-    if not settings.deterministic:
-        layout["stagger"] = usual_plies(start)
     layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
     layout |= {"opponents": opponents, "opponent_share": settings.historical_share, "resign_below": resign_below}
+    layout["stagger"] = stagger
     return _open(settings, start, evaluators, **layout)
 
 
-def usual_plies(start: _core.State) -> int:
-    """The plies of a game, by a few random ones."""
-    return _core.random_playouts(start, _FEW) // _FEW
+def usual_plies(start: _core.State, settings: Settings) -> int:
+    """The plies of a game, rolls counted, by a few random ones: 1 at least, and few where rules are very slow."""
+    rng, end, plies, games = np.random.default_rng(0), time.perf_counter() + _SECONDS, 0, 0
+    while games < _FEW and time.perf_counter() < end:
+        for _ in random_game(start, rng, settings.max_plies or start.max_plies):
+            plies += 1
+            if time.perf_counter() > end:
+                break
+        games += 1
+    return max(1, plies // max(1, games))
 
 
 def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:

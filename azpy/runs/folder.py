@@ -112,7 +112,6 @@ class RunFolder:
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         self._in_play = self._games / "in_play.bin"
-        self.in_play = storage.read_journal(self._in_play)[0] if self._in_play.exists() else []
         if self._journal.repeated:
             self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
@@ -141,16 +140,21 @@ class RunFolder:
         with storage.disk_errors(self.path):
             self._journal.append(*records)
 
-    def take_in_play(self) -> list[GameRecord]:
-        """The games that the last process left in play, as far as they came. They are in no file afterwards."""
-        with storage.disk_errors(self.path):
-            self._in_play.unlink(missing_ok=True)
-        return self.in_play
+    def in_play(self) -> list[GameRecord]:
+        """The games that the last process left in play, as far as they came. A damaged file leaves a notice."""
+        try:
+            return storage.read_journal(self._in_play)[0] if self._in_play.exists() else []
+        except (RunError, OSError) as error:
+            self.notices.append(f"games in play begin anew, as {self._in_play} cannot be read: {error}")
+            return []
 
     def keep_in_play(self, records: Sequence[GameRecord]) -> None:
-        """Keeps games in play, as far as they came, for the next process."""
+        """Keeps games in play, as far as they came, for the next process, in place of those before."""
         with storage.disk_errors(self.path):
-            storage.write_journal(self._in_play, records)
+            if records:
+                storage.write_journal(self._in_play, records)
+            else:
+                self._in_play.unlink(missing_ok=True)
 
     def drop(self, ids: Container[int]) -> None:
         """Drops the journal's games with these ids."""

@@ -14,6 +14,7 @@ from azpy.settings.toml import read_config
 __all__ = ["Sizing", "choose", "listed"]
 
 _MOST_KEPT = 8  # settings that one line names
+_SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # where all are given, nothing is measured
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
 
 
@@ -55,7 +56,7 @@ def choose(
         }
         said = listed(kept, _MOST_KEPT)
         return settings, str(out), said and f"kept from {out}/config.toml: {said}"
-    if sizing is not None and not preset_of(settings.game):
+    if sizing is not None and not preset_of(settings.game) and not now.keys() >= _SIZED:
         found, why = sizing(settings, now)
         return combine(found, now), str(out), f"{why}; so {listed(found)}"
     said = listed({name: value for name, value in preset.items() if name not in now})

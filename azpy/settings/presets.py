@@ -67,6 +67,7 @@ def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     puct_only = any(ABOUT[name].rule == "PUCT" for name in unused({"gumbel_actions": 1, **given}))
     wants_puct = not given["gumbel_actions"] if "gumbel_actions" in given else puct_only
     if "gumbel_actions" in preset and wants_puct:
-        del preset["gumbel_actions"], preset["simulations"]  # so few are for Gumbel
+        del preset["gumbel_actions"]
+        preset.pop("simulations", None)  # so few are for Gumbel
     without_effect = unused({**preset, **given})
     return {name: value for name, value in preset.items() if name not in without_effect}

@@ -16,7 +16,7 @@ from azpy.fleet.table import ENDLESS, IdTable, id_after
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import rates, usual_plies
+from azpy.playing.selfplay import rates
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
@@ -49,7 +49,6 @@ class Loop:
         self._iteration = self._next_game = 0
         self._table = IdTable(deterministic=settings.deterministic)
         self._fleet: Fleet = open_fleet(settings, self._start, self._table)
-        self._plies = 0  # of a random game
         self._asked = False  # the table has open ids, or gave them all out
         self._evaluations = 0.0  # of the run before this process
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
@@ -63,7 +62,7 @@ class Loop:
             self._resume()
             self._drop_games_never_asked_for()
             if not self._settings.deterministic:  # there a game has the tree of each ply before
-                self._fleet.begun = self._run.take_in_play()
+                self._fleet.begun = self._run.in_play()
             self._since = self._iteration
             self._run.note_changes(self._iteration, self._budget.elapsed())
             self._run.write_settings()
@@ -134,7 +133,7 @@ class Loop:
             if not self._settings.deterministic:
                 self._last_first.callback(self._keep_games_in_play)
             self._last_first.callback(self._fleet.close)
-            if under_way:
+            if under_way or not self._settings.deterministic:
                 self._last_first.callback(self._keep_rest)
 
     def _note(self, row: Mapping[str, Any]) -> None:
@@ -146,8 +145,7 @@ class Loop:
         self._run.append_metrics(row | {"evaluations": self._evaluations})
 
     def _keep_games_in_play(self) -> None:
-        if unfinished := self._fleet.unfinished:
-            self._run.keep_in_play(unfinished)
+        self._run.keep_in_play(self._fleet.unfinished)
 
     def _keep_rest(self) -> None:
         """Ends self-play, and journals the finished games that the journal lacks."""
@@ -184,6 +182,7 @@ class Loop:
             if len(known) < target:
                 yield from self._play_missing(iteration, metrics, lineup, known)
             if not known:
+                self._note_stop()
                 return []
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids)
@@ -204,8 +203,10 @@ class Loop:
         target, fleet = self._settings.games_per_iteration, self._fleet
         self._ask(known)
         fleet.play(lineup)
-        self._plies = self._plies or usual_plies(self._start)
+        if self._fleet.begun:  # now they would be games twice
+            self._run.keep_in_play([])
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
+        longest = fleet.longest
         positions = sum(record.positions for record in self._run.journal if record.game_id in known)
         while len(known) < target and self._budget.may_play(positions):
             new = fleet.take(target - len(known))
@@ -221,7 +222,9 @@ class Loop:
                 self._time.played(now - begin, pipelines, fleet.pipeline_stats)
                 metrics |= rates(before, fleet.stats, now - begin) | self._time.shares()
                 rows = worker_rows(self._workers, fleet.workers, now - begin)
-                yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, self._plies)
+                done, left = fleet.longest - longest, fleet.plies - fleet.longest
+                soon = (now - begin) * left / done if done > 0 and left > 0 else None
+                yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, soon)
                 yield from self._change_over()
         fleet.pause()
         seconds, workers = time.monotonic() - begin, fleet.workers

@@ -5,9 +5,10 @@ what rules and trees cost, and untrained networks tell what each size costs to p
 `suited` chooses settings with which games end early, and many iterations fit into the run.
 """
 
+import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from azpy._core import State
+from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.games.lines import roll
+from azpy.games.lines import random_game
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
@@ -24,13 +26,14 @@ from azpy.learning.own import network_of
 from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.presets import beside
-from azpy.settings.run import Settings, auto_eval_batch
+from azpy.settings.run import Settings, auto_eval_batch, default_of
 
 __all__ = ["Costs", "costs_of", "sized", "suited"]
 
-_GAMES, _SECONDS = 16, 0.5  # of random play, at most
-_RULES_SECONDS, _NETWORK_SECONDS, _ROWS = 0.3, 0.1, 64
-_STEPS, _BATCH = 4, 128  # gradient steps of each network, and rows of each
+_GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
+_RULES_SECONDS, _SLOTS = 0.3, 16
+_NETWORK_SECONDS, _ROWS = 0.1, 64
+_STEPS, _STEPS_SECONDS, _BATCH = 4, 0.3, 128  # gradient steps of each network, their time, and the rows of each
 _ENOUGH_SECONDS = 2.0  # no larger network is tried after so many
 _BOARDS, _FLAT = ("2x32", "3x32", "4x32", "4x48", "5x64"), ("2x64", "3x128", "3x256")
 _LARGE_BOARD = 60  # cells: from there on a network sees the whole board only with pooling
@@ -82,16 +85,21 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     Raises:
         GameError: the game breaks a rule of games.
     """
+    if settings.init is not None:  # the network that it begins with may be of any size
+        given = {"network": settings.network, **given}
     costs = costs_of(make_position(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
     # A class of the main program cannot be imported by the learner's process.
     beside = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
     if beside and "learner_lag" not in given:
         found["learner_lag"] = 1
+    if settings.deterministic:  # it decides the visits, and must not depend on cores
+        found.pop("eval_batch", None)
     said = f"a random game has {costs.plies:.0f} plies of {costs.actions:.0f} actions"
     if not settings.deterministic:
         network = str({**found, **given}["network"])
-        said += f", and {network} comes to about {_rounded(costs.speed(network)):,} simulations/s here"
+        speed = float(f"{costs.speed(network):.2g}")
+        said += f", and {network} comes to about {speed:,g} simulations/s here"
     return found, said
 
 
@@ -106,7 +114,11 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     Raises:
         GameError: the game breaks a rule of games.
     """
-    plies, actions, most = _random_games(start, math.inf if settings.deterministic else _SECONDS)
+    seconds = math.inf if settings.deterministic else _SECONDS
+    plies, actions, most = _random_games(start, settings.max_plies or _MOST_PLIES, seconds)
+    if not actions:
+        text = f"no player moves in random games of {settings.game}: az-check-game checks a game of your own"
+        raise SettingsError(text)
     specs = (network,) if network is not None else _candidates(start)
     if settings.deterministic:
         specs = specs[-1:] if network is not None else specs[1:2]
@@ -114,20 +126,23 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
         free = dict.fromkeys(specs, math.inf)
         return Costs(plies, actions, most, _DETERMINISTIC, free, dict.fromkeys(specs, _DETERMINISTIC), parameters)
     begin = time.perf_counter()
-    layout: dict[str, Any] = {"slots": _ROWS, "pipelines": settings.pipelines, "simulations": 16, "eval_batch": 1}
-    with Play(start, Zeros(start.num_actions, _ROWS), cache_positions=0, **layout) as play:
+    slots = max(_SLOTS, settings.pipelines)
+    layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "simulations": 16, "eval_batch": 1}
+    layout |= {"max_plies": settings.max_plies, "cache_positions": 0}
+    with Play(start, Zeros(start.num_actions, slots), **layout) as play:
         done = play.run(_RULES_SECONDS)
+    device, devices = settings.device_names[0].replace("tensorrt", "cuda"), len(settings.device_names)
     rows, learned, parameters = {}, {}, {}
     for spec in specs:
         learner = Learner(start, spec, device=settings.training_device, precision=settings.training_precision)
         parameters[spec] = _parameters(learner.network)
-        first = OnnxEvaluator(to_onnx(learner.averaged), settings.device_names[0], game=start)
+        first = OnnxEvaluator(to_onnx(learner.averaged), device, game=start)
         evaluators = [first, *(first.fork() for _ in range(settings.pipelines - 1))]
-        rows[spec] = measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
+        rows[spec] = devices * measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
         learned[spec] = _learned(learner, start)
         if time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
-    return Costs(plies, actions, most, done["simulations"] / done["seconds"], rows, learned, parameters)
+    return Costs(plies, actions, most, max(1.0, done["simulations"]) / done["seconds"], rows, learned, parameters)
 
 
 def _learned(learner: Learner, start: State) -> float:
@@ -137,8 +152,13 @@ def _learned(learner: Learner, start: State) -> float:
     policies = np.full(legal.shape, 1 / start.num_actions, np.float32)
     batch = planes, legal, policies, rng.uniform(-1, 1, _BATCH).astype(np.float32)
     batches = SimpleNamespace(sample=lambda rows, **options: batch)
-    times = [time.perf_counter() for _ in learner.fit(batches, 2 + _STEPS, batch_size=_BATCH)]
-    return _STEPS * _BATCH / (times[-1] - times[1])
+    times = list[float]()
+    with contextlib.closing(learner.fit(batches, 1 + _STEPS, batch_size=_BATCH)) as steps:
+        for _ in steps:
+            times.append(time.perf_counter())
+            if times[-1] - times[0] > _STEPS_SECONDS:
+                break
+    return (len(times) - 1) * _BATCH / (times[-1] - times[0])
 
 
 def _candidates(start: State) -> tuple[str, ...]:
@@ -153,27 +173,20 @@ def _parameters(network: Any) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def _random_games(start: State, seconds: float) -> tuple[float, float, int]:
-    """Mean plies, and the mean and the largest number of legal actions, in some random games, always the same ones."""
+def _random_games(start: State, most: int, seconds: float) -> tuple[float, float, int]:
+    """Mean plies without rolls, and the mean and the largest number of legal actions, in random games, always the same.
+
+    A game has `most` plies at most. Where time is up within the first game, its plies so far count as a game.
+    """
     rng, end = np.random.default_rng(0), time.perf_counter() + seconds
-    legal: list[int] = []
-    games = 0
-    while games < _GAMES and (not games or time.perf_counter() < end):
-        legal += _random_game(start, rng)
+    legal, games = list[int](), 0
+    while games < _GAMES and time.perf_counter() < end:
+        for count in random_game(start, rng, most):
+            legal += [count] if count else []
+            if time.perf_counter() > end:
+                break
         games += 1
-    return max(1.0, len(legal) / games), sum(legal) / max(1, len(legal)), max(legal, default=1)
-
-
-def _random_game(start: State, rng: np.random.Generator) -> Iterator[int]:
-    """The number of legal actions at each ply of a player."""
-    position = start.clone()
-    for _ in range(start.max_plies):
-        roll(position, rng)
-        if position.is_terminal:
-            return
-        actions = position.legal_actions()
-        yield len(actions)
-        position.play(int(rng.choice(actions)))
+    return max(1.0, len(legal) / max(1, games)), sum(legal) / max(1, len(legal)), max(legal, default=1)
 
 
 def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, Any]:
@@ -185,8 +198,11 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
     iteration = min(_LONGEST, seconds / _ITERATIONS)
     few = min(costs.most, 8)
     ladder: Sequence[tuple[int, int]] = [(few, 16), (min(few, 4), 8)] if costs.actions <= 8 else _LADDER
-    if "simulations" in given:
+    if "gumbel_actions" not in beside({"gumbel_actions": 1}, given):
+        ladder = [(0, given.get("simulations", default_of("simulations")))]
+    elif "simulations" in given:
         ladder = [(ladder[0][0], given["simulations"])]
+    ladder = [(actions, max(simulations, given.get("simulations_start") or 1)) for actions, simulations in ladder]
 
     def network_for(simulations: int) -> str:
         """The largest one for whose parameters the run has positions enough; else the smallest."""

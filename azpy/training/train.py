@@ -39,7 +39,7 @@ def train(
             into `os.environ`, as `az-train` does: it gives a Ray that starts here its token.
 
     Returns:
-        The run, with its newest network.
+        The run, with its newest network. If no iteration was done in time, its `evaluator` raises ModelError.
 
     Raises:
         SettingsError: a setting that is unknown or out of range, or a game that cannot be made.

@@ -159,10 +159,14 @@ where
         self.shared.lock().begun.extend(games.into_iter().map(|game| (game.game_id, game)));
     }
 
-    /// Takes the games that were in play when the pipelines stopped, as far as they came, if anything was searched.
+    /// Takes the games that were in play when the pipelines stopped, as far as they came, if anything was searched. Those
+    /// of [`SelfPlay::go_on`] whose ids did not come up are among them.
     #[must_use]
     pub fn unfinished(&self) -> Vec<GameRecord> {
-        std::mem::take(&mut self.shared.lock().unfinished)
+        let mut state = self.shared.lock();
+        let mut games = std::mem::take(&mut state.unfinished);
+        games.extend(std::mem::take(&mut state.begun).into_values());
+        games
     }
 
     /// Holds the pipelines at the end of their rounds, or lets them go on.

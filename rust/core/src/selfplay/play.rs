@@ -202,7 +202,7 @@ impl GameInPlay {
         if !fits || record.plies.iter().any(|ply| position.try_play(ply.action).is_err()) {
             return None;
         }
-        game.record = GameRecord { control: game.record.control, ..record };
+        game.record = record;
         game.without_tree = true;
         Some((game, position))
     }
