@@ -98,22 +98,21 @@ def test_only_a_new_run_of_a_game_without_a_preset_is_sized(tmp_path: Path) -> N
 
 def test_no_choice_contradicts_what_was_given() -> None:
     """Of the settings that go with each other; the costs do not matter."""
-    for given in (
+    given: list[dict[str, Any]] = [
         {"simulations": 20, "temperature": 0.5},
         {"simulations_start": 40, "minutes": 1.0},
         {"gumbel_actions": 0},
         {"slots": 1, "pipelines": 1},
         {"eval_batch": "auto"},
         {"deterministic": True, "iterations": 3},
-    ):
-        for game in (costs(), costs(300, 200, 2.0)):
-            chosen = combine({"game": "connect_four"}, suited(game, given, pipelines=given.get("pipelines", 2)), given)
-            assert chosen.simulations >= (chosen.simulations_start or 1)
+    ]
+    for settings, game in itertools.product(given, (costs(), costs(300, 200, 2.0))):
+        found = suited(game, settings, settings.get("pipelines", 2))
+        chosen = combine({"game": "connect_four"}, found, settings)
+        assert chosen.simulations >= (chosen.simulations_start or 1)
     # PUCT plans with more simulations, and an iteration has fewer games.
-    assert (
-        suited(costs(), {"gumbel_actions": 0}, 2)["games_per_iteration"]
-        < 0.3 * suited(costs(), {}, 2)["games_per_iteration"]
-    )
+    puct, gumbel = (suited(costs(), {"gumbel_actions": actions}, 2)["games_per_iteration"] for actions in (0, 8))
+    assert puct < 0.3 * gumbel
 
 
 class Endless(azpy.Game):

@@ -49,6 +49,7 @@ class Loop:
         self._iteration = self._next_game = 0
         self._table = IdTable(deterministic=settings.deterministic)
         self._fleet: Fleet = open_fleet(settings, self._start, self._table)
+        self._cut_short = False  # the last iteration's self-play, by the clock
         self._asked = False  # the table has open ids, or gave them all out
         self._evaluations = 0.0  # of the run before this process
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
@@ -130,10 +131,10 @@ class Loop:
         with self._last_first:
             if under_way:
                 self._last_first.callback(self._note_stop)
-            if not self._settings.deterministic:
+            if (under_way or self._cut_short) and not self._settings.deterministic:
                 self._last_first.callback(self._keep_games_in_play)
             self._last_first.callback(self._fleet.close)
-            if under_way or not self._settings.deterministic:
+            if under_way or self._cut_short:
                 self._last_first.callback(self._keep_rest)
 
     def _note(self, row: Mapping[str, Any]) -> None:
@@ -227,6 +228,7 @@ class Loop:
                 yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, soon)
                 yield from self._change_over()
         fleet.pause()
+        self._cut_short = len(known) < target
         seconds, workers = time.monotonic() - begin, fleet.workers
         self._time.played(seconds, pipelines, fleet.pipeline_stats)
         # Names of workers begin anew with each head: `since`, the iteration before its first one, tells them apart.

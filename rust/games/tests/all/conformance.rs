@@ -117,7 +117,10 @@ fn tic_tac_toe_conforms() {
 
 #[test]
 fn connect_four_conforms() {
-    conforms(&connect_fours(), 12);
+    let (small, large): (Vec<_>, Vec<_>) =
+        connect_fours().into_iter().partition(|one| one.width() * one.height() <= 20);
+    conforms(&small, 40);
+    conforms(&large, 10);
 }
 
 fn hexes(sizes: &[usize]) -> Vec<Hex> {
@@ -126,7 +129,8 @@ fn hexes(sizes: &[usize]) -> Vec<Hex> {
 
 #[test]
 fn hex_conforms() {
-    conforms(&hexes(&[3, 4, 5]), 15);
+    conforms(&hexes(&[3, 4]), 40);
+    conforms(&hexes(&[5]), 15);
     // One word of cells, two and three.
     conforms(&hexes(&[8, 11, 13]), 1);
 }
@@ -173,7 +177,7 @@ fn wall_game_conforms() {
         classic,
         WallRules { classic_policy: true, one_move_rule: true, immediate: true, ..classic },
     ];
-    for (sides, games) in [([2, 2], 3), ([3, 3], 4), ([3, 4], 2), ([5, 3], 2)] {
+    for (sides, games) in [([2, 2], 4), ([3, 3], 10), ([3, 4], 2), ([5, 3], 2)] {
         let starts: Vec<_> = rules.iter().map(|&rules| walls(sides[0], sides[1], rules)).collect();
         conforms_from(&starts, games, wall_start);
     }
@@ -223,14 +227,16 @@ fn go_conforms() {
 #[test]
 fn gomoku_conforms() {
     let starts = [(3, 3), (4, 3), (5, 4), (6, 6)].map(|(size, k)| Gomoku::new(size, k).unwrap());
-    conforms(&starts, 10);
+    conforms(&starts, 20);
     conforms(&[(9, 5), (12, 5)].map(|(size, k)| Gomoku::new(size, k).unwrap()), 1);
 }
 
 #[test]
 fn breakthrough_conforms() {
-    let starts = [(2, 3), (4, 3), (3, 4), (5, 6), (8, 8), (2, 32), (21, 3)];
-    conforms(&starts.map(|(width, height)| Breakthrough::new(width, height).unwrap()), 5);
+    let start = |(width, height)| Breakthrough::new(width, height).unwrap();
+    // The long board is one where positions come again with the other player to move.
+    conforms(&[(2, 3), (4, 3), (3, 4), (5, 6), (2, 32), (21, 3)].map(start), 20);
+    conforms(&[start((8, 8))], 4);
 }
 
 #[test]
