@@ -672,7 +672,7 @@ def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixtur
 
 def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     Display().show(Finished("runs/t", 0, 1.0))
-    said = "no model yet: the run ends before an iteration is done, give it more"
+    said = "no model yet, as no iteration is done: give the run more time"
     assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
 
 

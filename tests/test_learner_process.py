@@ -131,19 +131,10 @@ def test_a_process_that_is_killed_and_an_edit_of_config_toml_change_nothing(
 
     def kill(trainer: Trainer, event: Event) -> None:
         (tmp_path / "config.toml").write_text("batch_size = ")
-<<<<<<< HEAD
-        when = {2: Played, 3: Fitted}  # while it works, and when it is waited for
-        if isinstance(event, Played | Fitted) and isinstance(event, when.get(event.iteration, ())):
-            if event.iteration in killed:
-                return
-            os.kill(pid_of(trainer), signal.SIGKILL)
-            killed.append(event.iteration)
-=======
         for iteration, kind in ((2, Played), (3, Fitted)):  # while it works, and when it is waited for
             if isinstance(event, kind) and event.iteration == iteration and iteration not in killed:
                 os.kill(pid_of(trainer), signal.SIGKILL)
                 killed.append(iteration)
->>>>>>> ci
 
     assert hashes(train(tmp_path, kill)) == straight
     assert killed == [2, 3]
