@@ -130,7 +130,8 @@ class Display(Screen):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
-                none = f"no model yet, as no iteration is done: give the run more time{self._sooner and ', or '}{self._sooner}"
+                sooner = self._sooner and f", or {self._sooner}"
+                none = f"no model yet, as no iteration is done: give the run more time{sooner}"
                 done = f"{event.iteration} iterations in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
