@@ -23,6 +23,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "match_lookahead": 4,
         "batch_size": 128,
         "passes": 2.0,
+        "learner_lag": 1,  # measured on two cores: docs/training.md, "Learning beside play"
     },
     "hex": _GUMBEL | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 2},
     "go": _GUMBEL | _FAST_LEARNING | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4},
@@ -61,9 +62,12 @@ def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     """The chosen settings that go with those of the user.
 
     Gumbel's are left out if one of the user's is PUCT-only or sets `gumbel_actions` to 0. So are settings that have no
-    effect beside those of the user.
+    effect beside those of the user. A deterministic run takes turns, so that each network has learned from all games
+    before it.
     """
     preset = dict(chosen)
+    if given.get("deterministic"):
+        preset.pop("learner_lag", None)
     puct_only = any(ABOUT[name].rule == "PUCT" for name in unused({"gumbel_actions": 1, **given}))
     wants_puct = not given["gumbel_actions"] if "gumbel_actions" in given else puct_only
     if "gumbel_actions" in preset and wants_puct:

@@ -90,8 +90,8 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     costs = costs_of(make_position(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
     # A class of the main program cannot be imported by the learner's process.
-    beside = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
-    if beside and "learner_lag" not in given:
+    own_process = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
+    if own_process and "learner_lag" not in given:
         found["learner_lag"] = 1
     if settings.deterministic:  # it decides the visits, and must not depend on cores
         found.pop("eval_batch", None)
