@@ -36,8 +36,9 @@ from azpy.training.comparison import Comparison
 from azpy.training.events import Event, Saved
 
 GUMBEL, PUCT = "Gumbel, 16 simulations", "PUCT, 100 simulations"
-WITH_GUMBEL: dict[str, Any] = {"gumbel_actions": 8, "simulations": 16, "games_per_iteration": 512}
+WITH_GUMBEL: dict[str, Any] = {"gumbel_actions": 8, "simulations": 16, "games_per_iteration": 512, "learner_lag": 0}
 WITH_PUCT: dict[str, Any] = {
+    "learner_lag": 0,
     "gumbel_actions": 0,
     "simulations": 100,
     "games_per_iteration": 128,

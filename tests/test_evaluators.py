@@ -219,3 +219,21 @@ def test_arrays_of_torch_and_jax_are_taken() -> None:
 def test_arrays_that_cannot_be_taken_come_with_the_mend(convert: Any, text: str) -> None:
     with pytest.raises(azpy.EvaluatorError, match=text):
         azpy.Search(answering(convert), simulations=4).run(STATE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ((np.zeros((1, 9), np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32)), "proofs must be bools"),
+        ((np.zeros(9, np.float32), np.zeros(1, np.float32)), r"must give logits \[1, 9\]"),
+        ((np.zeros((1, 9), np.float32), np.full(1, 1.9, np.float32)), r"not in \[-1, 1\]"),
+    ],
+)
+def test_an_ensemble_refuses_what_one_of_its_evaluators_may_not_answer(answer: Any, text: str) -> None:
+    class Answering:
+        def evaluate_states(self, states: Any, observations: Any) -> Any:
+            return answer
+
+    state = azpy.make_game("tic_tac_toe")
+    with pytest.raises(azpy.EvaluatorError, match=text):
+        azpy.Ensemble([Answering()]).evaluate_states([state], state.observation()[None])

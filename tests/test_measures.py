@@ -283,7 +283,7 @@ def test_fits_with_heads_differ_from_the_learner_s_by_the_heads_alone(
 
     monkeypatch.syspath_prepend(str(BENCHES))
     heads, falling = bench("heads"), lambda done: 0.525 + 0.475 * math.cos(math.pi * done)
-    shape: dict[str, Any] = {"network": "1x8", "batch_size": 32}
+    shape: dict[str, Any] = {"network": "1x8", "batch_size": 32, "training_precision": "fp32"}
     played = Settings("othello(size=4)", simulations=8, games_per_iteration=40, iterations=3, **shape)
     with Collector(played, tmp_path / "run") as collector:
         assert list(collector.run())

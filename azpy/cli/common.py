@@ -119,7 +119,7 @@ def run_command(
     _import_games_from_here(given)
     try:
         with _sigterm_as_ctrl_c() as came:
-            code = _run(prog, command, given, stopped)
+            code = _run(prog, command, given, stopped, came)
         sys.stdout.flush()
         return 143 if came and code == 130 else code
     except BrokenPipeError:  # such as `| head`
@@ -171,7 +171,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str) -> int:
+def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str, came: list[float]) -> int:
     try:
         with warnings.catch_warnings():
             # A build of ONNX Runtime for GPUs warns of missing libraries that it may not need.
@@ -179,6 +179,8 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             warnings.showwarning = partial(_show_warning, prog, warnings.showwarning)
             return command(given)
     except (AzpyError, GameError, EvaluatorError) as error:
+        if came:  # a package that was interrupted while it was loaded says that it is damaged
+            return _stopped(prog, given, stopped)
         _complain(prog, error)
         return 2
     except OSError as error:
@@ -191,9 +193,13 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
     except BaseException as error:
         if not was_interrupted(error):
             raise
-        if stopped:
-            print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
-        return 130
+        return _stopped(prog, given, stopped)
+
+
+def _stopped(prog: str, given: Sequence[str], text: str) -> int:
+    if text:
+        print(text.replace("{command}", shlex.join([prog, *given])), flush=True)
+    return 130
 
 
 def one_line(what: object) -> str:

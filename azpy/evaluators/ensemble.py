@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import State
+from azpy._core import EvaluatorError, State
 from azpy.errors import SettingsError
 
 __all__ = ["Ensemble"]
@@ -45,7 +45,11 @@ class Ensemble:
             if not (hasattr(one, "evaluate_batch") or hasattr(one, "evaluate_states")):
                 raise SettingsError(f"an Ensemble takes evaluators with evaluate_batch or evaluate_states, got {one!r}")
         given = np.array([1.0] * len(self._evaluators) if weights is None else weights, np.float64)
-        if not self._evaluators or given.shape != (len(self._evaluators),) or not (given > 0).all():
+        if (
+            not self._evaluators
+            or given.shape != (len(self._evaluators),)
+            or not (np.isfinite(given) & (given > 0)).all()
+        ):
             raise SettingsError(
                 f"an Ensemble takes evaluators, and a weight above 0 for each: got {len(self._evaluators)} evaluators "
                 f"and weights {weights}"
@@ -73,12 +77,19 @@ class Ensemble:
         policy, values = np.zeros(legal.shape, np.float32), np.zeros(rows, np.float32)
         exact, proven = np.zeros(rows, np.float32), np.full(rows, -1, np.int64)
         for one, weight in zip(self._evaluators, self._weights, strict=True):
-            if hasattr(one, "evaluate_states"):
-                logits, mine, *proofs = one.evaluate_states(states, observations)
-            else:
-                logits, mine, *proofs = one.evaluate_batch(observations)
-            mine = np.asarray(mine, np.float32).reshape(rows)
-            masked = np.where(legal, np.asarray(logits, np.float32), -np.inf)
+            given = observations.copy()  # it may write to it
+            answer = (
+                one.evaluate_states(states, given) if hasattr(one, "evaluate_states") else one.evaluate_batch(given)
+            )
+            logits, mine, *proofs = answer if hasattr(one, "evaluate_states") else answer[:2]
+            logits, mine = np.asarray(logits, np.float32), np.asarray(mine, np.float32)
+            if logits.shape != legal.shape or mine.shape not in ((rows,), (rows, 1)):
+                got = f"got {list(logits.shape)} and {list(mine.shape)}"
+                raise EvaluatorError(f"{one!r} must give logits {list(legal.shape)} and values [{rows}], {got}")
+            if not (np.abs(mine) <= 1).all():
+                raise EvaluatorError(f"{one!r} gives a value that is not in [-1, 1]: {mine.min():g} to {mine.max():g}")
+            mine = mine.reshape(rows)
+            masked = np.where(legal, logits, -np.inf)
             shares = np.exp(masked - masked.max(1, keepdims=True))
             policy += weight * shares / shares.sum(1, keepdims=True)
             values += weight * mine
@@ -97,4 +108,6 @@ class Ensemble:
 def _plies(proven: Any) -> NDArray[np.int64]:
     """What an evaluator says of proofs, in plies: of a bool, many."""
     found = np.asarray(proven)
+    if found.ndim != 1 or found.dtype.kind not in "bi":
+        raise EvaluatorError(f"proofs must be bools or whole numbers [B], got {found.dtype} {list(found.shape)}")
     return np.where(found, 255, -1) if found.dtype == np.bool_ else found.astype(np.int64)

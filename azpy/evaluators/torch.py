@@ -174,6 +174,8 @@ def _shapes(module: nn.Module, game: GameShape | None) -> tuple[tuple[int, int, 
 def _hash(module: nn.Module) -> int:
     """Of the structure, and of every weight and statistic with its name, shape and dtype."""
     digest = hashlib.blake2b(repr(module).encode(), digest_size=8)
+    if smoothing := getattr(module, "value_smoothing", 0.0):  # it scales the value of three classes
+        digest.update(repr(smoothing).encode())
     for name, tensor in module.state_dict().items():
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         # Bytes, as numpy has no bfloat16.
@@ -190,7 +192,8 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
     if is_own(run.settings.network):
         raise SettingsError(
             f"{path}'s network is made by {run.settings.network}, which is not imported here: give the module with the "
-            "weights of its model.safetensors, or use azpy.OnnxEvaluator"
+            f"weights of its model.safetensors and value_smoothing {run.settings.value_smoothing:g}, or use "
+            "azpy.OnnxEvaluator"
         )
     start = game if game is not None and is_python_class(run.settings.game) else run.start
     network = Network.of(start, run.settings.network)

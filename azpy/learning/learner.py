@@ -175,7 +175,7 @@ class Learner:
             return batch
         *rest, value = batch[:4]
         weights = 1 + (self._decisive - 1) * value.abs()
-        weights /= weights.mean()
+        weights /= weights.mean().clamp(min=1e-6)  # a batch of decisive games may have hardly any weight
         return [*rest, value, weights * batch[4] if len(batch) > 4 else weights]
 
     @property

@@ -84,12 +84,13 @@ def checked(module: Any, game: Any) -> nn.Module:
     try:
         with torch.no_grad():
             found = module.eval()(torch.ones(_CHECKED_ROWS, *shape))
-    except Exception as error:  # of the user's own code
+            why = _misfit(found, actions)
+    except Exception as error:  # of the user's own code, or of answers that are no tensors
         raise ModelError(f"{name} cannot be run: {type(error).__name__}: {one_line(error)}") from error
-    if why := _misfit(found, actions):
+    if why:
         raise ModelError(f"{name} {why}")
     module.three_classes = found[1].ndim == 2 and found[1].shape[1] == 3
-    if len(found) == 3 and not callable(getattr(module, "loss", None)):
+    if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
 
@@ -143,13 +144,14 @@ def _called(what: str, spec: str, *arguments: Any) -> Any:
 def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Logits [B, A], values [B] or raw logits of three classes [B, 3], and the outputs of further heads by name."""
     logits, values, *heads = network(observations)
-    return logits, values if has_classes(network) else values.reshape(-1), heads[0] if heads else {}
+    classes = values.ndim == 2 and values.shape[1] == 3
+    return logits, values if classes else values.reshape(-1), heads[0] if heads else {}
 
 
 def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     """Logits [B, A] and values [B]: what plays."""
     logits, values, _ = outputs(network, observations)
-    if not has_classes(network):
+    if values.ndim == 1:
         return logits, values
     weights = torch.tensor(class_values(network), dtype=values.dtype, device=values.device)
     return logits, (values.softmax(1) * weights).sum(1).clamp(-1.0, 1.0)
@@ -180,8 +182,9 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
                 found = load(path.read_bytes())
             case ".pt" | ".pth":
                 found = torch.load(path, map_location="cpu", weights_only=True)
-                while isinstance(inner := next((found[name] for name in _STATE if name in found), None), Mapping):
-                    found = inner
+                for _ in _STATE:  # no deeper: a file may hold itself
+                    inner = next((found[name] for name in _STATE if name in found), None)
+                    found = inner if isinstance(inner, Mapping) else found
             case ".onnx":
                 import onnx
 
@@ -190,7 +193,8 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
             case _:
                 raise SettingsError(f"{path} is no .safetensors, .pt, .pth or .onnx file, nor a run folder")
         return {
-            name: (tensor.float() if tensor.is_floating_point() else tensor).numpy() for name, tensor in found.items()
+            name: (tensor.float() if tensor.is_floating_point() else tensor).detach().numpy()
+            for name, tensor in found.items()
         }
     except SettingsError:
         raise

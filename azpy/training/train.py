@@ -20,7 +20,7 @@ def train(
     *,
     out: str | None = None,
     config: str | None = None,
-    supervised: Sequence[str] = (),
+    supervised: str | Sequence[str] = (),
     on_iteration: Callable[[dict[str, Any]], object] | None = None,
     **settings: Any,
 ) -> LoadedRun:
@@ -56,7 +56,8 @@ def train(
     given = {"game": spec, **settings}
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     chosen, folder, _ = choose(typed, config, out, sized)
-    with Trainer(chosen, folder, supervised) as trainer:
+    files = [supervised] if isinstance(supervised, str) else supervised
+    with Trainer(chosen, folder, files) as trainer:
         for event in trainer.run():
             if not isinstance(event, Saved) or on_iteration is None:
                 continue

@@ -218,7 +218,7 @@ impl SelfPlay {
     #[new]
     #[pyo3(signature = (
         game, evaluator, *, slots = 256, pipelines = 2, cache_positions = 200_000, threads = None, seed = 0,
-        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, stagger = Whole(0), **options
+        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, stagger = 0, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -234,7 +234,7 @@ impl SelfPlay {
         games: Option<Whole>,
         opponents: Vec<Bound<'_, PyAny>>,
         opponent_share: f64,
-        stagger: Whole,
+        #[pyo3(from_py_with = whole)] stagger: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
@@ -255,7 +255,7 @@ impl SelfPlay {
         if !(0.0..=1.0).contains(&opponent_share) {
             return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
         }
-        let stagger = within("stagger", stagger.0, 0, SIZE)?;
+        let stagger = within("stagger", stagger, 0, SIZE)?;
         let config = SelfPlayConfig { opponent_share, seed, game: spec.clone(), ..options };
         let layout = Layout { slots, first_game, games, stagger, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
