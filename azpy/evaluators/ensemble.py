@@ -45,13 +45,10 @@ class Ensemble:
             if not (hasattr(one, "evaluate_batch") or hasattr(one, "evaluate_states")):
                 raise SettingsError(f"an Ensemble takes evaluators with evaluate_batch or evaluate_states, got {one!r}")
         given = np.array([1.0] * len(self._evaluators) if weights is None else weights, np.float64)
-        if (
-            not self._evaluators
-            or given.shape != (len(self._evaluators),)
-            or not (np.isfinite(given) & (given > 0)).all()
-        ):
+        count = len(self._evaluators)
+        if not count or given.shape != (count,) or not (np.isfinite(given) & (given > 0)).all():
             raise SettingsError(
-                f"an Ensemble takes evaluators, and a weight above 0 for each: got {len(self._evaluators)} evaluators "
+                f"an Ensemble takes evaluators, and a weight above 0 for each: got {count} evaluators "
                 f"and weights {weights}"
             )
         self._weights = (given / given.sum()).astype(np.float32)
@@ -78,10 +75,11 @@ class Ensemble:
         exact, proven = np.zeros(rows, np.float32), np.full(rows, -1, np.int64)
         for one, weight in zip(self._evaluators, self._weights, strict=True):
             given = observations.copy()  # it may write to it
-            answer = (
-                one.evaluate_states(states, given) if hasattr(one, "evaluate_states") else one.evaluate_batch(given)
-            )
-            logits, mine, *proofs = answer if hasattr(one, "evaluate_states") else answer[:2]
+            proofs: list[Any] = []
+            if hasattr(one, "evaluate_states"):
+                logits, mine, *proofs = one.evaluate_states(states, given)
+            else:
+                logits, mine = one.evaluate_batch(given)
             logits, mine = np.asarray(logits, np.float32), np.asarray(mine, np.float32)
             if logits.shape != legal.shape or mine.shape not in ((rows,), (rows, 1)):
                 got = f"got {list(logits.shape)} and {list(mine.shape)}"
