@@ -2,13 +2,14 @@
 
 import contextlib
 import re
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from azpy._core import CHANCE, State
 
-__all__ = ["random_game", "read_action", "replayed", "roll"]
+__all__ = ["random_games", "read_action", "replayed", "roll"]
 
 _UCI_MOVE = re.compile("[a-h][1-8][a-h][1-8][nbrq]?", re.IGNORECASE)
 
@@ -44,33 +45,46 @@ def read_action(state: State, name: str) -> int | None:
     return found
 
 
-def random_game(start: State, rng: np.random.Generator, most: int) -> Iterator[int]:
-    """A game of random actions, to its end or for `most` plies.
+def random_games(start: State, games: int, most: int, seconds: float) -> list[list[int]]:
+    """Some games of random actions, always the same ones: fewer than `games` where time is up, but a part of one.
 
-    Yields:
-        The number of legal actions at each ply; 0 for a roll.
+    Args:
+        start: of the games.
+        games: how many at most.
+        most: plies of a game; a longer one is cut off.
+        seconds: after so many the game at hand is cut off. It counts only if it is the first.
+
+    Returns:
+        For each game the number of legal actions at each ply; 0 for a roll.
     """
-    position = start.clone()
-    for _ in range(min(most, start.max_plies)):
-        if position.is_terminal:
-            return
-        if position.turn == CHANCE:
-            outcomes, weights = zip(*position.chance_outcomes(), strict=True)
-            yield 0
-        else:
-            outcomes = tuple(position.legal_actions())
-            weights = (1.0,) * len(outcomes)
-            yield len(outcomes)
-        probabilities = np.asarray(weights, np.float64)
-        position.play(int(rng.choice(outcomes, p=probabilities / probabilities.sum())))
+    rng, end = np.random.default_rng(0), time.perf_counter() + seconds
+    played = list[list[int]]()
+    for _ in range(games):
+        position, counts = start.clone(), list[int]()
+        while len(counts) < min(most, start.max_plies) and not position.is_terminal:
+            if position.turn == CHANCE:
+                counts.append(0)
+                position.play(_rolled(position, rng))
+            else:
+                actions = position.legal_actions()
+                counts.append(len(actions))
+                position.play(int(rng.choice(actions)))
+            if time.perf_counter() > end:
+                return played or [counts]
+        played.append(counts)
+    return played
+
+
+def _rolled(position: State, rng: np.random.Generator) -> int:
+    outcomes, weights = zip(*position.chance_outcomes(), strict=True)
+    probabilities = np.asarray(weights, np.float64)
+    return int(rng.choice(outcomes, p=probabilities / probabilities.sum()))
 
 
 def roll(position: State, rng: np.random.Generator) -> list[int]:
     """Takes the chance outcomes that are due, in place; returns them."""
     rolled = []
     while position.turn == CHANCE:
-        outcomes, weights = zip(*position.chance_outcomes(), strict=True)
-        probabilities = np.asarray(weights, np.float64)
-        rolled.append(int(rng.choice(outcomes, p=probabilities / probabilities.sum())))
+        rolled.append(_rolled(position, rng))
         position.play(rolled[-1])
     return rolled

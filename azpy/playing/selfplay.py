@@ -1,15 +1,12 @@
 """Self-play with a run's settings: of an iteration's games, or of one game again with the same bits."""
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.games.lines import random_game
+from azpy.games.lines import random_games
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
@@ -65,15 +62,9 @@ def open_self_play(
 
 
 def usual_plies(start: _core.State, settings: Settings) -> int:
-    """The plies of a game, rolls counted, by a few random ones: 1 at least, and few where rules are very slow."""
-    rng, end, plies, games = np.random.default_rng(0), time.perf_counter() + _SECONDS, 0, 0
-    while games < _FEW and time.perf_counter() < end:
-        for _ in random_game(start, rng, settings.max_plies or start.max_plies):
-            plies += 1
-            if time.perf_counter() > end:
-                break
-        games += 1
-    return max(1, plies // max(1, games))
+    """The plies of a game, rolls counted, by a few random ones: 1 at least, and too few where rules are very slow."""
+    games = random_games(start, _FEW, settings.max_plies or start.max_plies, _SECONDS)
+    return max(1, sum(map(len, games)) // len(games))
 
 
 def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:

@@ -269,11 +269,8 @@ class RunFolder:
 
         It keeps the rows of changed settings, of collected and imported games that are there, and of the last stop.
         """
-        (rows, torn), sealed, there = (
-            read_metrics(self._metrics),
-            set(self.sealed.iterations()),
-            bool(self.checkpoints()),
-        )
+        rows, torn = read_metrics(self._metrics)
+        sealed, there = set(self.sealed.iterations()), bool(self.checkpoints())
         if torn:
             self.notices.append("dropped a torn line at the end of metrics.jsonl")
         last_stop = {row["kind"]: row for row in rows if row["kind"] in STOPPED}

@@ -18,7 +18,7 @@ import numpy as np
 from azpy._core import State
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.games.lines import random_game
+from azpy.games.lines import random_games
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
@@ -115,10 +115,12 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
         GameError: the game breaks a rule of games.
     """
     seconds = math.inf if settings.deterministic else _SECONDS
-    plies, actions, most = _random_games(start, settings.max_plies or _MOST_PLIES, seconds)
-    if not actions:
+    games = random_games(start, _GAMES, settings.max_plies or _MOST_PLIES, seconds)
+    legal = [count for game in games for count in game if count]
+    if not legal:
         text = f"no player moves in random games of {settings.game}: az-check-game checks a game of your own"
         raise SettingsError(text)
+    plies, actions, most = len(legal) / len(games), sum(legal) / len(legal), max(legal)
     specs = (network,) if network is not None else _candidates(start)
     if settings.deterministic:
         specs = specs[-1:] if network is not None else specs[1:2]
@@ -171,22 +173,6 @@ def _candidates(start: State) -> tuple[str, ...]:
 
 def _parameters(network: Any) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
-
-
-def _random_games(start: State, most: int, seconds: float) -> tuple[float, float, int]:
-    """Mean plies without rolls, and the mean and the largest number of legal actions, in random games, always the same.
-
-    A game has `most` plies at most. Where time is up within the first game, its plies so far count as a game.
-    """
-    rng, end = np.random.default_rng(0), time.perf_counter() + seconds
-    legal, games = list[int](), 0
-    while games < _GAMES and time.perf_counter() < end:
-        for count in random_game(start, rng, most):
-            legal += [count] if count else []
-            if time.perf_counter() > end:
-                break
-        games += 1
-    return max(1.0, len(legal) / max(1, games)), sum(legal) / max(1, len(legal)), max(legal, default=1)
 
 
 def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, Any]:

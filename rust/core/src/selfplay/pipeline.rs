@@ -270,3 +270,21 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_open_while_the_first_games_go_on_and_as_games_end() {
+        let mut ramp = Ramp::new(16, 40);
+        let mut open = |longest, ended| {
+            ramp.widen(longest, ended);
+            ramp.open
+        };
+        assert_eq!([open(0, 0), open(20, 0), open(5, 0), open(5, 3)], [2, 9, 9, 12]);
+        assert_eq!([open(39, 0), open(40, 0), open(400, 9)], [15, 16, 16]);
+        assert_eq!(Ramp::new(16, 0).open, 16);
+        assert_eq!(Ramp::new(1, 40).open, 1);
+    }
+}
