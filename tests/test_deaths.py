@@ -24,15 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azpy.fleet.folder import MOST_OF_A_RESULT, FolderFleet, _Worker
+from azpy.fleet.local import LocalFleet
+from azpy.fleet.place import Pulse, seal
+from azpy.fleet.ray import RayFleet
 
 import azpy
 from azpy.fleet import child, folder, local
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import Lineup, PlayingNetwork
-from azpy.fleet.folder import MOST_OF_A_RESULT, FolderFleet, _Worker
-from azpy.fleet.local import LocalFleet
-from azpy.fleet.place import Pulse, seal
-from azpy.fleet.ray import RayFleet
 from azpy.fleet.table import IdTable
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
 from azpy.games.names import make_position

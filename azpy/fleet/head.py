@@ -186,7 +186,7 @@ class Head:
             self._first.clear()
             self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
         devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.network.evaluators]
-        self._backend.play(devices, self._lineup, self._answers)
+        self._backend.play(self._lineup, self._models, devices, self._answers)
         for worker in self.workers_here:
             if worker not in waited:
                 worker.asked = now

@@ -34,7 +34,7 @@ class Channel(ABC):
 
     @abstractmethod
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """Queues a message. The bytes of a `model` may be carried once for many workers."""
+        """Queues a message. The bytes of a `model` may be carried once for many workers, see `Backend.play`."""
 
     @abstractmethod
     def poll(self) -> Iterator[Message]:
@@ -70,12 +70,19 @@ class Backend(ABC):
         self.notices: list[str] = []
 
     @abstractmethod
-    def play(self, devices: Sequence[str], lineup: Mapping[str, Any], answers: Sequence[str | None]) -> None:
+    def play(
+        self,
+        lineup: Mapping[str, Any],
+        models: Mapping[str, bytes],
+        devices: Sequence[str],
+        answers: Sequence[str | None],
+    ) -> None:
         """Begins with the first lineup, and takes note of each other one before workers are told of it.
 
         Args:
-            devices: on which the network plays here.
             lineup: as the message `play` has it.
+            models: the files of its networks, by SHA-256.
+            devices: on which the newest network plays here.
             answers: of its networks, in a deterministic run; see `answers_of`.
 
         Raises:

@@ -57,12 +57,12 @@ class FolderLine(Channel):
         self.key, self.settings, self._folder = key, folder.settings, folder
         self.pulse = Pulse(folder.clock)
         self._host, self._ended, self._told = "?", "", set[str]()
-        self._out = deque[Message]()
+        self._out = deque[bytes]()
         self._sent = self._polled = self._acknowledged = 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
-        self._out.append((dict(message), body))
+        self._out.append(seal(pack(message)))
         with contextlib.suppress(OSError):  # the next look at the folder tries again
             self.flush()
 
@@ -73,11 +73,7 @@ class FolderLine(Channel):
             OSError: it cannot be written.
         """
         while self._out:
-            message, body = self._out[0]
-            if body:
-                self._folder.keep_network(message["sha256"], body)
-            name = f"{self.key}-{self._sent:08d}"
-            self._folder.files.write("to", name, seal(pack(message)), sync=False)
+            self._folder.files.write("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
             self._sent += 1
             self._out.popleft()
 
@@ -193,16 +189,22 @@ class Folder(Backend):
         self._trouble: tuple[float, float] | None = None  # since when the folder is out of reach; the last notice
         self._alone = clock()  # since when there is no worker
 
-    def play(self, devices: Sequence[str], lineup: Mapping[str, Any], answers: Sequence[str | None]) -> None:
+    def play(
+        self,
+        lineup: Mapping[str, Any],
+        models: Mapping[str, bytes],
+        devices: Sequence[str],
+        answers: Sequence[str | None],
+    ) -> None:
         """See `Backend`."""
         sign = self._sign or self._open()
         with disk_errors(self.files.path):
+            for sha256 in models.keys() - self._networks:
+                self.files.write("networks", sha256, models[sha256])
             sign.say(lineup=dict(lineup), answers=list(answers))
-        named = {one["sha256"] for one in (lineup["network"], *lineup["opponents"])}
-        for sha256 in self._networks - named - self._before:  # some workers may still open those before
+        for sha256 in self._networks - models.keys() - self._before:  # some workers may still open those before
             self.files.delete("networks", sha256)
-            self._networks.discard(sha256)
-        self._before = named
+        self._networks, self._before = (self._networks & self._before) | models.keys(), set(models)
 
     def _open(self) -> Sign:
         """Takes the folder over: nothing that heads before have said counts.
@@ -230,12 +232,6 @@ class Folder(Backend):
             epoch = as_object(self.files.read("", "head", MOST_SAID)).get("epoch")
             self._taken_over = epoch is not None and epoch != self._epoch
         return not self._taken_over
-
-    def keep_network(self, sha256: str, model: bytes) -> None:
-        """Writes a network's file, once."""
-        if sha256 not in self._networks:
-            self.files.write("networks", sha256, model)
-            self._networks.add(sha256)
 
     def look(self, seconds: float) -> list[Channel]:
         """See `Backend`. Trouble with the folder may pass."""

@@ -171,7 +171,9 @@ class Pipes(Backend):
         self._pipes: list[Pipe] = []
         self._most = int(settings.workers)
 
-    def play(self, devices: Sequence[str], _: Mapping[str, Any], __: Sequence[str | None]) -> None:
+    def play(
+        self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str], _: Sequence[str | None]
+    ) -> None:
         """See `Backend`."""
         self._devices = list(devices)
 

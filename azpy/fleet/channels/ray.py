@@ -144,7 +144,7 @@ class Actor(Channel):
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
         if message["do"] == "model":
-            self._models.append(self._cluster.stored(message["sha256"], body))
+            self._models.append(self._cluster.stored[message["sha256"]])
             body = b""
         self._out += pack(message, body)
         if message["do"] not in ("begin", "model"):  # a lineup follows
@@ -228,6 +228,7 @@ class Cluster(Backend):
     Attributes:
         ray: the package.
         places: where actors play.
+        stored: networks in the object store, by SHA-256; each node fetches one once.
 
     Raises:
         MissingPackageError: Ray is not installed.
@@ -247,8 +248,8 @@ class Cluster(Backend):
             )
         self.ray: Any = _import_ray()
         self.places: list[Place] = []
+        self.stored: dict[str, Any] = {}
         self._actors: list[Actor] = []
-        self._stored: dict[str, Any] = {}  # networks in the object store, by sha256
         self._connected = self._gpus = self._resting = False
         self._looked = -math.inf  # when the nodes were looked at last
         self._head_node, self._missed = "auto", 0.0  # its address; seconds of play since it took a connection
@@ -260,18 +261,17 @@ class Cluster(Backend):
     def _where(self) -> str:
         return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
 
-    def stored(self, sha256: str, model: bytes) -> Any:
-        """The network's place in the object store; it is put there once."""
-        self._stored[sha256] = self._stored.pop(sha256, None) or self.ray.put(model)
-        return self._stored[sha256]
-
-    def play(self, devices: Sequence[str], _: Mapping[str, Any], __: Sequence[str | None]) -> None:
+    def play(
+        self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str], _: Sequence[str | None]
+    ) -> None:
         """See `Backend`."""
         self._answered = self._clock()  # nobody was asked while the network was fitted
         if not self._connected:
             self._connect(devices)
-        while len(self._stored) > _STORED:
-            del self._stored[next(iter(self._stored))]
+        for sha256, model in models.items():
+            self.stored[sha256] = self.stored.pop(sha256, None) or self.ray.put(model)
+        while len(self.stored) > len(models) + _STORED:
+            del self.stored[next(iter(self.stored))]
 
     def _connect(self, devices: Sequence[str]) -> None:
         """Connects to the cluster, or starts Ray here.
