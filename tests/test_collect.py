@@ -150,9 +150,9 @@ def never_idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("never_idle")
-@pytest.mark.parametrize("number", [ENDLESS - 1, 2**63, 2**64 - 2])
-def test_a_game_with_the_highest_id_leaves_ids_to_play(number: int, tmp_path: Path) -> None:
+def test_a_game_with_the_highest_id_leaves_ids_to_play(tmp_path: Path) -> None:
     """After such a game no id was left, in each run after it too."""
+    number = ENDLESS - 1
     with RunFolder(tmp_path / "run", vars(settings())) as folder:
         folder.append(*map(game_with_id, (3, number, 4)))
     collect(tmp_path / "run")

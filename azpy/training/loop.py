@@ -234,10 +234,7 @@ class Loop:
             first = 0
             for iteration in self._run.sealed.iterations():
                 there.update(self._run.sealed.ids(iteration))
-        gaps = [
-            range(before + 1, after)
-            for before, after in pairwise([first - 1, *sorted(game for game in there if game < end), end])
-        ]
+        gaps = [range(before + 1, after) for before, after in pairwise([first - 1, *sorted(there), end])]
         journal = {} if self._asked else {record.game_id: digest_of(record) for record in self._run.journal}
         self._fleet.ask([ids for ids in gaps if ids], journal)
         self._asked = True
