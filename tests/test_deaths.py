@@ -16,10 +16,12 @@ import random
 import shutil
 import signal
 import socket
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ import pytest
 
 import azpy
 from azpy.fleet.channels import folder, pipe
+from azpy.fleet.channels.files import seal
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import Lineup, PlayingNetwork
@@ -100,7 +103,7 @@ class Trial:
         """Workers by a channel: the setting that has them play."""
         place = self.path / "place"
         with az_workers(place, 2) if channel == "folder" else contextlib.nullcontext():
-            yield {"pipe": 2, "folder": f"folder:{place}", "ray": "ray"}[channel]
+            yield 2 if channel == "pipe" else "ray" if channel == "ray" else f"folder:{place}"
 
     def seen(self, kill: Callable[[Head], object]) -> None:
         """Has `kill` called after each `take` from some moment on, until it returns something true."""
@@ -162,7 +165,7 @@ def worker_sends(trial: Trial, _: str) -> Facts:
     """A part of a message comes, and no more."""
     flag, nth, part = trial.path / "cut", 1 + trial.number % 4, trial.number % 10
     code = CUT.format(flag=str(flag), nth=nth, part=part)
-    trial.patch.setattr(pipe, "_COMMAND", (pipe.sys.executable, "-P", "-c", code))
+    trial.patch.setattr(pipe, "_COMMAND", (sys.executable, "-P", "-c", code))
     found = trained(trial.path / "run", 2, trial.deterministic)
     trial.killed += flag.exists()
     return found
@@ -212,7 +215,7 @@ KINDS: dict[tuple[str, str], Callable[[Trial, str], Facts]] = {
     **{("worker, while it plays", channel): worker_plays for channel in ("pipe", "folder", "ray")},
     ("worker, while it sends", "pipe"): worker_sends,
     **{
-        (f"head, in {method}", channel): lambda trial, channel, method=method: head_in(method, trial, channel)
+        (f"head, in {method}", channel): partial(head_in, method)
         for method, channel in itertools.product(("take", "play"), ("pipe", "folder", "ray"))
     },
     ("node", "ray"): node,
@@ -405,7 +408,7 @@ def test_nothing_of_a_bad_worker_counts(channel: str, kind: str, stock: Stock, t
                 case "corrupt" if channel == "pipe":
                     counted = at.sent(pack(at.facts, flipped(storage.frame(game), rng)), bad)
                 case "corrupt":
-                    counted = at.sent(flipped(folder.seal(whole), rng), bad)
+                    counted = at.sent(flipped(seal(whole), rng), bad)
                 case "illegal":
                     counted = at.send([stock.illegal(rng)], bad)
                 case "foreign":

@@ -24,7 +24,7 @@ from azpy.fleet import worker
 from azpy.fleet.channels import Backend, Channel, Message, pipe
 from azpy.fleet.channels.pipe import Pipes, settings_of_worker
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup, PlayingNetwork, digest_of
 from azpy.fleet.head import Head
 from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
@@ -625,7 +625,7 @@ def test_a_message_is_acknowledged_once_the_last_of_its_games_is_written_down() 
             for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")
         ),
         *(({"slots": slots}, "it says that it plays") for slots in (0, -1, 2**40, True, "8", None)),
-        *(({"stats": stats}, "totals") for stats in ({"rows": 10**400}, {"rows": -1}, {"rows": True}, [])),
+        *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
         ({"run": "other"}, "it plays another run"),
         ({"row_exact": False}, "its network's answer to a position depends on what else is in its batch"),
@@ -689,6 +689,15 @@ def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
     assert alone.given[0] == 4
 
 
+def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later() -> None:
+    alone, games = Alone(), games_of(games=6)
+    alone.head.ask([range(20, 30)], {15: digest_of(games_of(games=1, first_game=15)[0]), 16: b"another game"})
+    alone.says()
+    assert alone.says([*games_of(games=1, first_game=15), *games]) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(RunError, match="game 16 came twice with different bytes"):
+        alone.says(games_of(games=1, first_game=16))
+
+
 def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
     alone = Alone()
     alone.says()
@@ -708,8 +717,7 @@ def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
     alone.backend.now += 2 * 10**6
     alone.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))  # a fit was longer than a lease
     alone.head.ask([range(1000, 1100)], {})
-    facts = {"lineup": 2, "plays": alone.head._plays}
-    alone.says(**facts)
+    alone.says(lineup=2, plays=alone.head._plays)
     assert alone.head.notices == []
     lease = alone.head.table.lease_seconds()
     assert lease >= 4 * 10**6

@@ -128,7 +128,7 @@ class FakeRay:
         assert kind is RayPlayer
         left = [b""] * self._answers
 
-        def answer() -> bytes:
+        def answer() -> tuple[bytes, bool]:
             if not left:
                 raise DiedError
             return left.pop(), True

@@ -283,7 +283,7 @@ class Cluster(Backend):
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
             _refuse_nobody(self._address, where)
-            paths = [str(Path(__file__).parents[2])]
+            paths = [str(Path(_core.__file__).parents[1])]
         else:
             options |= {"num_cpus": usable_cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
             # The head's own path of modules: a game's module is found in the same place.
