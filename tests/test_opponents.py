@@ -17,14 +17,13 @@ from azpy.cli.train import main as az_train
 from azpy.errors import ModelError, RunError
 from azpy.evaluators.onnx import network_id
 from azpy.playing.replay_check import repeat_game
-from azpy.playing.selfplay import rates
 from azpy.runs import exports
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Saved
 from azpy.training.generations import is_kept, opponents_of
 from azpy.training.trainer import Trainer
 from oracles import Batch, Countdown, Hashed, after
-from test_selfplay import LAYOUTS, contents, play
+from test_selfplay import contents, play
 from test_trainer import run, run_until, same_weights, settings
 
 
@@ -93,39 +92,6 @@ def test_no_finished_game_is_evaluated_and_no_opponent_gets_noise() -> None:
             assert azpy.Search(players[1], simulations=12, eval_batch=1).run(position).value == record.root_values[ply]
             searches += 1
     assert searches > 30
-
-
-def test_statistics_count_games_with_an_opponent() -> None:
-    newest, *opponents = networks(9)
-    options: dict[str, Any] = {"slots": 8, "simulations": 10, "games": 60, "opponents": opponents}
-    with azpy.SelfPlay("tic_tac_toe", newest, opponent_share=0.5, **options) as games:
-        records = list(games)
-        stats = games.stats
-    against = sum(opponent_of(record) is not None for record in records)
-    assert stats["opponent_games"] == against
-    assert 10 < against < 50
-    assert stats["positions"] == sum(int((record.flags & SEARCHED > 0).sum()) for record in records)
-    assert stats["searches"] == sum(int((record.flags > 0).sum()) for record in records)
-    assert rates(dict.fromkeys(stats, 0.0), stats, 1.0)["opponent_games"] == pytest.approx(against / 60)
-
-
-@pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
-def test_no_layout_changes_a_game_with_everything_on(game: str) -> None:
-    newest, *opponents = networks(azpy.make_game(game).num_actions)
-    options: dict[str, Any] = {
-        "opponents": opponents,
-        "opponent_share": 0.5,
-        "full_search_share": 0.4,
-        "opening_plies": 1,
-        "opening_policy_plies": 2,
-        "resign_below": -0.2,
-        "resign_plies": 1,
-        "evaluations": 12,
-        "eval_batch": 4,
-        "seed": 3,
-    }
-    found = [contents(play(game, newest, 40, **options, **layout)) for layout in LAYOUTS]
-    assert all(games == found[0] for games in found)
 
 
 def test_without_opponents_or_a_share_games_are_plain_self_play() -> None:

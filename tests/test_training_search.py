@@ -21,7 +21,7 @@ from azpy.settings import Settings
 from azpy.training.collector import Collector
 from oracles import Countdown, Hashed, after, observation_of
 from test_replay import slow_samples
-from test_selfplay import LAYOUTS, contents, play
+from test_selfplay import play
 
 # Targets.
 
@@ -264,11 +264,3 @@ def test_a_weight_out_of_range_is_refused() -> None:
     for weight in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match=r"surprise_weight must be in \[0, 1\], got"):
             buffer.sample(8, seed=0, surprise_weight=weight)
-
-
-@pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
-def test_the_layout_changes_no_game_with_fast_searches(game: str) -> None:
-    evaluator = Hashed(azpy.make_game(game).num_actions, network_id=9)
-    settings: dict[str, Any] = {"seed": 3, "eval_batch": 4, "full_search_share": 0.3, "fast_simulations": 3}
-    found = [contents(play(game, evaluator, 24, **settings, **layout)) for layout in LAYOUTS]
-    assert all(games == found[0] for games in found)
