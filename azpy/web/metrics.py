@@ -22,7 +22,7 @@ _ENGINE = {  # of `Engine.stats`
     "cache_hits": "answers of the cache",
     "batches": "calls of the network",
 }
-prometheus.disable_created_metrics()  # the start of each count, which the start of the process tells
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # the start of each count, which the start of the process tells
 
 
 class Metrics(Collector):
