@@ -48,7 +48,7 @@ def is_finite(path: Path) -> bool:
     return all(np.isfinite(array).all() for array in (*found.model.values(), *found.optimizer.values()))
 
 
-@pytest.mark.parametrize(("learner_lag", "last"), [(0, 2), (1, 1)])
+@pytest.mark.parametrize(("learner_lag", "last"), [(0, 2), pytest.param(1, 1, marks=pytest.mark.slow)])
 def test_it_says_what_happened_and_goes_on_from_the_last_good_checkpoint(
     learner_lag: int, last: int, tmp_path: Path
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_run_that_diverges_at_once_keeps_its_games(tmp_path: Path) -> None:
     assert is_finite(tmp_path / "checkpoints/000001")
 
 
-@pytest.mark.parametrize("learner_lag", [0, 1])
+@pytest.mark.parametrize("learner_lag", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_fit_to_imported_games_too(learner_lag: int, tmp_path: Path, files: Path) -> None:  # noqa: F811
     chosen: dict[str, Any] = {"game": "go(size=5)", "learner_lag": learner_lag, "iterations": 1}
     chosen |= {"supervised_passes": 1, "games_per_iteration": 2, "simulations": 2}

@@ -22,7 +22,8 @@ _ENGINE = {  # of `Engine.stats`
     "cache_hits": "answers of the cache",
     "batches": "calls of the network",
 }
-prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # the start of each count, which the start of the process tells
+# The start of each count: that of the process tells it.
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics(Collector):
