@@ -84,7 +84,7 @@ every_run = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 
 
 @every_run
-@pytest.mark.parametrize("call", [0, 1, 2, 7, 60])
+@pytest.mark.parametrize("call", [0, 7])
 @pytest.mark.parametrize("kind", [Boom, SystemExit, KeyboardInterrupt, MemoryError])
 def test_an_evaluators_exception_reaches_the_caller_as_itself(run: Run, call: int, kind: type[BaseException]) -> None:
     error = kind("on purpose")
@@ -199,7 +199,7 @@ METHODS = ["turn", "legal_actions", "chance_outcomes", "play", "clone", "outcome
 
 
 @every_run
-@pytest.mark.parametrize("calls", [0, 1, 50])
+@pytest.mark.parametrize("calls", [0, 50])
 @pytest.mark.parametrize("method", METHODS)
 def test_an_exception_in_a_game_reaches_the_caller_as_itself(run: Run, method: str, calls: int) -> None:
     plan = (method, calls, list[int]())
@@ -378,7 +378,7 @@ USELESS: dict[str, tuple[Callable[[int], Any], str]] = {
 }
 
 
-@every_run
+@pytest.mark.parametrize("run", [search, self_play(8, 2)], ids=["search", "self-play"])
 @pytest.mark.parametrize("fault", USELESS)
 def test_a_reply_that_cannot_be_used_is_named(run: Run, fault: str) -> None:
     reply, text = USELESS[fault]
@@ -590,7 +590,7 @@ class Burning(Countdown):
         return super().legal_actions()
 
 
-@pytest.mark.parametrize("fuse", range(0, 60, 3))
+@pytest.mark.parametrize("fuse", range(0, 60, 12))
 def test_an_exception_in_a_rollout_comes_as_itself(fuse: int) -> None:
     with pytest.raises(KeyError, match="burnt"):
         azpy.Search(azpy.RolloutEvaluator(), simulations=500).run(Burning(9, "play", [fuse]))

@@ -31,7 +31,8 @@ _COMMENT_WIDTH = 100
 _OLD_ZEROS = {"match_lcb": "none", "lcb": math.ulp(0.0)}
 # Settings of earlier versions, and the value that is in force ever since.
 _GONE = {"historical_choice": "turn", "soft_policy_weight": 0.0}
-_DISPENSABLE = {"soft_policy_weight"}  # a run with another value of these goes on without it, with a warning
+# A run with another value of these goes on without it, with a warning.
+_DISPENSABLE = {"soft_policy_weight", "window_growth"}
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
