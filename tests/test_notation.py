@@ -97,8 +97,8 @@ def test_what_cannot_be_read_is_said_in_one_line(game: str, text: str, expected:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("game", GAMES)
-@pytest.mark.parametrize("piece", ["x", "a1 ", "/", "é", "\x1b[31m"])
+@pytest.mark.parametrize("game", ["chess", "go", "hex(size=13)", "backgammon"])
+@pytest.mark.parametrize("piece", ["a1 ", "é", "\x1b[31m"])
 def test_errors_repeat_little_of_a_long_text(game: str, piece: str) -> None:
     with pytest.raises(ValueError) as caught:
         azpy.parse_state(game, piece * 200_000)
