@@ -39,7 +39,7 @@ from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
-from azpy.training.divergence import DivergedError, diverged, load_last_good, what_to_do
+from azpy.training.divergence import DivergedError, diverged, load_newest, what_to_do
 from azpy.training.events import Event, Fitted, Imported, Matched, Noticed, Saved, Supervised
 from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
@@ -438,7 +438,7 @@ class Trainer(Loop):
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
         self._generations = Generations(self._settings, self._start, self._run)
-        checkpoint = load_last_good(self._run, self._learner, self._settings)
+        checkpoint = load_newest(self._run, self._learner)
         checkpoints, sealed = self._run.checkpoints(), self._run.sealed.iterations()
         self._resume_imported(checkpoints, sealed)
         if checkpoint is not None:
