@@ -508,30 +508,14 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
     Raises:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
-    try:
-        with _arrays_of(path) as arrays:
-            if (size := _unpacked_bytes(arrays.zip)) > most:
-                raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
-            if "payload" not in arrays.files or "offsets" not in arrays.files:
-                rows = "observations" in arrays.files
-                holds = "rows for training, as az-export --npz writes," if rows else "arrays"
-                raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
-            return _records_of(arrays)
-    except RunError:
-        raise
-    except Exception as error:  # a flipped byte causes errors of many kinds
-        if said := refusal(path, error):
-            raise said from error
-        raise RunError(f"{path} is damaged ({error})") from error
-
-
-@contextmanager
-def _arrays_of(path: Path) -> Iterator[Any]:
-    """The arrays of a file whose unpacking can be bounded; anything else is an error of any kind."""
-    check_regular(path)
-    with np.load(path, allow_pickle=False) as arrays:
-        check_packing(str(path), *arrays.zip.infolist())
-        yield arrays
+    with _reading(path, "") as arrays:
+        if (size := _unpacked_bytes(arrays.zip)) > most:
+            raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
+        if "payload" not in arrays.files or "offsets" not in arrays.files:
+            rows = "observations" in arrays.files
+            holds = "rows for training, as az-export --npz writes," if rows else "arrays"
+            raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
+        return _records_of(arrays)
 
 
 def _unpacked_bytes(archive: zipfile.ZipFile) -> int:
@@ -575,10 +559,16 @@ def _label_of(arrays: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[Any]:
-    """The arrays of a file. Every error is a `RunError`, because a flipped byte causes errors of many kinds."""
+def _reading(path: Path, to_do: str = ": delete it to go on without its games") -> Iterator[Any]:
+    """The arrays of a file whose unpacking can be bounded.
+
+    Every error is a `RunError`, because a flipped byte causes errors of many kinds. `to_do` ends that of a damaged
+    file.
+    """
     try:
-        with _arrays_of(path) as arrays:
+        check_regular(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            check_packing(str(path), *arrays.zip.infolist())
             yield arrays
     except RunError:
         raise
@@ -587,4 +577,4 @@ def _reading(path: Path) -> Iterator[Any]:
     except Exception as error:
         if said := refusal(path, error):
             raise said from error
-        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
+        raise RunError(f"{path} is damaged ({error}){to_do}") from error
