@@ -301,6 +301,7 @@ def test_a_full_session_says_so_at_once() -> None:
         evaluator.leave.set()
         for future in futures:
             future.result(PATIENCE)
+        assert (engine.stats["requests"], engine.stats["finished"], engine.stats["open"]) == (3, 3, 0)
         assert engine.submit(STATE).result(PATIENCE).visits.sum() == 10
 
 
