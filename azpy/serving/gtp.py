@@ -14,7 +14,7 @@ from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
 from azpy.serving.gtp_time import KGS, SYSTEMS, Times
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen, lower_bound, open_engine
-from azpy.serving.pending import Pending
+from azpy.pending import Pending
 from azpy.serving.track import Track
 
 __all__ = ["Gtp"]
