@@ -19,10 +19,10 @@ import azpy
 from azpy import _core
 from azpy.errors import SettingsError, one_line
 from azpy.games.lines import read_action
+from azpy.pending import Pending
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen, open_engine
-from azpy.pending import Pending
 from azpy.serving.track import Track
 from azpy.serving.uci_options import WITHOUT_END, labels_of, options_of, plain, whole
 from azpy.serving.uci_positions import Positions
