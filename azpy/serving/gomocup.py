@@ -39,7 +39,7 @@ class Gomocup:
         name, self._served = next(iter(models.items()))
         if len(models) > 1:
             raise SettingsError(f"--model: gomocup cannot ask for another player than {name}")
-        if self._served.start.params["k"] != _ROW:
+        if re.search(rf"\bk=(?!{_ROW}\b)", self._served.start.game):
             raise SettingsError(f"gomocup is for five in a row, and {name} plays {self._served.start.game}")
         self._talk, self._overhead = talk, overhead
         self._size = self._served.start.obs_shape[1]
