@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from azpy._core import State, list_games
+from azpy._core import State
 from azpy.errors import SettingsError, did_you_mean
 from azpy.games.lines import read_action
 from azpy.matches.arena import Board
@@ -155,7 +155,7 @@ class _Talk(Session):
     @classmethod
     def refuse_game(cls, start: State) -> None:
         """Refuses a game that the protocol is not for."""
-        if cls.games and _name_of(start) not in cls.games:
+        if cls.games and start.name not in cls.games:
             raise SettingsError(f"this protocol is for {' and '.join(cls.games)}, and the game is {start.game}")
 
     def begin(self, start: State | None = None) -> None:
@@ -221,7 +221,7 @@ class Gtp(_Talk):
     def begin(self, start: State | None = None) -> None:
         """See `Session`."""
         super().begin(start)
-        options = list_games()[_name_of(self.start)] | dict(re.findall(r"(\w+)=([^,)]+)", self.start.game))
+        options = self.start.params
         self._ask(f"boardsize {options['size']}")
         self._ask("clear_board")
         if not self._is_othello:
@@ -229,10 +229,8 @@ class Gtp(_Talk):
         if self.spec.movetime is not None:  # no main time, and so many seconds for each stone
             self._ask(f"time_settings 0 {self.spec.movetime:.0f} 1")
         if self.set_up:  # of Go: a book of Othello has lines of play only
-            own, others = self.start.observation()[:2].reshape(2, -1)
-            for player, stones in ((self.start.turn, own), (1 - self.start.turn, others)):
-                for point in stones.nonzero()[0]:
-                    self._ask(f"play {'bw'[player]} {self.start.action_name(int(point))}")
+            for vertex, mark in self.start.board().items():
+                self._ask(f"play {'b' if mark == 'x' else 'w'} {vertex}")
 
     def choose(self, game: Board) -> int | None:
         """See `Session`."""
@@ -254,7 +252,7 @@ class Gtp(_Talk):
 
     @property
     def _is_othello(self) -> bool:
-        return _name_of(self.start) == "othello"
+        return self.start.name == "othello"
 
     def _ask(self, command: str, seconds: float | None = None) -> str:
         """The program's answer to a command, without its mark."""
@@ -367,7 +365,7 @@ class Uci(_Interface):
 
     @property
     def _is_960(self) -> bool:
-        return re.search(r"chess960=\d", self.start.game) is not None
+        return self.start.params.get("chess960", "off") != "off"
 
     def _wanted(self, options: Mapping[str, str]) -> dict[str, str]:
         """An Elo counts only with UCI_LimitStrength, and castling is written by the rules of the game."""
@@ -403,7 +401,3 @@ class Ugi(_Interface):
 
 
 PROTOCOLS: dict[str, type[Gtp] | type[Uci] | type[Ugi]] = {"gtp": Gtp, "uci": Uci, "ugi": Ugi}
-
-
-def _name_of(start: State) -> str:
-    return start.game.partition("(")[0].strip()

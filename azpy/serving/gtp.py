@@ -10,11 +10,11 @@ import azpy
 from azpy import _core
 from azpy.errors import one_line
 from azpy.matches.query import WARMEST
+from azpy.pending import Pending
 from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
 from azpy.serving.gtp_time import KGS, SYSTEMS, Times
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen, lower_bound, open_engine
-from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
 __all__ = ["Gtp"]

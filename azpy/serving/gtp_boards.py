@@ -15,7 +15,7 @@ from azpy.errors import AzpyError
 from azpy.games.notations import decoded
 from azpy.serving.gtp_cleanup import chains, unsettled
 from azpy.serving.gtp_rules import Rules
-from azpy.serving.positions import COLUMNS, empty_board, forgotten, is_go, point_of, setup_of, sgf_point, stones_of
+from azpy.serving.positions import COLUMNS, empty_board, forgotten, go_board, point_of
 
 __all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
 
@@ -30,14 +30,14 @@ class Refused(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Line:
-    """A position, and how it came about: what was set up (SGF's AB, AW and PL) and what was played then."""
+    """A position, and how it came about: where it began (None: at the start of the game) and what was played then."""
 
-    setup: str = ""
+    start: _core.State | None = None
     played: tuple[int, ...] = ()
 
     def after(self, action: int) -> "Line":
         """The line with one more action."""
-        return Line(self.setup, (*self.played, action))
+        return Line(self.start, (*self.played, action))
 
 
 class Board(ABC):
@@ -164,10 +164,10 @@ class _Othello(Board):
         state = self.state(self.line)
         if not state.is_terminal:
             raise Refused("cannot score")
-        cells = state.to_text().partition(" ")[0]
-        lead = cells.count("x") - cells.count("o")
+        discs = list(state.board().values())
+        lead = discs.count("x") - discs.count("o")
         # Empty cells are the winner's.
-        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + cells.count('.')}"
+        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + self.size**2 - len(discs)}"
 
 
 class _Go(Board):
@@ -181,7 +181,7 @@ class _Go(Board):
 
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
-        self._komi = _komi_of(start.to_text()) or 0.0
+        self._komi = float(start.params["komi"])
         self._rules_said, self.unsettled = Rules(start), self._unsettled
         self.commands = {
             "komi": self._set_komi,
@@ -197,25 +197,30 @@ class _Go(Board):
         }
 
     def fits(self, start: _core.State) -> bool:
-        return is_go(start) and empty_board(start, komi=0.0).game == self._rules(0.0).game
+        same = {"komi": 0.0}
+        return start.name == "go" and start.params | same == self._first.params | same
 
     def _rules(self, komi: float) -> _core.State:
         """The empty board with a komi."""
         return empty_board(self._first, komi=komi)
 
     def start(self, line: Line) -> _core.State:
-        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]{line.setup})"
-        return _core.parse_state(self._rules(self._komi), text)
+        empty = self._rules(self._komi)
+        if line.start is None:
+            return empty
+        board = line.start.board()
+        stones = [[vertex for vertex, mark in board.items() if mark == own] for own in "xo"]
+        return go_board(empty, stones, line.start.turn)
 
     def line_of(self, color: int) -> Line:
         state = self.state(self.line)
         if state.is_terminal:
             count = forgotten(len(self.line.played))
-            earlier = self.state(Line(self.line.setup, self.line.played[:count]))
-            line = Line(setup_of(stones_of(earlier), max(0, earlier.turn)), self.line.played[count:])
+            earlier = self.state(Line(self.line.start, self.line.played[:count]))
+            line = Line(earlier.without_past(), self.line.played[count:])
             if self.state(line).turn == color:
                 return line
-        return self.line if state.turn == color else Line(setup_of(stones_of(state), color))
+        return self.line if state.turn == color else Line(state.without_past(color))
 
     def vertex(self, state: _core.State, action: int) -> str:
         return state.action_name(action)
@@ -239,8 +244,8 @@ class _Go(Board):
 
     def _cells(self, state: _core.State) -> list[set[int]]:
         """The stones of each color as cells, which are the actions that put them there."""
-        stones = stones_of(state)
-        return [{(ord(point[1]) - 97) * self.size + ord(point[0]) - 97 for point in stones[color]} for color in (0, 1)]
+        board, cells = state.board(), range(self.size**2)
+        return [{cell for cell in cells if board.get(state.action_name(cell)) == own} for own in "xo"]
 
     def _status_list(self, words: list[str]) -> str:
         """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""
@@ -299,12 +304,12 @@ class _Go(Board):
 
     def _set_stones(self, points: Sequence[tuple[int, int]]) -> str:
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
-        if any(stones_of(self.state(self.line)).values()):
+        if self.state(self.line).board():
             raise Refused("board not empty")
-        stones = [sgf_point(column, row, self.size) for column, row in points]
+        stones = [f"{COLUMNS[column]}{row + 1}" for column, row in points]
         self.clear()
-        self.line = Line(setup_of({0: stones, 1: []}, 1))
-        return " ".join(f"{COLUMNS[column]}{row + 1}" for column, row in points)
+        self.line = Line(go_board(self._rules(self._komi), [stones, []], 1))
+        return " ".join(stones)
 
     def _point(self, word: str) -> tuple[int, int]:
         """Column and row of a vertex, from the bottom left."""
@@ -321,18 +326,17 @@ class _Go(Board):
             raise Refused("syntax error: expected a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
-            stated = _komi_of(text)
-            komi = self._komi if stated is None else stated
-            game = _core.parse_state(self._rules(komi), text, plies=plies).to_text()
+            first = next(_core.GameReader(self._first, text), None)
+            stated = first and first.tags.get("KM")
+            komi = float(stated) if stated else self._komi
+            rules = self._rules(komi)
+            game = rules.read_variations(_core.parse_state(rules, text, plies=plies).to_text())
         except (OSError, ValueError, AzpyError) as error:
             raise Refused(f"cannot load file: {error}") from None
-        head, *moves = re.split(r";[BW](?=\[)", game)
         self.clear()
-        self._komi = komi
-        self.line = Line("".join(re.findall(r"(?:AB|AW)(?:\[[a-z]{2}\])+|PL\[[BW]\]", head)))
-        for move in moves:
-            point = [ord(letter) - 97 for letter in move[1 : move.index("]")]]
-            self.advance(self.line, point[1] * self.size + point[0] if point else self.size**2)
+        self._komi, self.line = komi, Line(game.start)
+        for action in game.start.parse_actions(" ".join(name for _, name, _ in game.moves)):
+            self.advance(self.line, action)
         return ""
 
     def _print(self, words: list[str]) -> str:
@@ -357,13 +361,7 @@ _BOARDS: dict[str, type[Board]] = {"go": _Go, "othello": _Othello}
 
 def board_of(start: _core.State) -> Board:
     """The board of the game that begins so: Go or Othello."""
-    return _BOARDS[start.game.partition("(")[0]](start)
-
-
-def _komi_of(text: str) -> float | None:
-    """The komi that a game's SGF states; None for none."""
-    found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
-    return None if found is None else float(found[1])
+    return _BOARDS[start.name](start)
 
 
 def _stones(words: Sequence[str], most: int) -> int:

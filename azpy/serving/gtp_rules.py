@@ -22,7 +22,7 @@ class Rules:
 
     def __init__(self, start: _core.State) -> None:
         self._rules: dict[str, str | bool] = {
-            "ko": "SIMPLE" if "superko=0" in start.game else "POSITIONAL",
+            "ko": "POSITIONAL" if start.params["superko"] else "SIMPLE",
             "scoring": "AREA",
             "tax": "NONE",
             "suicide": False,

@@ -19,11 +19,10 @@ import azpy
 from azpy import _core
 from azpy.errors import SettingsError, one_line
 from azpy.games.lines import read_action
+from azpy.pending import Pending
 from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen, open_engine
-from azpy.serving.pending import Pending
-from azpy.serving.positions import with_less_past
 from azpy.serving.track import Track
 from azpy.serving.uci_options import WITHOUT_END, labels_of, options_of, plain, whole
 from azpy.serving.uci_positions import Positions
@@ -236,8 +235,8 @@ class Uci:
         """What a `go` begins."""
         numbers, moves = self._read_go(words)
         game = self._opened()
-        if game.state.is_terminal:
-            self._start, self._played = with_less_past(game.state), []
+        if game.state.is_terminal and game.state.name == "chess":
+            self._start, self._played = game.state.without_past(), []
             game = self._opened()
         state = game.state
         if state.is_terminal or state.turn == _core.CHANCE:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import azpy
 from azpy import _core
 from azpy.games.lines import read_action
-from azpy.serving.positions import with_less_past
 
 __all__ = ["Positions", "is_chess960"]
 
@@ -40,8 +39,7 @@ class Positions:
         if learned:
             self.begin = _core.parse_state(start, _STANDARD)
         elif chess960:
-            game = start.game.replace("chess960=off", "chess960=518") if "(" in start.game else "chess(chess960=518)"
-            self._starts.append(azpy.make_game(game))
+            self._starts.append(azpy.make_game("chess", **(start.params | {"chess960": 518})))
         if learned and not chess960:
             self._castling = _CASTLING
         elif chess960 and not learned:
@@ -65,8 +63,8 @@ class Positions:
             raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
         state, played = start.clone(), list[int]()
         for number, move in enumerate(moves, 1):
-            if state.is_terminal:
-                start, played = with_less_past(state), []
+            if state.is_terminal and state.name == "chess":
+                start, played = state.without_past(), []
                 state = start.clone()
             action = read_action(state, move)
             if action is None:
@@ -112,8 +110,4 @@ def _moves_at(words: Sequence[str]) -> int:
 
 def is_chess960(state: _core.State) -> bool:
     """Whether it is a game of chess with the castling of Chess960."""
-    return _is_chess(state) and "chess960=" in state.game and "chess960=off" not in state.game
-
-
-def _is_chess(state: _core.State) -> bool:
-    return state.game.partition("(")[0] == "chess"
+    return state.params.get("chess960", "off") != "off"

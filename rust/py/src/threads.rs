@@ -174,11 +174,11 @@ pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
 }
 
 /// The lock of a search's trees, to change them.
-pub(crate) fn changing<T>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>> {
+pub(crate) fn changing<T: ?Sized>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>> {
     trees.try_write().or_else(busy)
 }
 
 /// The lock of a search's trees, to look at them. Several threads may look at once.
-pub(crate) fn looking<T>(trees: &RwLock<T>) -> PyResult<RwLockReadGuard<'_, T>> {
+pub(crate) fn looking<T: ?Sized>(trees: &RwLock<T>) -> PyResult<RwLockReadGuard<'_, T>> {
     trees.try_read().or_else(busy)
 }
