@@ -91,7 +91,7 @@ def notices(events: list[Event]) -> list[str]:
 
 def process_of(fleet: Head, index: int) -> subprocess.Popen[bytes]:
     """The process of one of a head's workers on this machine."""
-    line = fleet.workers_here[index].line
+    line = fleet.members[index].line
     assert isinstance(line, pipe.Pipe)
     return line.process
 
@@ -549,7 +549,7 @@ class Alone:
         self.head = Head(run, make_position("tic_tac_toe"), self.backend, lambda: self.backend.now)
         self.head.ask([range(ids)], {})
         self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
-        self.worker = self.head.workers_here[0]
+        self.worker = self.head.members[0]
         self.facts = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
         self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
 
@@ -639,7 +639,7 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
 def test_a_worker_that_says_what_none_can_say_is_ended(facts: dict[str, Any], text: str) -> None:
     alone = Alone()
     assert alone.says(games_of(), **facts) == []
-    assert alone.head.workers_here == []
+    assert alone.head.members == []
     assert text in alone.head.notices[0]
 
 

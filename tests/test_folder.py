@@ -19,9 +19,10 @@ import pytest
 import azpy
 from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
-from azpy.fleet.channels import files, folder
+from azpy.fleet.channels import files, folder, folder_worker
 from azpy.fleet.channels.files import MOST_SAID, Files, Pulse, Sign, as_object, new_name, seal, unseal
-from azpy.fleet.channels.folder import Folder, FolderWorker
+from azpy.fleet.channels.folder import Folder
+from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.head import Head
 from azpy.fleet.wire import pack, unpack
@@ -37,8 +38,8 @@ KEY = "0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_WAIT", "_LOOK_AT_WORKERS", "_LOOK"):
-        monkeypatch.setattr(folder, name, 0.02)
+    for module, name in ((folder, "_WAIT"), (folder, "_LOOK_AT_WORKERS"), (folder_worker, "_LOOK")):
+        monkeypatch.setattr(module, name, 0.02)
     monkeypatch.setattr(files, "BEAT", 0.05)
 
 
@@ -282,7 +283,7 @@ def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: 
     ]
     assert at.told()[-1] == {"do": "stop"}
     assert at.comes(beat=2) == []  # it wakes up, and is gone
-    assert [worker.name for worker in at.head.workers_here] == []
+    assert [worker.name for worker in at.head.members] == []
     assert at.send(games_of()) == [0, 1, 2, 3]  # what it has counts still
     at.head.close()
 
@@ -436,7 +437,7 @@ def test_a_worker_whose_games_are_let_go_begins_anew(tmp_path: Path) -> None:
     with Workers(tmp_path, 1) as workers:
         while not any(worker.games for worker in at.head.workers):
             at.take()
-        at.head._bury(at.head.workers_here[0], "it finished no game in 60 seconds")
+        at.head._bury(at.head.members[0], "it finished no game in 60 seconds")
         while [worker.name for worker in at.head.workers if worker.games] != ["worker 1", "worker 2"]:
             at.take()
         at.head.close()
@@ -469,7 +470,7 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
         for name in place.names("from")[:3]:
             place.delete("from", name)
 
-    visit = folder._Visit(place, "f" * 16, lambda: True, lambda _: None, lambda: 0.0, sleep)
+    visit = _Visit(place, "f" * 16, lambda: True, lambda _: None, lambda: 0.0, sleep)
     for _ in range(9):
         visit.send({"said": "games"}, b"")
     assert waited == [4, 4]

@@ -314,7 +314,7 @@ def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pyt
         fleet.take(1)
         now[0] += 3.0
     fleet.take(1)
-    assert [worker.line.waits for worker in fleet.workers_here] == [False]
+    assert [worker.line.waits for worker in fleet.members] == [False]
     assert not any("ended" in text for text in fleet.notices)
     fleet.close()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from azpy.cli.common import Parser, command, not_empty
 from azpy.errors import RunError, SettingsError
-from azpy.fleet.channels.folder import PATIENCE, FolderWorker
+from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
 from azpy.settings.run import checked, parse
 
 

@@ -67,7 +67,7 @@ def open_fleet(settings: Settings, start: _core.State) -> Fleet:
 
 
 @dataclass(eq=False)
-class Worker:
+class Member:
     """What the head knows of a worker.
 
     Attributes:
@@ -121,7 +121,7 @@ class Head:
 
     Attributes:
         table: of the run's ids.
-        workers_here: the workers that have not ended.
+        members: the workers that have not ended.
     """
 
     longest = plies = 0
@@ -134,8 +134,8 @@ class Head:
         self._settings, self._backend, self._clock = settings, backend, clock
         self.notices = backend.notices
         self.table = IdTable(deterministic=settings.deterministic, clock=clock)
-        self.workers_here: list[Worker] = []
-        self._known: dict[str, Worker] = {}  # those, and the ones that ended last
+        self.members: list[Member] = []
+        self._known: dict[str, Member] = {}  # those, and the ones that ended last
         self._gone: deque[str] = deque()  # names of the latter
         self._past = Counter[str](), Counter[str]()  # totals of the workers that ended before them
         self._first: dict[int, str] = {}  # id -> the worker to which it was leased first
@@ -172,7 +172,7 @@ class Head:
         self._acknowledge()
         if self._number:
             self._exchange(0.0)  # what came while the head did other things
-        now, waited = self._clock(), [worker for worker in self.workers_here if worker.lineup != self._number]
+        now, waited = self._clock(), [worker for worker in self.members if worker.lineup != self._number]
         self._examiner.play(lineup)
         networks = (lineup.network, *lineup.opponents)
         named = {_named(network)["sha256"]: network.model for network in networks}
@@ -187,7 +187,7 @@ class Head:
             self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
         devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.network.evaluators]
         self._backend.play(self._lineup, self._models, devices, self._answers)
-        for worker in self.workers_here:
+        for worker in self.members:
             if worker not in waited:
                 worker.asked = now
             if self._settings.deterministic:
@@ -207,7 +207,7 @@ class Head:
         self._exchange(0.0 if self._arrived else _WAIT)
         self._give_out()  # before the caller writes the games down
         now, lease = self._clock(), self.table.lease_seconds()
-        for worker in list(self.workers_here):
+        for worker in list(self.members):
             if worker.line.waits:
                 worker.asked = now
             elif worker.lineup != self._number and now - worker.asked > ANSWER_SECONDS:
@@ -220,7 +220,7 @@ class Head:
 
     def pause(self) -> None:
         """See `Fleet`."""
-        for worker in self.workers_here:
+        for worker in self.members:
             worker.line.send({"do": "pause"})
 
     def rest(self) -> list[GameRecord]:
@@ -228,9 +228,9 @@ class Head:
         self._resting = True
         self._backend.rest()
         until = self._clock() + _END_SECONDS
-        for worker in self.workers_here:
+        for worker in self.members:
             worker.line.send({"do": "stop"})
-        while self.workers_here and self._clock() < until:
+        while self.members and self._clock() < until:
             self._exchange(_WAIT)
         return [*self._taken, *self._arrived]
 
@@ -238,8 +238,8 @@ class Head:
         """See `Fleet`. The workers of a run that has ended end too."""
         if not self._resting:
             self._acknowledge()
-        while self.workers_here:
-            self.workers_here.pop().line.close()
+        while self.members:
+            self.members.pop().line.close()
         self._backend.close(ended=not self._resting)
 
     # The lines
@@ -249,7 +249,7 @@ class Head:
         for channel in self._backend.look(seconds):
             self._begin(channel)
         self._left_waits = (left := self._backend.left) is not None and not self._read_left(left)
-        for worker in list(self.workers_here):
+        for worker in list(self.members):
             channel = worker.line
             try:
                 whole = self._read(worker, channel)
@@ -261,7 +261,7 @@ class Head:
             if whole and not channel.alive:
                 self._bury(worker)
 
-    def _read(self, worker: Worker, channel: Channel) -> bool:
+    def _read(self, worker: Member, channel: Channel) -> bool:
         """Hears what a worker says; False if some of it is left for later."""
         if self._has_enough and not self._resting:
             return False
@@ -292,12 +292,12 @@ class Head:
         """Takes in a new worker, and tells it what to play."""
         self._started += 1
         channel.name, now = f"worker {self._started}", self._clock()
-        worker = self._known[channel.name] = Worker(channel.name, channel, now, now, now)
-        self.workers_here.append(worker)
+        worker = self._known[channel.name] = Member(channel.name, channel, now, now, now)
+        self.members.append(worker)
         channel.send({"do": "begin", "settings": asdict(channel.settings), "version": _core.__version__})
         self._tell(worker)
 
-    def _tell(self, worker: Worker) -> None:
+    def _tell(self, worker: Member) -> None:
         """Sends a worker the networks that it lacks, and then the lineup."""
         for sha256, model in self._models.items():
             if sha256 not in worker.models:
@@ -306,7 +306,7 @@ class Head:
         worker.line.send(self._lineup)
 
     def _give_out(self) -> None:
-        ready = [worker for worker in self.workers_here if worker.lineup == self._number]
+        ready = [worker for worker in self.members if worker.lineup == self._number]
         if not ready or self._has_enough or self._left_waits or self._resting:
             return
         given: dict[str, list[range]] = {}
@@ -327,7 +327,7 @@ class Head:
                     self._first.setdefault(game, worker.name)
                 worker.line.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
-    def _hear(self, worker: Worker, message: Mapping[str, Any], body: bytes) -> None:
+    def _hear(self, worker: Member, message: Mapping[str, Any], body: bytes) -> None:
         """Takes in a message.
 
         Raises:
@@ -401,7 +401,7 @@ class Head:
         """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
         return len(self._arrived) >= self._settings.slots
 
-    def _bury(self, worker: Worker, why: str = "", *, is_wrong: bool = False) -> None:
+    def _bury(self, worker: Member, why: str = "", *, is_wrong: bool = False) -> None:
         """Ends a worker, and opens its ids.
 
         Args:
@@ -413,7 +413,7 @@ class Head:
             RunError: too many died since a game was finished.
         """
         channel, worker.channel = worker.line, None
-        self.workers_here.remove(worker)
+        self.members.remove(worker)
         self.table.release(worker.name)
         self._gone.append(worker.name)
         if len(self._gone) > _MOST_GONE:
@@ -463,7 +463,7 @@ class Head:
 
 
 def _shape(record: GameRecord) -> dict[str, float]:
-    """What a game adds to `Worker.shape`: `plies`, and the first player's `score` from 0 to 1, with their squares."""
+    """What a game adds to `Member.shape`: `plies`, and the first player's `score` from 0 to 1, with their squares."""
     plies, score = float(len(record)), (record.outcome + 1) / 2
     figures = {"plies": plies, "plies_squared": plies * plies, "score": score, "score_squared": score * score}
     return figures | {"games": 1.0, "draws": float(record.outcome == 0)}

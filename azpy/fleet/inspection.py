@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from azpy import _core
 from azpy.errors import AzpyError
 from azpy.fleet.channels.files import MOST_SAID, Files, as_object
-from azpy.fleet.channels.folder import settings_of_guest
+from azpy.fleet.channels.folder_worker import settings_at_folder
 from azpy.fleet.fleet import digest_of_run
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
 from azpy.fleet.worker import Worker
@@ -180,7 +180,7 @@ def _answers(place: Files, settings: Settings, lineup: Mapping[str, Any]) -> Map
     """What a worker of this machine would say of a lineup's networks."""
     said = list[Mapping[str, Any]]()
     inbox: Inbox = queue.SimpleQueue()
-    worker = Worker(inbox, lambda message, _: said.append(message), lambda run: settings_of_guest(run, {}))
+    worker = Worker(inbox, lambda message, _: said.append(message), lambda run: settings_at_folder(run, {}))
     inbox.put(({"do": "begin", "settings": asdict(settings), "version": _core.__version__}, b""))
     for sha256 in {one["sha256"] for one in (lineup["network"], *lineup["opponents"])} - {None}:
         data = place.read("networks", sha256, MOST_OF_A_HEAD)
