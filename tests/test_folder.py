@@ -197,6 +197,12 @@ class AtFolder:
         self.now += 0.1
         return [game.game_id for game in self.head.take(100)]
 
+    def passes(self, seconds: float) -> None:
+        """So much time, in which the head looks."""
+        for _ in range(int(seconds / 4)):
+            self.now += 3.9
+            self.take()
+
     def told(self, key: str = KEY) -> list[dict[str, Any]]:
         """What the head has said to a worker."""
         names = [name for name in self.folder.files.names("to") if name.startswith(key)]
@@ -245,8 +251,67 @@ def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Pa
     assert "a message of it is damaged: its seal does not hold" in at.head.notices[0]
     assert at.head.table.num_open == 10
     assert "is damaged" in at.told()[-1]["error"]
-    assert at.sent(seal(pack(at.facts, storage.frame(*games)))) == [0, 1, 2, 3]  # what is whole counts still
+    assert at.sent(seal(pack(at.facts, storage.frame(*games)))) == []  # nothing more of it counts
     at.head.close()
+
+
+def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path, deterministic=False)
+    at.head.ask([range(10, 10**6)], {})
+    at.comes()
+    at.send([])
+    assert at.send(games_of(games=1, first_game=5000)) == []
+    assert "game 5000 was not given to any worker" in at.head.notices[0]
+    assert at.send(games_of()) == []
+    assert at.take() == []
+    assert not list((tmp_path / "from").iterdir())
+    at.head.close()
+
+
+def test_one_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, read, errors = AtFolder(tmp_path), Files.read, [OSError(116, "Stale file handle")] * 3
+
+    def stale(self: Files, part: str, name: str, most: int) -> bytes:
+        if part == "from" and errors:
+            raise errors.pop()
+        return read(self, part, name, most)
+
+    at.comes()
+    at.send([])
+    monkeypatch.setattr(Files, "read", stale)
+    assert at.send(games_of()) == []
+    assert [at.take() for _ in range(3)] == [[], [], [0, 1, 2, 3]]
+    assert at.head.notices == [f"{tmp_path} cannot be used, trying again: Stale file handle"]
+    at.head.close()
+
+
+def test_a_message_that_cannot_be_deleted_at_once_is_deleted_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = AtFolder(tmp_path)
+    at.comes()
+    at.send([])
+    assert at.send(games_of()) == [0, 1, 2, 3]
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "delete", lambda *_: None)
+        assert at.take() == []
+    assert list((tmp_path / "from").iterdir())
+    assert at.take() == at.take() == []
+    assert not list((tmp_path / "from").iterdir())
+    at.head.close()
+
+
+def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) -> None:
+    (game,) = games_of(games=1)
+    for number in range(2):
+        at = AtFolder(tmp_path)
+        at.head.ask([range(20, 30)], {0: b"another game"})
+        if number == 0:
+            with pytest.raises(RunError, match="game 0 came twice with different bytes"):
+                at.send([game], key="f" * 16)
+        else:
+            assert at.take() == []
+        at.head.close()
 
 
 def test_what_may_not_be_read_is_damaged_and_the_others_are_read(
@@ -270,17 +335,14 @@ def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: 
     at.comes()
     at.send([])
     assert at.head.table.held("worker 1") == 10
-    at.now += 119.0
+    at.passes(116.0)
     at.comes(beat=1)
-    at.now += 119.0
-    at.take()
+    at.passes(116.0)
+    at.now += 1000.0  # nobody looks
     assert at.head.table.held("worker 1") == 10
-    at.now += 2.0
-    at.take()
+    at.passes(16.0)
     assert at.head.table.held("worker 1") == 0
-    assert at.head.notices == [
-        "worker 1 ended: it gave no sign of life for 120 seconds (on h); its games are open again"
-    ]
+    assert at.head.notices == ["worker 1 on h ended: it gave no sign of life for 120 seconds; its games are open again"]
     assert at.told()[-1] == {"do": "stop"}
     assert at.comes(beat=2) == []  # it wakes up, and is gone
     assert [worker.name for worker in at.head.members] == []
@@ -295,7 +357,7 @@ def test_a_worker_that_ends_is_a_death_only_if_it_failed(failed: bool, tmp_path:
         for number in range(4):
             at.comes(f"{number:016x}")
             at.comes(f"{number:016x}", ended="it broke", failed=failed)
-    assert "worker 1 ended: it broke (on h); its games are open again" in at.head.notices
+    assert "worker 1 on h ended: it broke; its games are open again" in at.head.notices
     assert at.head.table.num_open == 10
     at.head.close()
 
@@ -418,6 +480,24 @@ def test_what_is_damaged_on_its_way_to_a_worker_is_not_believed(
     with Workers(tmp_path / "place", 1):
         assert hashes(with_folder(tmp_path)) == straight
     assert not damaged
+
+
+def test_a_worker_that_slept_while_the_head_let_it_go_begins_anew(tmp_path: Path) -> None:
+    """It waited for a network that was deleted, and did not see that it was told to stop."""
+    at = AtFolder(tmp_path, real=True)
+    at.head.ask([range(10, 10000)], {})
+    with Workers(tmp_path, 1) as workers:
+        while not at.head.members:
+            at.take()
+        line = at.head.members[0].line
+        assert isinstance(line, folder.FolderLine)
+        line._sent += 5  # messages that it has not read are gone
+        at.head._bury(at.head.members[0])
+        while not any(worker.games and worker.name == "worker 2" for worker in at.head.workers):
+            at.take()
+        at.head.close()
+        workers.join()
+    assert workers.said == ["the run has ended"]
 
 
 def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

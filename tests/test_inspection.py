@@ -151,7 +151,8 @@ def test_a_run_that_cannot_be_played_here(facts: dict[str, Any], running: Runnin
 
 
 def test_a_machine_that_gives_other_bits(running: Running) -> None:
-    running.stands_still(answers=["0" * 64])
+    lineup = json.loads((running.path / "head").read_text())["lineup"]
+    running.stands_still(lineup=lineup | {"answers": ["0" * 64]})
     found = look(running.path)["bits"]
     assert found.is_fault
     assert "give other bits here" in found.text

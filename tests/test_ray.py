@@ -341,7 +341,10 @@ def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) 
     fleet = a_head([0.0])
     fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     fleet.take(1)
-    assert "worker 1 ended: it sent 11 bytes at once, expected 10 at most; its games are open again" in fleet.notices
+    assert (
+        "worker 1 on node 127.0.0.1 ended: it sent 11 bytes at once, expected 10 at most; its games are open again"
+        in fleet.notices
+    )
     fleet.close()
 
 

@@ -7,16 +7,18 @@ are open again.
 
 import contextlib
 import hashlib
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from azpy import _core
 from azpy._core import GameRecord
-from azpy.errors import RunError
-from azpy.fleet.channels import Backend, Channel
+from azpy.errors import RunError, one_line
+from azpy.fleet.channels import Attention, Backend, Channel
 from azpy.fleet.channels.folder import FOLDER, Folder
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.channels.ray import Cluster
@@ -44,6 +46,8 @@ _MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finis
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
 _MOST_SLOTS = 1 << 20
 _MOST_GONE = 256  # workers that are known one by one after their end
+_MOST_IDS = 4096  # in a message
+_TWICE_SECONDS = 0.5  # between two looks for games that a second worker may play
 
 
 def open_fleet(settings: Settings, start: _core.State) -> Fleet:
@@ -73,11 +77,10 @@ class Member:
     Attributes:
         channel: the line to it; None once it has ended.
         heard: when it last gave a sign of life, on the head's clock.
-        progress: when it last finished a game, or got its first one.
-        asked: when it was told of the first lineup that it has not answered.
+        progress: when it last finished a game, or got its first one, in seconds of the head's attention.
+        asked: when it was told of the first lineup that it has not answered, likewise.
         lineup: number of the newest lineup that it plays; 0: none yet. It gets no ids before it plays the newest one.
         slots: games that it plays at once.
-        polled: messages that came.
         models: that it has, by SHA-256.
         error: its own last words.
         stats: its totals, see `SelfPlay.stats`.
@@ -94,7 +97,6 @@ class Member:
     asked: float
     lineup: int = 0
     slots: int = 1
-    polled: int = 0
     models: set[str] = field(default_factory=set)
     error: str = ""
     stats: Counter[str] = field(default_factory=Counter)
@@ -148,10 +150,10 @@ class Head:
         self._arrived: deque[GameRecord] = deque()  # that nobody has taken, the oldest first
         self._taken: list[GameRecord] = []  # last; an interrupt may come before the caller has them
         self._given = 0  # games that the caller has taken
-        # Lines, messages that were polled there, and how many games had arrived by then.
-        self._unread: deque[tuple[Channel, int, int]] = deque()
-        self._left_polled, self._left_waits = 0, False
-        self._resting = False
+        # What lets go of a message, and how many games had arrived with it.
+        self._unread: deque[tuple[Callable[[], object], int]] = deque()
+        self._left_waits = self._resting = False
+        self._attention, self._looked_twice = Attention(clock), -math.inf
 
     # What the loop asks
 
@@ -172,7 +174,7 @@ class Head:
         self._acknowledge()
         if self._number:
             self._exchange(0.0)  # what came while the head did other things
-        now, waited = self._clock(), [worker for worker in self.members if worker.lineup != self._number]
+        waited = [worker for worker in self.members if worker.lineup != self._number]
         self._examiner.play(lineup)
         networks = (lineup.network, *lineup.opponents)
         named = {_named(network)["sha256"]: network.model for network in networks}
@@ -184,12 +186,12 @@ class Head:
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
             self._first.clear()
-            self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
+            self._lineup["answers"] = self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
         devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.network.evaluators]
-        self._backend.play(self._lineup, self._models, devices, self._answers)
+        self._backend.play(self._lineup, self._models, devices)
         for worker in self.members:
             if worker not in waited:
-                worker.asked = now
+                worker.asked = self._attention()
             if self._settings.deterministic:
                 self.table.release(worker.name)  # copies of games that are done; it lets them go
             self._tell(worker)
@@ -206,7 +208,7 @@ class Head:
         self._give_out()
         self._exchange(0.0 if self._arrived else _WAIT)
         self._give_out()  # before the caller writes the games down
-        now, lease = self._clock(), self.table.lease_seconds()
+        now, lease = self._attention(), self.table.lease_seconds()
         for worker in list(self.members):
             if worker.line.waits:
                 worker.asked = now
@@ -214,7 +216,9 @@ class Head:
                 self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
             elif worker.lineup == self._number and self.table.held(worker.name) and now - worker.progress > lease:
                 self._bury(worker, f"it finished no game in {lease:.0f} seconds")
-        self._taken = [self._arrived.popleft() for _ in range(min(most, len(self._arrived)))]
+        self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
+        for _ in self._taken:  # an interrupt may come here, and `rest` finds some twice
+            self._arrived.popleft()
         self._given += len(self._taken)
         return self._taken
 
@@ -230,8 +234,9 @@ class Head:
         until = self._clock() + _END_SECONDS
         for worker in self.members:
             worker.line.send({"do": "stop"})
-        while self.members and self._clock() < until:
-            self._exchange(_WAIT)
+        with contextlib.suppress(RunError):  # what has arrived is kept
+            while self.members and self._clock() < until:
+                self._exchange(_WAIT)
         return [*self._taken, *self._arrived]
 
     def close(self) -> None:
@@ -248,13 +253,15 @@ class Head:
         """Hears what came; waits so long at most for the first message."""
         for channel in self._backend.look(seconds):
             self._begin(channel)
-        self._left_waits = (left := self._backend.left) is not None and not self._read_left(left)
+        if not self._has_enough or self._resting:
+            self._attention.look()
+        self._left_waits = not all(self._read_left(left) for left in self._backend.left)
         for worker in list(self.members):
             channel = worker.line
             try:
                 whole = self._read(worker, channel)
             except (ValueError, KeyError, TypeError) as error:
-                self._bury(worker, str(error), is_wrong=True)
+                self._bury(worker, one_line(error), is_wrong=True)
                 continue
             if channel.silent is not None:
                 worker.heard = self._clock() - channel.silent
@@ -265,25 +272,27 @@ class Head:
         """Hears what a worker says; False if some of it is left for later."""
         if self._has_enough and not self._resting:
             return False
-        for message, body in channel.poll():
-            worker.polled, worker.heard = worker.polled + 1, self._clock()
-            self._hear(worker, message, body)
-            self._unread.append((channel, worker.polled, self._given + len(self._arrived)))
+        for facts, body, let_go in channel.poll():
+            worker.heard = self._clock()
+            self._hear(worker, facts, body)
+            self._unread.append((let_go, self._given + len(self._arrived)))
             if self._has_enough and not self._resting:
                 return False
         return True
 
     def _read_left(self, left: Channel) -> bool:
-        """Takes the games of workers of a head before; False if some of them are left for later."""
+        """Takes the games of a worker of a head before; False if some of them are left for later."""
         if self._has_enough and not self._resting:
             return False
-        for message, body in left.poll():
-            with contextlib.suppress(
-                ValueError, KeyError, TypeError
-            ):  # of another run, or of a network that plays no more
-                self._accept("an earlier worker", message, body, before=True)
-            self._left_polled += 1
-            self._unread.append((left, self._left_polled, self._given + len(self._arrived)))
+        for facts, body, let_go in left.poll():
+            try:
+                # It may be of another run, or of a network that plays no more.
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    self._accept("an earlier worker", facts, body, before=True)
+            except RunError:
+                let_go()  # the next head would end by it too
+                raise
+            self._unread.append((let_go, self._given + len(self._arrived)))
             if self._has_enough and not self._resting:
                 return False
         return True
@@ -291,8 +300,8 @@ class Head:
     def _begin(self, channel: Channel) -> None:
         """Takes in a new worker, and tells it what to play."""
         self._started += 1
-        channel.name, now = f"worker {self._started}", self._clock()
-        worker = self._known[channel.name] = Member(channel.name, channel, now, now, now)
+        channel.name, now = f"worker {self._started}", self._attention()
+        worker = self._known[channel.name] = Member(channel.name, channel, self._clock(), now, now)
         self.members.append(worker)
         channel.send({"do": "begin", "settings": asdict(channel.settings), "version": _core.__version__})
         self._tell(worker)
@@ -306,7 +315,9 @@ class Head:
         worker.line.send(self._lineup)
 
     def _give_out(self) -> None:
-        ready = [worker for worker in self.members if worker.lineup == self._number]
+        # In a free run a worker that opens networks slowly plays on with the lineup before.
+        oldest = self._number - (not self._settings.deterministic)
+        ready = [worker for worker in self.members if 0 < worker.lineup >= oldest]
         if not ready or self._has_enough or self._left_waits or self._resting:
             return
         given: dict[str, list[range]] = {}
@@ -315,14 +326,17 @@ class Head:
             held = self.table.held(worker.name)
             ahead = max(1, int(worker.line.ahead * worker.slots))
             if held <= worker.slots + ahead // 2:  # one message for many ids
-                given[worker.name] = self.table.lease(worker.name, min(worker.slots + ahead - held, share))
-        room = {worker.name: worker.slots - self.table.held(worker.name) for worker in ready}
-        for name, again in self.table.lease_twice(room).items():
-            given[name] = given.get(name, []) + again
+                most = min(worker.slots + ahead - held, share, _MOST_IDS)
+                given[worker.name] = self.table.lease(worker.name, most)
+        if (now := self._clock()) - self._looked_twice >= _TWICE_SECONDS:
+            self._looked_twice = now
+            room = {worker.name: min(worker.slots - self.table.held(worker.name), _MOST_IDS) for worker in ready}
+            for name, again in self.table.lease_twice(room).items():
+                given[name] = given.get(name, []) + again
         for worker in ready:
             if ids := given.get(worker.name):
                 if self.table.held(worker.name) == sum(map(len, ids)):
-                    worker.progress = self._clock()
+                    worker.progress = self._attention()
                 for game in (game for part in ids for game in part):
                     self._first.setdefault(game, worker.name)
                 worker.line.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
@@ -345,10 +359,11 @@ class Head:
         worker.slots = slots
         worker.stats = _totals(message["stats"], worker.stats)
         worker.pipelines = _totals(message["pipelines"], worker.pipelines)
+        now = self._attention()
         if lineup > worker.lineup:
-            worker.lineup, worker.progress = lineup, self._clock()
+            worker.lineup, worker.progress, worker.asked = lineup, now, now
         if self._accept(worker.name, message, body):
-            worker.progress = self._clock()
+            worker.progress = now
 
     def _accept(self, name: str, message: Mapping[str, Any], body: bytes, *, before: bool = False) -> int:
         """Examines the games of a message; those that are new arrive.
@@ -392,9 +407,9 @@ class Head:
 
     def _acknowledge(self) -> None:
         """Lets go of the messages whose games the caller has written down."""
-        while self._unread and self._unread[0][2] <= self._given:
-            channel, count, _ = self._unread.popleft()
-            channel.acknowledge(count)
+        while self._unread and self._unread[0][1] <= self._given:
+            let_go, _ = self._unread.popleft()
+            let_go()
 
     @property
     def _has_enough(self) -> bool:
@@ -420,16 +435,16 @@ class Head:
             old = self._known.pop(self._gone.popleft())
             self._past = self._past[0] + old.stats, self._past[1] + old.pipelines
         how = channel.close(why if is_wrong else "")
-        said = _one_line(worker.error or why or how)
-        if self._resting or not said:
+        if self._resting or not (worker.error or why or how):
             return
+        said = one_line(worker.error or why or how)
         now = self._clock()
         self._deaths.append((now, channel.weight))
         while now - self._deaths[0][0] > _DEATHS_SECONDS:
             self._deaths.popleft()
         if sum(weight for _, weight in self._deaths) >= _MOST_DEATHS:
             raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
-        self.notices.append(f"{worker.name} ended: {said}; its games are open again")
+        self.notices.append(f"{worker.name}{channel.where} ended: {said}; its games are open again")
 
     # What a user sees
 
@@ -488,9 +503,3 @@ def _named(network: PlayingNetwork) -> dict[str, str | None]:
     """What a message calls a network."""
     sha256 = None if network.model is None else hashlib.sha256(network.model).hexdigest()
     return {"sha256": sha256, "precision": network.precision}
-
-
-def _one_line(text: str, most: int = 500) -> str:
-    """Text from elsewhere, for a user's screen."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text[:most])
-    return " ".join(shown.split())

@@ -61,7 +61,7 @@ def inspect_place(
         yield Finding("az-train", "was never here", f"start az-train GAME --workers folder:{path_argument(path)}")
         return
     try:
-        place = Files(path, make=False)
+        place = Files(path, make=False, parts=False)
         try:
             yield from _look_at_run(place, clock, sleep)
         finally:
@@ -154,8 +154,8 @@ def _compare_bits(place: Files, head: Mapping[str, Any], settings: Settings) -> 
         return Finding("bits", "need not be equal: the run is not deterministic")
     if must_be_typed(settings.game):
         return Finding("bits", "not compared: az-doctor imports no game in Python; az-train compares them itself")
-    lineup, answers = head.get("lineup"), head.get("answers")
-    if not isinstance(lineup, dict) or not isinstance(answers, list):
+    lineup = head.get("lineup")
+    if not isinstance(lineup, dict) or not isinstance(answers := lineup.get("answers"), list):
         return Finding("bits", "not compared: az-train plays nothing yet", "look again when it does")
 
     try:

@@ -14,6 +14,7 @@ import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from azpy.errors import RunError
 
@@ -63,37 +64,41 @@ class IdTable:
     def lease(self, worker: str, most: int) -> list[range]:
         """Leases open ids to a worker, the lowest ones of those that are open again first; `most` at most."""
         found = list[range]()
-        while self._again and len(found) < most:
+        while self._again and most > 0:
             if (game := heapq.heappop(self._lowest)) in self._again:
                 self._again.remove(game)
-                found.append(range(game, game + 1))
-        left = most - len(found)
-        while self._fresh and left > 0:
+                most -= 1
+                begin = found.pop().start if found and found[-1].stop == game else game
+                found.append(range(begin, game + 1))
+        while self._fresh and most > 0:
             ids = self._fresh.popleft()
-            found.append(ids[:left])
-            if ids[left:]:
-                self._fresh.appendleft(ids[left:])
-            left -= len(found[-1])
+            found.append(ids[:most])
+            if ids[most:]:
+                self._fresh.appendleft(ids[most:])
+            most -= len(found[-1])
         return self._hand_out(worker, found)
 
     def lease_twice(self, most: Mapping[str, int]) -> dict[str, list[range]]:
         """Leases ids that another worker has, once none is open: those leased longest, and longer than games take.
 
         Args:
-            most: ids for each worker that has room.
+            most: ids for each worker.
         """
-        if self.num_open or not self._seconds:
+        room = {worker: count for worker, count in most.items() if count > 0}
+        if not room or self.num_open or not self._seconds:
             return {}
         latest = self._clock() - sum(self._seconds) / len(self._seconds)
-        alone = [(next(iter(of.items())), game) for game, of in self._leases.items() if len(of) == 1]
+        alone = ((next(iter(of.items())), game) for game, of in self._leases.items() if len(of) == 1)
         late = sorted((since, game, holder) for (holder, since), game in alone if since < latest)
-        found = {}
-        for worker, room in most.items():
-            taken = [entry for entry in late if entry[2] != worker][: max(room, 0)]
-            if taken:
-                late = sorted(set(late) - set(taken))
-            found[worker] = self._hand_out(worker, [range(game, game + 1) for _, game, _ in taken])
-        return {worker: ranges for worker, ranges in found.items() if ranges}
+        found = defaultdict[str, list[range]](list)
+        for _, game, holder in late:
+            worker = next((name for name in islice(room, 2) if name != holder), None)
+            if worker is not None:
+                found[worker] += self._hand_out(worker, [range(game, game + 1)])
+                room[worker] -= 1
+                if not room[worker]:
+                    del room[worker]
+        return dict(found)
 
     def _hand_out(self, worker: str, ranges: list[range]) -> list[range]:
         now = self._clock()

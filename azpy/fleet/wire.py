@@ -7,7 +7,7 @@ The head says (key `do`):
     begin   settings, version: of the worker's part of the run; the first message
     model   sha256; the bytes are the file of a network
     play    lineup (a number), network, opponents (each sha256 or null, and precision), resign_below, simulations (a
-            number or null)
+            number or null), answers (in a deterministic run, of its networks in the head)
     games   ids: [[first, count], ...]
     pause
     stop    error (in words, if the worker did something wrong): send what is finished, and end

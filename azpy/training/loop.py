@@ -5,8 +5,9 @@ import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
@@ -218,7 +219,7 @@ class Loop:
 
     def _ask(self, known: set[int]) -> None:
         """Asks for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
-        first, end, there = self._next_game, ENDLESS, set(known)
+        first, end, there = self._next_game, ENDLESS, [np.array([*known], np.int64)]
         if self._settings.deterministic:
             end = first + self._settings.games_per_iteration
             if end > ENDLESS:
@@ -227,9 +228,9 @@ class Loop:
             return
         else:
             first = 0
-            for iteration in self._run.sealed.iterations():
-                there.update(self._run.sealed.ids(iteration))
-        gaps = [range(before + 1, after) for before, after in pairwise([first - 1, *sorted(there), end])]
+            there += [np.array(self._run.sealed.ids(each), np.int64) for each in self._run.sealed.iterations()]
+        taken = np.unique(np.concatenate(there))
+        gaps = zip([first, *(taken + 1).tolist()], [*taken.tolist(), end], strict=True)
         journal = {} if self._asked else {record.game_id: digest_of(record) for record in self._run.journal}
-        self._fleet.ask([ids for ids in gaps if ids], journal)
+        self._fleet.ask([range(*gap) for gap in gaps if range(*gap)], journal)
         self._asked = True

@@ -24,7 +24,7 @@ def worker_rows(
     Returns:
         Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in
         between: `games` that counted, `evaluations`, `evaluations_per_second`, `batch_fill` (None without an
-        evaluation), and sums over `shape_games`, the games that were leased to this worker first (`Tally.shape`).
+        evaluation), and sums over `shape_games`, the games that were leased to this worker first (`Member.shape`).
     """
     rows = []
     for now in after:

@@ -1,14 +1,42 @@
 """What carries messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from azpy.settings import Settings
 
-__all__ = ["Backend", "Channel", "Message"]
+__all__ = ["Attention", "Backend", "Channel", "Message"]
 
-Message = tuple[dict[str, Any], bytes]  # the JSON object, and the bytes that go with it
+_MOST_STEP = 5.0  # seconds between two looks; more do not count
+
+
+class Message(NamedTuple):
+    """What a worker has said."""
+
+    facts: dict[str, Any]
+    body: bytes
+    let_go: Callable[[], object] = lambda: None  # the head needs it no more, whatever happens
+
+
+class Attention:
+    """A clock that runs only while somebody looks: what nobody looked at was not silent.
+
+    Args:
+        clock: seconds from any moment on.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._last, self._seconds = clock, clock(), 0.0
+
+    def look(self) -> None:
+        """Notes that somebody looks."""
+        now = self._clock()
+        self._seconds, self._last = self._seconds + min(now - self._last, _MOST_STEP), now
+
+    def __call__(self) -> float:
+        """Seconds, as of the last look."""
+        return self._seconds
 
 
 class Channel(ABC):
@@ -17,6 +45,7 @@ class Channel(ABC):
     Attributes:
         settings: the worker's part of the run's.
         name: the head's, for a user; no other worker of this head has it.
+        where: it plays, as " on HOST"; empty on this machine.
         alive: False once the worker has ended or cannot be reached. What it said before can still be polled.
         silent: seconds since a sign of life; None where only messages are one.
         ahead: games that the worker needs besides those that it plays, for each of them, while messages are under way.
@@ -25,7 +54,7 @@ class Channel(ABC):
     """
 
     settings: Settings
-    name = ""
+    name = where = ""
     alive = True
     silent: float | None = None
     ahead = 0.5
@@ -44,9 +73,6 @@ class Channel(ABC):
             ValueError: the worker says nonsense.
         """
 
-    def acknowledge(self, count: int) -> None:  # noqa: B027 - a line may have nothing to let go
-        """Lets go of the first `count` messages that were polled: the head needs them no more, whatever happens."""
-
     @abstractmethod
     def close(self, why: str = "") -> str:
         """Ends the worker, and says how it ended; empty where the user need not know.
@@ -61,29 +87,22 @@ class Backend(ABC):
 
     Attributes:
         notices: what a user should know; the head takes them out.
-        left: what workers of a head before have left; None where nothing outlives a head.
+        left: lines to workers that this head does not know or has given up, whose messages may still count.
     """
 
-    left: Channel | None = None
+    left: Sequence[Channel] = ()
 
     def __init__(self) -> None:
         self.notices: list[str] = []
 
     @abstractmethod
-    def play(
-        self,
-        lineup: Mapping[str, Any],
-        models: Mapping[str, bytes],
-        devices: Sequence[str],
-        answers: Sequence[str | None],
-    ) -> None:
+    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
         """Begins with the first lineup, and takes note of each other one before workers are told of it.
 
         Args:
             lineup: as the message `play` has it.
             models: the files of its networks, by SHA-256.
             devices: on which the newest network plays here.
-            answers: of its networks, in a deterministic run; see `answers_of`.
 
         Raises:
             RunError: there can be no workers.

@@ -51,6 +51,7 @@ class Files:
     Args:
         path: of the folder.
         make: make it if it is not there.
+        parts: make its parts if they are not there.
 
     Attributes:
         path: of the folder.
@@ -59,7 +60,7 @@ class Files:
         RunError: it is no folder, or cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, make: bool) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, make: bool, parts: bool = True) -> None:
         self.path = Path(path)
         self._folders = dict[str, int]()
         self._closing = contextlib.ExitStack()
@@ -69,7 +70,8 @@ class Files:
             self._open("", None)
             for part in _PARTS:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=self._folders[""])
+                    if parts:
+                        os.mkdir(part, dir_fd=self._folders[""])
                 self._open(part, self._folders[""])
 
     def _open(self, part: str, within: int | None) -> None:
@@ -199,24 +201,29 @@ def as_object(data: bytes) -> dict[str, Any]:
 
 
 class Pulse:
-    """How long ago a counter of another machine changed, on the clock of this one.
+    """How long ago a counter of another machine changed, on a clock of this one.
 
     Args:
         clock: seconds from any moment on.
+
+    Attributes:
+        moved: whether the counter has changed since it was first looked at.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._count, self.changed = clock, object(), clock()
+        self._clock, self._changed, self.moved = clock, clock(), False
+        self._count: object = None
 
     def note(self, count: object) -> None:
         """Takes note of what the counter shows."""
         if count != self._count:
-            self._count, self.changed = count, self._clock()
+            self.moved = self._count is not None
+            self._count, self._changed = count, self._clock()
 
     @property
     def silent(self) -> float:
         """Seconds since the counter changed, or was first looked at."""
-        return self._clock() - self.changed
+        return self._clock() - self._changed
 
 
 class Sign:

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from typing import Any
 
 from azpy import _core
-from azpy.errors import RunError
-from azpy.fleet.channels import Backend, Channel, Message
+from azpy.errors import RunError, one_line
+from azpy.fleet.channels import Attention, Backend, Channel, Message
 from azpy.fleet.channels.files import MOST_SAID, Files, Pulse, Sign, as_object, new_name, seal, unseal
 from azpy.fleet.fleet import digest_of_run
 from azpy.fleet.wire import MOST_OF_A_WORKER, pack, unpack
@@ -42,10 +42,11 @@ class FolderLine(Channel):
 
     def __init__(self, key: str, folder: "Folder") -> None:
         self.key, self.settings, self._folder = key, folder.settings, folder
-        self.pulse = Pulse(folder.clock)
-        self._host, self._ended, self._told = "?", "", set[str]()
+        self.pulse = Pulse(folder.attention)
+        self._ended: str | None = None  # the worker's own reason
+        self._told = set[str]()
         self._out = deque[bytes]()
-        self._sent = self._polled = self._acknowledged = 0
+        self._sent = self._next = 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
@@ -69,11 +70,12 @@ class FolderLine(Channel):
         if isinstance(said.get("beat"), int):
             self.pulse.note(said["beat"])
         self.silent = self.pulse.silent
-        self._host = str(said.get("host", self._host))[:64]
-        trouble = said.get("trouble")
-        if isinstance(trouble, str) and trouble and trouble not in self._told and len(self._told) < _MOST_TROUBLES:
+        if (host := said.get("host")) is not None:
+            self.where = f" on {one_line(host)[:64]}"
+        trouble = str(said.get("trouble", ""))
+        if self.name and trouble not in ("", *self._told) and len(self._told) < _MOST_TROUBLES:
             self._told.add(trouble)
-            self._folder.notices.append(f"{self.name} on {self._host}: {trouble[:300]}")
+            self._folder.notices.append(f"{self.name}{self.where}: {one_line(trouble)}")
         if (ended := said.get("ended")) is not None:
             self.alive, self._ended = False, str(ended)
             self.weight = float(said.get("failed") is True)
@@ -81,64 +83,31 @@ class FolderLine(Channel):
             self.alive, self.weight = False, 0.0
 
     def poll(self) -> Iterator[Message]:
-        """See `Channel`."""
-        while (name := f"{self.key}-{self._polled:08d}") in self._folder.mail[self.key]:
-            message = self._folder.read(name)
-            self._polled += 1
+        """See `Channel`. Where the worker is not known, some of its messages may have gone."""
+        for name in self._folder.mail[self.key]:
+            number = int(name[-8:])
+            known = self.key in self._folder.lines
+            if number < self._next or (known and number > self._next):
+                continue
+            try:
+                message = self._folder.read(name)
+            except ValueError:
+                if known:
+                    raise
+                self._folder.let_go(name)
+                continue
+            except OSError as error:  # it may pass
+                self._folder.note_trouble(error)
+                return
+            self._next = number + 1
             yield message
-
-    def acknowledge(self, count: int) -> None:
-        """See `Channel`."""
-        while self._acknowledged < count:
-            self._folder.files.delete("from", f"{self.key}-{self._acknowledged:08d}")
-            self._acknowledged += 1
 
     def close(self, why: str = "") -> str:
         """See `Channel`. The worker begins anew, unless it did something wrong."""
-        if not self._ended:
+        self._folder.forget(self, why)
+        if self._ended is None:
             self.send({"do": "stop", "error": why} if why else {"do": "stop"})
-        self._folder.forget(self)
-        how = self._ended or f"it gave no sign of life for {_SILENT_SECONDS:.0f} seconds"
-        return f"{how} (on {self._host})"
-
-
-class Left(Channel):
-    """What workers have left that the head does not know: those of a head before, and those that it has given up."""
-
-    def __init__(self, folder: "Folder") -> None:
-        self._folder = folder
-        self._names = deque[str]()  # that were polled
-        self._known = set[str]()
-        self._gone = 0  # of the messages that were polled
-
-    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """Nobody is there."""
-
-    def poll(self) -> Iterator[Message]:
-        """See `Channel`. What cannot be read is deleted."""
-        for key in self._folder.mail.keys() - self._folder.lines.keys():
-            for name in self._folder.mail[key]:
-                if name not in self._known:
-                    try:
-                        message = self._folder.read(name)
-                    except ValueError:
-                        self._folder.files.delete("from", name)
-                        continue
-                    self._names.append(name)
-                    self._known.add(name)
-                    yield message
-
-    def acknowledge(self, count: int) -> None:
-        """See `Channel`."""
-        while self._gone < count:
-            name = self._names.popleft()
-            self._known.discard(name)
-            self._folder.files.delete("from", name)
-            self._gone += 1
-
-    def close(self, why: str = "") -> str:
-        """See `Channel`."""
-        return ""
+        return f"it gave no sign of life for {_SILENT_SECONDS:.0f} seconds" if self._ended is None else self._ended
 
 
 class Folder(Backend):
@@ -154,6 +123,7 @@ class Folder(Backend):
         files: of the folder, from `play` on.
         lines: to the workers, by their names in the folder.
         mail: names of messages of workers, as last seen, by worker.
+        attention: the clock of signs of life.
     """
 
     def __init__(
@@ -168,27 +138,30 @@ class Folder(Backend):
         self._epoch = new_name()
         self.lines: dict[str, FolderLine] = {}
         self.mail: defaultdict[str, list[str]] = defaultdict(list)
-        self._met = set[str]()  # workers, those that are gone too
+        self.attention = Attention(clock)
+        self._left: dict[str, FolderLine] = {}  # lines to workers that are gone, while they have mail
+        self._met, self._refused = set[str](), set[str]()  # workers, those that are gone too
+        self._let_go = set[str]()  # messages that are being deleted
         self._sign: Sign | None = None
         self._taken_over = self._rests = False
         self._networks, self._before = set[str](), set[str]()  # in the folder; of the lineup before
         self._looked = self._looked_at_workers = -math.inf
-        self._trouble: tuple[float, float] | None = None  # since when the folder is out of reach; the last notice
-        self._alone = clock()  # since when there is no worker
+        self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
+        self._alone = 0.0  # since when there is no worker
 
-    def play(
-        self,
-        lineup: Mapping[str, Any],
-        models: Mapping[str, bytes],
-        devices: Sequence[str],
-        answers: Sequence[str | None],
-    ) -> None:
-        """See `Backend`."""
-        sign = self._sign or self._open()
-        with disk_errors(self.files.path):
-            for sha256 in models.keys() - self._networks:
-                self.files.write("networks", sha256, models[sha256])
-            sign.say(lineup=dict(lineup), answers=list(answers))
+    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
+        """See `Backend`. Trouble with the folder may pass."""
+        sign, is_written = self._sign or self._open(), False
+        while not is_written:
+            try:
+                for sha256 in models.keys() - self._networks:
+                    self.files.write("networks", sha256, models[sha256])
+                    self._networks.add(sha256)
+                sign.say(lineup=dict(lineup))
+                is_written = True
+            except OSError as error:
+                self.note_trouble(error)
+                self._sleep(1.0)
         for sha256 in self._networks - models.keys() - self._before:  # some workers may still open those before
             self.files.delete("networks", sha256)
         self._networks, self._before = (self._networks & self._before) | models.keys(), set(models)
@@ -208,7 +181,7 @@ class Folder(Backend):
         except BaseException:
             self.files.close()
             raise
-        self._sign, self.left = Sign(self.files, "", "head", self._is_mine), Left(self)
+        self._sign, self._alone = Sign(self.files, "", "head", self._is_mine), self.clock()
         self._sign.note(epoch=self._epoch, version=_core.__version__, run=digest_of_run(self.settings), ended=False)
         self._sign.note(settings=asdict(self.settings))
         return self._sign
@@ -234,40 +207,72 @@ class Folder(Backend):
             if now - self._looked_at_workers >= _LOOK_AT_WORKERS:
                 self._looked_at_workers = now
                 new += self._look_at_workers()
-            self.mail.clear()  # after the signs: what a worker did before it ended is there
-            for name in self.files.names("from"):
-                self.mail[name.partition("-")[0]].append(name)
+            self._look_at_mail()  # after the signs: what a worker did before it ended is there
             for line in self.lines.values():
                 line.flush()
         except OSError as error:
-            self._note_trouble(error)
+            self.note_trouble(error)
         else:
-            self._trouble = None
+            self.attention.look()
+            self._trouble = math.inf
         return new
 
-    def _note_trouble(self, error: OSError) -> None:
+    def _look_at_mail(self) -> None:
+        there = self.files.names("from")
+        self._let_go.intersection_update(there)
+        for name in self._let_go:
+            self.files.delete("from", name)
+        self.mail.clear()
+        for name in there:
+            key = name.partition("-")[0]
+            if key in self._refused:
+                self.files.delete("from", name)
+            elif name not in self._let_go:
+                self.mail[key].append(name)
+        gone = self.mail.keys() - self.lines.keys()
+        self._left = {key: self._left.get(key) or FolderLine(key, self) for key in sorted(gone)}
+
+    @property
+    def left(self) -> Sequence[Channel]:  # type: ignore[override]
+        """See `Backend`."""
+        return [*self._left.values()]
+
+    def note_trouble(self, error: OSError) -> None:
+        """Tells the user of trouble with the folder.
+
+        Raises:
+            RunError: it has lasted for too long.
+        """
         now = self.clock()
-        since, told = self._trouble or (now, -math.inf)
-        if now - since > _TROUBLE_SECONDS:
+        self._trouble = min(self._trouble, now)
+        if now - self._trouble > _TROUBLE_SECONDS:
             raise RunError(f"{self._path} cannot be used: {error.strerror or error}") from error
-        if now - told > _NOTICE_SECONDS:
+        if now - self._told > _NOTICE_SECONDS:
+            self._told = now
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
-            told = now
-        self._trouble = since, told
 
     def read(self, name: str) -> Message:
         """A message of a worker.
 
         Raises:
             ValueError: it is damaged, too long, or no message.
+            OSError: it cannot be read now.
         """
         try:
-            return unpack(unseal(self.files.read("from", name, MOST_OF_A_RESULT)), MOST_OF_A_WORKER)
-        except (OSError, ValueError) as error:
+            facts, body = unpack(unseal(self.files.read("from", name, MOST_OF_A_RESULT)), MOST_OF_A_WORKER)
+        except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError) as error:
             raise ValueError(f"a message of it is damaged: {error}") from error
+        return Message(facts, body, lambda: self.let_go(name))
+
+    def let_go(self, name: str) -> None:
+        """Deletes a message of a worker; the next look tries again."""
+        self._let_go.add(name)
+        self.files.delete("from", name)
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
         """Looks at the signs of life; gives the lines to workers that have come."""
+        for line in self.lines.values():
+            line.hear({})  # its file may be gone
         for key in self.files.names("workers"):
             try:
                 said = as_object(self.files.read("workers", key, MOST_SAID))
@@ -275,16 +280,15 @@ class Folder(Backend):
                 said = {}
             if key in self.lines:
                 self.lines[key].hear(said)
-            elif self._rests:
+            elif key in self._met and said.get("ended") is not None:
+                self.files.delete("workers", key)  # it slept
+            elif key in self._met or self._rests or len(self.lines) == _MOST_WORKERS:
                 continue
-            elif said.get("epoch") == self._epoch and key not in self._met and len(self.lines) < _MOST_WORKERS:
+            elif said.get("epoch") == self._epoch:
                 self._met.add(key)
                 line = self.lines[key] = FolderLine(key, self)
                 line.hear(said)
                 yield line
-        for line in self.lines.values():
-            if line.pulse.silent > _SILENT_SECONDS:  # its file is gone
-                line.hear({})
         now = self.clock()
         if self.lines:
             self._alone = now
@@ -292,10 +296,18 @@ class Folder(Backend):
             self._alone = now
             self.notices.append(f"no worker is at {self._path}: start some with az-worker {self._path}")
 
-    def forget(self, line: FolderLine) -> None:
-        """Takes note of a worker's end."""
+    def forget(self, line: FolderLine, why: str) -> None:
+        """Takes note of a worker's end. What it has left still counts, unless it did something wrong."""
         self.lines.pop(line.key, None)
+        if why:
+            self._refused.add(line.key)
+        elif line.key in self.mail:
+            self._left[line.key] = line
         self.files.delete("workers", line.key)
+        with contextlib.suppress(OSError):
+            for name in self.files.names("to"):
+                if name.startswith(line.key):
+                    self.files.delete("to", name)
 
     def rest(self) -> None:
         """See `Backend`. A worker that comes now waits for the next head."""

@@ -61,8 +61,7 @@ class FolderWorker:
         self._path, self._game, self._layout, self._patience = path, game, dict(layout or {}), patience
         self._say, self._asked_to_end, self._clock, self._sleep = say, asked_to_end, clock, sleep
         self._files = Files(path, make=False)
-        self._head, self._pulse = dict[str, Any](), Pulse(clock)
-        self._first_beat: tuple[Any, Any] | None = None  # epoch and count of a head when it was first seen
+        self._head, self._pulse = dict[str, Any](), Pulse(clock)  # what the head says, and its counter
         self._visited = self._why = ""  # the epoch of the last head for which this worker played; why it ends
 
     def run(self) -> str:
@@ -88,11 +87,13 @@ class FolderWorker:
         """Looks at what the head says to everybody; returns why the worker ends, or an empty text."""
         if self._asked_to_end():
             return "it was told to end"
-        if self._files.is_there("", "stop"):
-            return f"{self._path}/stop is there"
-        with contextlib.suppress(OSError, ValueError):
-            self._head = as_object(self._files.read("", "head", MOST_SAID))
-        self._pulse.note((self._head.get("epoch"), self._head.get("beat")))
+        with contextlib.suppress(OSError, ValueError):  # the folder may come back
+            if self._files.is_there("", "stop"):
+                return f"{self._path}/stop is there"
+            before, self._head = self._head.get("epoch"), as_object(self._files.read("", "head", MOST_SAID))
+            if self._head.get("epoch") != before:
+                self._pulse = Pulse(self._clock)
+            self._pulse.note(self._head.get("beat"))
         if self._pulse.silent > self._patience:
             raise RunError(
                 f"no sign of az-train at {self._path} for {self._patience:.0f} seconds: start it again with --workers "
@@ -102,12 +103,7 @@ class FolderWorker:
 
     def _head_lives(self) -> bool:
         """Whether a head is there whose counter has moved while this worker looked."""
-        epoch, beat = self._head.get("epoch"), self._head.get("beat")
-        if epoch is None or self._head.get("ended"):
-            return False
-        if self._first_beat is None or self._first_beat[0] != epoch:
-            self._first_beat = epoch, beat
-        return bool(self._first_beat[1] != beat)
+        return self._pulse.moved and self._head.get("epoch") is not None and not self._head.get("ended")
 
     def _visit(self) -> None:
         """Plays for one head, until one of the two ends it.
@@ -120,7 +116,7 @@ class FolderWorker:
                 f"az-train at {self._path} is of azpy {found[1]} with protocol {found[0]}, this worker of "
                 f"{_core.__version__} with protocol {PROTOCOL}: install the same azpy"
             )
-        self._visited, self._first_beat = self._head["epoch"], None
+        self._visited, self._pulse = self._head["epoch"], Pulse(self._clock)
         visit = _Visit(self._files, self._visited, self._goes_on, self._say, self._clock, self._sleep)
         worker = Worker(visit.inbox, visit.send, self._mine, _GATHER, self._clock)
         self._why = "it was interrupted"
@@ -198,14 +194,22 @@ class _Visit:
 
     def _fetch(self) -> None:
         """Reads the messages that are there. One that cannot be read may be there whole in a while."""
-        there = set(self._files.names("to"))
-        while (name := f"{self.key}-{self._read:08d}") in there and not self.over.is_set():
+        while not self.over.is_set():
             try:
+                mine = [name for name in self._files.names("to") if name.startswith(self.key)]
+                if not mine:
+                    return
+                name = f"{self.key}-{self._read:08d}"
+                if name not in mine:  # the head has let this worker go meanwhile
+                    name = mine[-1]
                 message, body = unpack(unseal(self._files.read("to", name, MOST_SAID)), MOST_SAID)
                 if message["do"] == "model":
                     body = self._files.read("networks", message["sha256"], MOST_OF_A_HEAD)
                     if hashlib.sha256(body).hexdigest() != message["sha256"]:
                         raise ValueError(f"networks/{message['sha256']} is damaged")
+            except FileNotFoundError:  # of a lineup that is over
+                self.over.set()
+                return
             except (OSError, ValueError) as error:
                 self._sign.note(trouble=f"what az-train says cannot be read: {error}")
                 return

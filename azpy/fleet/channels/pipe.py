@@ -16,6 +16,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ class Pipe(Channel):
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`."""
-        yield from self._unpacker.feed(b"")
+        yield from starmap(Message, self._unpacker.feed(b""))
         while self.alive:
             try:
                 data = self.socket.recv(PIECE)
@@ -151,7 +152,7 @@ class Pipe(Channel):
             except OSError:
                 data = b""
             self.alive = bool(data)
-            yield from self._unpacker.feed(data)
+            yield from starmap(Message, self._unpacker.feed(data))
 
     def close(self, why: str = "") -> str:
         """See `Channel`."""
@@ -171,9 +172,7 @@ class Pipes(Backend):
         self._pipes: list[Pipe] = []
         self._most = int(settings.workers)
 
-    def play(
-        self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str], _: Sequence[str | None]
-    ) -> None:
+    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
         """See `Backend`."""
         self._devices = list(devices)
 
@@ -202,6 +201,8 @@ class Pipes(Backend):
 
     def close(self, *, ended: bool) -> None:
         """See `Backend`."""
+        for pipe in self._pipes:
+            pipe.close()
 
 
 def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:

@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,6 +137,7 @@ class Actor(Channel):
 
     def __init__(self, place: Place, settings: Settings, actor: Any, cluster: "Cluster") -> None:
         self.place, self.settings, self.actor, self._cluster = place, settings, actor, cluster
+        self.where = f" on node {place.address}"
         self.calls: deque[Any] = deque()
         self.is_ready, self.waits = False, True
         self._unpacker, self._how = Unpacker(MOST_OF_A_WORKER), "it is gone"
@@ -157,10 +159,10 @@ class Actor(Channel):
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`."""
-        yield from self._unpacker.feed(b"")
+        yield from starmap(Message, self._unpacker.feed(b""))
         if self.is_ready and self.alive:
             self.is_ready = False
-            yield from self._unpacker.feed(self._reply())
+            yield from starmap(Message, self._unpacker.feed(self._reply()))
 
     def _reply(self) -> bytes:
         """The answer to the oldest call; empty where the actor has ended.
@@ -261,9 +263,7 @@ class Cluster(Backend):
     def _where(self) -> str:
         return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
 
-    def play(
-        self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str], _: Sequence[str | None]
-    ) -> None:
+    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
         """See `Backend`."""
         self._answered = self._clock()  # nobody was asked while the network was fitted
         if not self._connected:
@@ -325,7 +325,7 @@ class Cluster(Backend):
         old, self.places = self.places, places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         for actor in self._actors:
             if actor.place not in self.places:
-                actor.lose(f"its node {actor.place.address} is gone")
+                actor.lose("its node is gone")
                 actor.weight = 0.0
         busy, new = {actor.place for actor in self._actors}, list[Channel]()
         for place in self.places:
@@ -338,7 +338,10 @@ class Cluster(Backend):
 
     def has(self, place: Place) -> bool:
         """Whether a node is there."""
-        return place.node in {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+        try:
+            return place.node in {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+        except Exception:  # Ray's errors share no base; the next look says more
+            return True
 
     def _start(self, place: Place) -> Actor:
         here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
@@ -374,7 +377,8 @@ class Cluster(Backend):
     def end(self, actor: Actor) -> None:
         """Ends an actor."""
         self._actors.remove(actor)
-        self.ray.kill(actor.actor)
+        with contextlib.suppress(Exception):  # Ray's errors share no base
+            self.ray.kill(actor.actor)
 
     def rest(self) -> None:
         """See `Backend`. Actors that never began are not waited for."""
