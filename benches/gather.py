@@ -13,9 +13,10 @@ from contextlib import closing
 from pathlib import Path
 
 from azpy import State
+from azpy._core import Notation, notation_of
 from azpy.games.lines import replayed
 from azpy.games.names import make_position
-from azpy.games.notations import Notation, line_of, notation_of
+from azpy.games.notations import line_of
 from azpy.matches.arena import play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from azpy._core import LONGEST_NAME
 from azpy.errors import RequestError
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.objects import decoded
-from azpy.serving.query import LONGEST_NAME
 from talks import COMMAND, PATIENCE
 
 CHUNK = 500  # lines between two questions

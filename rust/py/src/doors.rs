@@ -32,6 +32,8 @@ use crate::threads::Stop;
 /// A position of some game.
 pub(crate) trait AnyState: Send + Sync {
     fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
+    /// As `boxed`, but an error of one of the two is an error of both.
+    fn shared(&self) -> Box<dyn AnyState>;
     fn as_any(&self) -> &dyn Any;
     fn num_actions(&self) -> usize;
     fn obs_shape(&self) -> [usize; 3];

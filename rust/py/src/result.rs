@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 
-use azpy_core::look::{Variation, standard_errors, variations};
+use azpy_core::look::{Variation, standard_errors, variations as variations_of};
 use azpy_core::search::{Search, SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::sharpen;
 use numpy::{IntoPyArray, PyArray1};
@@ -63,6 +63,36 @@ impl SearchResult {
         &self.stats
     }
 
+    pub(crate) fn core(&self) -> &CoreResult {
+        &self.inner
+    }
+
+    /// See `principal_variations`.
+    pub(crate) fn lines(&self, count: usize, length: usize) -> PyResult<Vec<Variation>> {
+        let Seen::Passing { variations } = &self.seen else {
+            let (session, index) = self.session("principal_variations")?;
+            return Ok(variations_of(session.batch.tree(index), count, length));
+        };
+        let mut lines: Vec<_> = variations.iter().take(count).cloned().collect();
+        lines.iter_mut().for_each(|line| line.actions.truncate(length));
+        Ok(lines)
+    }
+
+    /// See `standard_errors`.
+    pub(crate) fn errors(&self, py: Python<'_>) -> PyResult<Vec<f32>> {
+        if let Some(errors) = &self.standard_errors {
+            return Ok(errors.clone());
+        }
+        if let Seen::Passing { .. } = &self.seen {
+            return Err(PyValueError::new_err(
+                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
+                 read from goes on",
+            ));
+        }
+        // A walk through a large tree takes a second, in which other threads go on.
+        py.detach(|| self.walk())
+    }
+
     /// Reads the standard errors of its tree before somebody asks for them.
     pub(crate) fn with_standard_errors(mut self) -> PyResult<Self> {
         self.standard_errors = Some(self.walk()?);
@@ -85,7 +115,7 @@ impl SearchResult {
             nodes: tree.nodes().len(),
             memory: tree.memory_bytes(),
             standard_errors: errors.then(|| standard_errors(tree)),
-            seen: Seen::Passing { variations: variations(tree, usize::MAX, usize::MAX) },
+            seen: Seen::Passing { variations: variations_of(tree, usize::MAX, usize::MAX) },
         }
     }
 
@@ -204,17 +234,7 @@ impl SearchResult {
     /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
     #[getter]
     fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        if let Some(errors) = &self.standard_errors {
-            return Ok(PyArray1::from_slice(py, errors));
-        }
-        if let Seen::Passing { .. } = &self.seen {
-            return Err(PyValueError::new_err(
-                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
-                 read from goes on",
-            ));
-        }
-        // A walk through a large tree takes a second, in which other threads go on.
-        Ok(PyArray1::from_vec(py, py.detach(|| self.walk())?))
+        Ok(PyArray1::from_vec(py, self.errors(py)?))
     }
 
     /// The lines of the `count` most visited actions, as [(actions, visits, q)].
@@ -230,15 +250,8 @@ impl SearchResult {
     ) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
         let count = within("count", count, 0, SIZE)?;
         let length = length.map_or(Ok(usize::MAX), |Whole(length)| within("length", length, 1, SIZE))?;
-        let cut = |Variation { mut actions, visits, q }| {
-            actions.truncate(length);
-            (actions, visits, q)
-        };
-        if let Seen::Passing { variations } = &self.seen {
-            return Ok(variations.iter().take(count).cloned().map(cut).collect());
-        }
-        let (session, index) = self.session("principal_variations")?;
-        Ok(variations(session.batch.tree(index), count, length).into_iter().map(cut).collect())
+        let lines = self.lines(count, length)?.into_iter();
+        Ok(lines.map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
     }
 
     /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.
