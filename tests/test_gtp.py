@@ -550,7 +550,7 @@ def test_a_generated_move_is_among_the_allowed_ones(restriction: str, gtp: GtpTa
 
 
 def test_a_search_that_visits_nothing_gives_a_move(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.serving.gtp_time.Times.seconds", lambda *_: 1e-9)
+    monkeypatch.setattr("azpy.serving.gtp.Times.seconds", lambda *_: 1e-9)
     gtp.say("7 lz-genmove_analyze b 5", "8 name")
     answer = [gtp.next() for _ in range(3)]
     assert answer[0] == "=7"
@@ -566,14 +566,14 @@ def test_moves_of_the_other_color_may_be_avoided(gtp: GtpTalk) -> None:
 
 
 def test_trees_and_undo_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.serving.gtp.TREES_MB", 4)
+    monkeypatch.setattr("azpy.serving.request.TREES_MB", 4)
     ended, protocols = list[str](), list[Gtp]()
 
     class Watched(Gtp):
-        def _search(self, *given: Any) -> Any:
-            result = super()._search(*given)
-            ended.append(result.stop)
-            return result
+        def _think(self, *given: Any) -> Any:
+            answer = super()._think(*given)
+            ended.append(answer.result.stop)
+            return answer
 
     def run(conversation: Conversation) -> None:
         protocols.append(Watched({"player": open_player("uniform:10000000", "go(size=7)", 100)}, conversation))

@@ -12,9 +12,9 @@ import pytest
 
 import azpy
 from azpy.errors import AzpyError
-from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
+from azpy.serving.request import Clock, seconds_to_think
 from azpy.serving.uci import Uci
 from talks import COMMAND, PATIENCE, Talk
 from uci_talks import talk
@@ -132,7 +132,7 @@ def test_an_engine_that_cannot_begin_ends_no_conversation(uci: Talk, monkeypatch
         raise OSError("cannot start a thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr("azpy.serving.uci.Track", cannot)
+        patched.setattr("azpy.serving.request.Track", cannot)
         uci.say("go")
         uci.hear("info string error: cannot start a thread")
         assert uci.hear("bestmove") == "bestmove (none)"

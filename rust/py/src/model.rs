@@ -18,7 +18,7 @@ use crate::doors::{AnyState, ModelSettings, Typed};
 use crate::errors::{GameError, caught, copied, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
-use crate::result::{SearchResult, Session};
+use crate::result::{SearchResult, Session, Told};
 use crate::settings::Whole;
 
 /// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
@@ -115,16 +115,16 @@ impl<G: Hosted> Model<G> {
         let sound = error.is_none();
         let wanted = call.wish() != Wish::Leave;
         let Some(chair) = chair else {
-            let result = error.map_or_else(|| self.result(search, call.standard_errors), Err);
+            let result = error.map_or_else(|| self.result(search, call.told), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
-        let result = error.map_or_else(|| caught(|| self.look(&search, call.standard_errors)), Err);
+        let result = error.map_or_else(|| caught(|| self.look(&search, call.told)), Err);
         locked(&chair.seat).give_back(search, sound);
         Done { ending: wanted.then_some(result), call, seat: Some(chair) }
     }
 
     /// What a search found, with its tree, which is this result's alone.
-    fn result(&self, search: Search<G>, standard_errors: bool) -> PyResult<SearchResult> {
+    fn result(&self, search: Search<G>, told: Told) -> PyResult<SearchResult> {
         caught(|| {
             let session = Session { spec: self.spec.clone(), batch: Box::new(Batch::over(search)) };
             let shared = Arc::new(RwLock::new(session));
@@ -132,13 +132,13 @@ impl<G: Hosted> Model<G> {
             let result = session.result(&shared, 0);
             session.batch.check()?;
             // Here, and not in the thread that tells all answers.
-            if standard_errors { result.with_standard_errors() } else { Ok(result) }
+            if told.standard_errors { result.with_standard_errors() } else { Ok(result) }
         })
     }
 
     /// What a search has found that goes on.
-    fn look(&self, search: &Search<G>, standard_errors: bool) -> PyResult<SearchResult> {
-        let result = SearchResult::in_passing(search, standard_errors);
+    fn look(&self, search: &Search<G>, told: Told) -> PyResult<SearchResult> {
+        let result = SearchResult::in_passing(search, told);
         search.root().fault().map_or(Ok(()), Fault::check).map(|()| result)
     }
 
@@ -243,7 +243,7 @@ impl<G: Hosted> AnyModel for Model<G> {
         let now = Instant::now();
         lane.report(now, |open| {
             let call = &open.request.token.call;
-            if let Ok(report) = caught(|| self.look(&open.search, call.standard_errors))
+            if let Ok(report) = caught(|| self.look(&open.search, call.told))
                 && call.keep_report(report)
             {
                 tell(call);

@@ -55,6 +55,22 @@ enum Seen {
     Passing { variations: Vec<Variation> },
 }
 
+/// What the results of a request to an engine tell of a tree that goes on.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    /// For these each result walks the whole tree.
+    pub(crate) standard_errors: bool,
+    /// The most variations.
+    lines: usize,
+}
+
+impl Told {
+    pub(crate) fn new(standard_errors: bool, lines: Option<Whole>) -> PyResult<Self> {
+        let lines = lines.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))?;
+        Ok(Self { standard_errors, lines })
+    }
+}
+
 /// Of a picture: nobody reads more.
 const MOST_NODES: i128 = 10_000;
 
@@ -76,7 +92,7 @@ impl SearchResult {
     }
 
     /// What a search has found that goes on.
-    pub(crate) fn in_passing<G: Hosted>(search: &Search<G>, errors: bool) -> Self {
+    pub(crate) fn in_passing<G: Hosted>(search: &Search<G>, told: Told) -> Self {
         let tree = search.tree();
         Self {
             inner: search.result(),
@@ -84,8 +100,8 @@ impl SearchResult {
             stats: *search.stats(),
             nodes: tree.nodes().len(),
             memory: tree.memory_bytes(),
-            standard_errors: errors.then(|| standard_errors(tree)),
-            seen: Seen::Passing { variations: variations(tree, usize::MAX, usize::MAX) },
+            standard_errors: told.standard_errors.then(|| standard_errors(tree)),
+            seen: Seen::Passing { variations: variations(tree, told.lines, usize::MAX) },
         }
     }
 
