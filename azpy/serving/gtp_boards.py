@@ -410,7 +410,7 @@ def _read(path: Path) -> str:
 
 
 def chains(cells: Set[int], size: int) -> list[_Cells]:
-    """The connected parts of a set of cells, row * size + column from the top left; in the order of their first cells."""
+    """The connected parts of a set of cells, row * size + column from the top left, by their first cells."""
     found, rest = list[_Cells](), set(cells)
     for cell in sorted(cells):
         if cell not in rest:
