@@ -255,8 +255,8 @@ def beside(given: argparse.Namespace) -> None:
                     pending.stop()
                     pending.result()
     print(f"beside: 64 clients beside an analysis of a tree of {tree:,.0f} MB at first")
-    for name, found in times.items():
-        print(f"{spread(name, found)}, most {max(found):.3f} s; {len(found)} requests, {reports[name]} reports")
+    for name, seconds in times.items():
+        print(f"{spread(name, seconds)}, most {max(seconds):.3f} s; {len(seconds)} requests, {reports[name]} reports")
 
 
 def small(given: argparse.Namespace) -> None:

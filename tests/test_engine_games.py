@@ -105,7 +105,7 @@ def test_answers_and_reports_tell_the_lines_and_errors_that_were_asked_for_and_n
                 with pytest.raises(ValueError, match="no standard_errors"):
                     _ = result.standard_errors
         for wrong in (-1, 1.5):
-            with pytest.raises((TypeError, ValueError), match="lines|whole number"):
+            with pytest.raises((TypeError, ValueError), match=r"lines|whole number"):
                 engine.game(STATE).search(1, lines=wrong)  # type: ignore[arg-type]
         # An answer of `submit` has its tree, and so all that is read from it.
         assert len(engine.submit(STATE, 50, lines=1).result(PATIENCE).principal_variations(20)) > 1

@@ -468,7 +468,7 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
     "serving/gomocup serving/gtp serving/models "
-    "serving/queries serving/uci serving/wall_game_lines",
+    "serving/queries serving/uci serving/wall_game",
     "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
     "training/collector training/loop",
 }
