@@ -16,7 +16,6 @@ from azpy.games.names import make_position
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
-from azpy.serving.positions import go_board, stones_of
 from talks import COMMAND, PATIENCE, Talk
 
 WITHOUT_END = 2**32 - 1
@@ -148,11 +147,7 @@ def test_a_query_of_katago_for_go(go: Client) -> None:
     assert answers[0]["warnings"] == ["includeOwnership: azpy's networks tell no ownership"]
     last = answers[3]
     assert last["rootInfo"]["currentPlayer"] == "W", "two moves of Black in a row"
-    stones = {0: ["bf", "dd", "ec"], 1: ["fb", "ce"]}
-    state = go_board(make_position("go(size=7,komi=6.5)"), stones, 1)
-    assert {player: sorted(points) for player, points in stones_of(state).items()} == {
-        player: sorted(points) for player, points in stones.items()
-    }
+    state = azpy.parse_state("go(size=7,komi=6.5)", "(;SZ[7]AB[bf][dd][ec]AW[fb][ce]PL[W])")
     result = expected(state, 25)
     assert visits_of(last) == {
         state.action_name(int(a)): int(n) for a, n in zip(result.actions, result.visits, strict=True) if n > 0

@@ -59,7 +59,7 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
         served = open_player(player, game, simulations, given.device, given.temperature)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
-        if only and served.start.game.partition("(")[0] not in only:
+        if only and served.start.name not in only:
             problem = f"{given.protocol} is for {' and '.join(only)}, and {player} plays {served.start.game}"
             raise SettingsError(f"{problem}: take --protocol ugi or json")
         models[name or served.name] = served

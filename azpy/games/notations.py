@@ -9,6 +9,7 @@ import numpy as np
 
 from azpy._core import State
 from azpy.games.lines import replayed
+from azpy.games.names import name_of
 
 __all__ = ["Notation", "decoded", "line_of", "notation_of", "tags_of"]
 
@@ -67,7 +68,7 @@ def decoded(data: bytes) -> str:
 
 def notation_of(game: str) -> Notation | None:
     """The notation of a game by its name, with parameters or without; None if there is none."""
-    return _NOTATIONS.get(game.partition("(")[0].strip())
+    return _NOTATIONS.get(name_of(game))
 
 
 def tags_of(notation: Notation, event: str, number: str, outcome: float, end: str) -> dict[str, str]:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+import azpy
 from azpy import _core
 from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import decoded
-from azpy.serving.positions import COLUMNS, empty_board, forgotten, is_go, point_of, setup_of, sgf_point, stones_of
 
 __all__ = ["COLORS", "Board", "Line", "board_of", "chains", "expect", "unsettled"]
 
@@ -38,14 +38,14 @@ def expect(words: Sequence[str], pattern: str, expected: str) -> None:
 
 @dataclass(frozen=True)
 class Line:
-    """A position, and how it came about: what was set up (SGF's AB, AW and PL) and what was played then."""
+    """A position, and how it came about: where it began (None: at the start of the game) and what was played then."""
 
-    setup: str = ""
+    start: _core.State | None = None
     played: tuple[int, ...] = ()
 
     def after(self, action: int) -> "Line":
         """The line with one more action."""
-        return Line(self.setup, (*self.played, action))
+        return Line(self.start, (*self.played, action))
 
 
 class Board(ABC):
@@ -162,10 +162,10 @@ class _Othello(Board):
         state = self.state(self.line)
         if not state.is_terminal:
             raise RequestError("cannot score")
-        cells = state.to_text().partition(" ")[0]
-        lead = cells.count("x") - cells.count("o")
+        discs = list(state.board().values())
+        lead = discs.count("x") - discs.count("o")
         # Empty cells are the winner's.
-        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + cells.count('.')}"
+        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + self.size**2 - len(discs)}"
 
 
 class _Go(Board):
@@ -179,10 +179,10 @@ class _Go(Board):
 
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
-        self._komi = _komi_of(start.to_text()) or 0.0
+        self._komi = float(start.params["komi"])
         self.unsettled = self._unsettled
         self._played_rules: dict[str, str | bool] = {
-            "ko": "SIMPLE" if "superko=0" in start.game else "POSITIONAL",
+            "ko": "POSITIONAL" if start.params["superko"] else "SIMPLE",
             "scoring": "AREA",
             "tax": "NONE",
             "suicide": False,
@@ -204,25 +204,29 @@ class _Go(Board):
         }
 
     def fits(self, start: _core.State) -> bool:
-        return is_go(start) and empty_board(start, komi=0.0).game == self._rules(0.0).game
+        same = {"komi": 0.0}
+        return start.name == "go" and start.params | same == self._first.params | same
 
     def _rules(self, komi: float) -> _core.State:
         """The empty board with a komi."""
-        return empty_board(self._first, komi=komi)
+        return azpy.make_game("go", **(self._first.params | {"komi": komi}))
 
     def start(self, line: Line) -> _core.State:
-        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]{line.setup})"
-        return _core.parse_state(self._rules(self._komi), text)
+        empty = self._rules(self._komi)
+        if line.start is None:
+            return empty
+        return _core.parse_state(empty, re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text()))
 
     def line_of(self, color: int) -> Line:
         state = self.state(self.line)
         if state.is_terminal:
-            count = forgotten(len(self.line.played))
-            earlier = self.state(Line(self.line.setup, self.line.played[:count]))
-            line = Line(setup_of(stones_of(earlier), max(0, earlier.turn)), self.line.played[count:])
+            plies = len(self.line.played)
+            count = max(0, min(plies // 2, plies - 2))  # two passes at the end are played again
+            earlier = self.state(Line(self.line.start, self.line.played[:count]))
+            line = Line(earlier.without_past(), self.line.played[count:])
             if self.state(line).turn == color:
                 return line
-        return self.line if state.turn == color else Line(setup_of(stones_of(state), color))
+        return self.line if state.turn == color else Line(state.without_past(color))
 
     def picture(self) -> str:
         return "\n" + self.state(self.line).render(color=False)
@@ -243,8 +247,8 @@ class _Go(Board):
 
     def _cells(self, state: _core.State) -> list[set[int]]:
         """The stones of each color as cells, which are the actions that put them there."""
-        stones = stones_of(state)
-        return [{(ord(point[1]) - 97) * self.size + ord(point[0]) - 97 for point in stones[color]} for color in (0, 1)]
+        board, cells = state.board(), range(self.size**2)
+        return [{cell for cell in cells if board.get(state.action_name(cell)) == own} for own in "xo"]
 
     def _status_list(self, words: list[str]) -> str:
         """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""
@@ -301,25 +305,23 @@ class _Go(Board):
         return self._set_stones(self._star_points(_stones(words, most)))
 
     def _free_handicap(self, words: list[str]) -> str:
-        size = self.size
-        count = _stones(words, size * size - 1)
+        count = _stones(words, self.size**2 - 1)
         points = self._star_points(min(count, 9))
-        every = [(column, row) for row in range(size) for column in range(size)]
         # More stones than star points stand apart from each other first.
-        points += sorted((point for point in every if point not in points), key=lambda point: sum(point) % 2)
+        others = (cell for cell in range(self.size**2) if cell not in points)
+        points += sorted(others, key=lambda cell: sum(divmod(cell, self.size)) % 2)
         return self._set_stones(points[:count])
 
     def _set_handicap(self, words: list[str]) -> str:
-        points = list[tuple[int, int]]()
-        for word in words:
-            if (point := point_of(word, self.size)) is None:
-                raise RequestError(f"bad vertex list: {word} is no vertex of this board")
-            points.append(point)
+        cells = {self._first.action_name(cell): cell for cell in range(self.size**2)}
+        if wrong := [word for word in words if word.upper() not in cells]:
+            raise RequestError(f"bad vertex list: {wrong[0]} is no vertex of this board")
+        points = [cells[word.upper()] for word in words]
         if not 2 <= len(set(points)) == len(points) < self.size**2:
             raise RequestError("bad vertex list: expected two stones at least, none twice, and an empty point")
         return self._set_stones(points)
 
-    def _star_points(self, count: int) -> list[tuple[int, int]]:
+    def _star_points(self, count: int) -> list[int]:
         """The points of a fixed handicap in the order of the specification's table; fewer on small and even boards."""
         size, edge = self.size, 3 if self.size >= 13 else 2
         low, middle, high = edge, size // 2, size - 1 - edge
@@ -329,16 +331,17 @@ class _Go(Board):
         points, count = [*corners, *sides], min(count, most)
         if count > 4 and count % 2:
             points.insert(count - 1, (middle, middle))
-        return points[:count]
+        return [(size - 1 - row) * size + column for column, row in points[:count]]
 
-    def _set_stones(self, points: Sequence[tuple[int, int]]) -> str:
+    def _set_stones(self, points: Sequence[int]) -> str:
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
-        if any(stones_of(self.state(self.line)).values()):
+        if self.state(self.line).board():
             raise RequestError("board not empty")
-        stones = [sgf_point(column, row, self.size) for column, row in points]
+        stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
+        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]AB{stones}PL[W])"
         self.clear()
-        self.line = Line(setup_of({0: stones, 1: []}, 1))
-        return " ".join(f"{COLUMNS[column]}{row + 1}" for column, row in points)
+        self.line = Line(_core.parse_state(self._rules(self._komi), text))
+        return " ".join(self._first.action_name(cell) for cell in points)
 
     # Files ------------------------------------------------------------------------------------------------------------
 
@@ -347,18 +350,17 @@ class _Go(Board):
         expect(words, r"\S+( 0*[1-9][0-9]{0,5})?", "a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
-            stated = _komi_of(text)
-            komi = self._komi if stated is None else stated
-            game = _core.parse_state(self._rules(komi), text, plies=plies).to_text()
+            first = next(_core.GameReader(self._first, text), None)
+            stated = first.tags.get("KM") if first is not None else None
+            komi = float(stated) if stated else self._komi
+            rules = self._rules(komi)
+            game = rules.read_variations(_core.parse_state(rules, text, plies=plies).to_text())
         except (OSError, ValueError, AzpyError) as error:
             raise RequestError(f"cannot load file: {error}") from None
-        head, *moves = re.split(r";[BW](?=\[)", game)
         self.clear()
-        self._komi = komi
-        self.line = Line("".join(re.findall(r"(?:AB|AW)(?:\[[a-z]{2}\])+|PL\[[BW]\]", head)))
-        for move in moves:
-            point = [ord(letter) - 97 for letter in move[1 : move.index("]")]]
-            self.advance(self.line, point[1] * self.size + point[0] if point else self.size**2)
+        self._komi, self.line = komi, Line(game.start)
+        for action in game.start.parse_actions(" ".join(name for _, name, _ in game.moves)):
+            self.advance(self.line, action)
         return ""
 
     def _print(self, words: list[str]) -> str:
@@ -382,13 +384,7 @@ _BOARDS: dict[str, type[Board]] = {"go": _Go, "othello": _Othello}
 
 def board_of(start: _core.State) -> Board:
     """The board of the game that begins so: Go or Othello."""
-    return _BOARDS[start.game.partition("(")[0]](start)
-
-
-def _komi_of(text: str) -> float | None:
-    """The komi that a game's SGF states; None for none."""
-    found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
-    return None if found is None else float(found[1])
+    return _BOARDS[start.name](start)
 
 
 def _stones(words: Sequence[str], most: int) -> int:

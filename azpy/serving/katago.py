@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from azpy import _core
-from azpy.errors import RequestError, SettingsError
+from azpy.errors import RequestError
 from azpy.serving.objects import list_of, number, object_of, one_of, text, whole
-from azpy.serving.positions import COLUMNS, empty_board, go_board, point_of, sgf_point
+from azpy.serving.positions import COLUMNS, empty_board, go_board, point_of
 
 __all__ = ["KNOWN", "board", "ignored", "move", "names", "player", "renamed", "seconds", "view"]
 
@@ -48,20 +48,19 @@ def board(fields: Mapping[str, Any], start: _core.State) -> _core.State:
             raise RequestError(f"boardXSize, boardYSize: expected a square board, got {given[0]} x {given[-1]}")
         size = given[0]
     komi = None if fields.get("komi") is None else number(fields["komi"], "komi", -1000, 1000)
-    stones: dict[int, list[str]] = {0: [], 1: []}
+    stones: list[list[str]] = [[], []]
     for index, stone in enumerate(list_of(fields.get("initialStones", []), "initialStones")):
         path = f"initialStones[{index}]"
         name, who = move(stone, path)
-        point = point_of(name, size)
-        if who is None or point is None:
+        if who is None or point_of(name, size) is None:
             raise RequestError(f'{path}: expected a stone such as ["B","D4"], got {stone!r:.60}')
-        stones[who].append(sgf_point(*point, size))
+        stones[who].append(name)
     first = player(fields)
     if first is None:
         first = 1 if len(stones[0]) > 1 and not stones[1] else 0  # stones of a handicap
     try:
         return go_board(empty_board(start, size=size, komi=komi), stones, first)
-    except (ValueError, SettingsError) as error:
+    except ValueError as error:
         raise RequestError(f"boardXSize, komi, initialStones: {error}") from None
 
 

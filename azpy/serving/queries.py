@@ -151,6 +151,8 @@ class Analyst:
                     "internalName": model.served.name,
                     "game": model.served.start.game,
                     "format": None if (notation := notation_of(model.served.start.game)) is None else notation.name,
+                    "sideNames": model.served.start.side_names,
+                    "canRotate": model.served.start.can_rotate,
                     "network": model.served.network,
                     "simulations": min(model.served.simulations, self._limits.simulations),
                 }

@@ -18,7 +18,6 @@ from azpy.errors import SettingsError, one_line
 from azpy.games.lines import read_action
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
-from azpy.serving.positions import with_less_past
 from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
 
 __all__ = ["Positions", "Uci"]
@@ -79,7 +78,6 @@ class Uci(Protocol):
         self._positions = self._positions_of(served)
         self._go: _Go | None = None
         self._said = list[str]()  # the words of the position: another player reads them too
-        self._told_of_wdl = False
         self._refused: str | None = None  # why the last `position` was none
         self._set_position(["startpos"])
         self._commands: dict[str, Callable[[list[str]], None]] = {
@@ -157,9 +155,6 @@ class Uci(Protocol):
             self._close()  # another engine, which the next search begins
         if name == "UCI_Chess960":
             self._positions = self._positions_of(self._served)
-        if name == "UCI_ShowWDL" and not self._told_of_wdl:
-            self._told_of_wdl = True
-            self._talk.say("info string this network has one value, and no chances of win, draw and loss")
 
     def _engine_options(self) -> dict[str, int]:
         return {ours: int(self._values[name]) for name, ours in _ENGINE.items()}
@@ -255,9 +250,9 @@ class Uci(Protocol):
         """What a `go` asks for; None where there is no move."""
         numbers, moves = self._read_go(words)
         state = self._game().state
-        if state.is_terminal:
-            self._start, self._played = with_less_past(state), []
-            state = self._start
+        if state.is_terminal and state.name == "chess":
+            state = self._start = state.without_past()
+            self._played = []
         if state.is_terminal or state.turn == _core.CHANCE:
             self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
             return None
@@ -457,8 +452,7 @@ class Positions:
         if learned:
             self._begin = _core.parse_state(start, _STANDARD)
         elif chess960:
-            game = start.game.replace("chess960=off", "chess960=518") if "(" in start.game else "chess(chess960=518)"
-            self._starts.append(azpy.make_game(game))
+            self._starts.append(azpy.make_game("chess", **(start.params | {"chess960": 518})))
         if learned and not chess960:
             self._castling = _CASTLING
         elif chess960 and not learned:
@@ -482,8 +476,8 @@ class Positions:
             raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
         state, played = start.clone(), list[int]()
         for number, move in enumerate(moves, 1):
-            if state.is_terminal:
-                start, played = with_less_past(state), []
+            if state.is_terminal and state.name == "chess":
+                start, played = state.without_past(), []
                 state = start.clone()
             action = read_action(state, move)
             if action is None:
@@ -529,5 +523,4 @@ def _moves_at(words: Sequence[str]) -> int:
 
 def _is_chess960(state: _core.State) -> bool:
     """Whether it is a game of chess with the castling of Chess960."""
-    game, _, options = state.game.partition("(")
-    return game == "chess" and "chess960=" in options and "chess960=off" not in options
+    return state.params.get("chess960", "off") != "off"

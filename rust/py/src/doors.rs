@@ -29,10 +29,23 @@ use crate::hosted::Hosted;
 use crate::settings::Whole;
 use crate::threads::Stop;
 
-/// A position of some game.
-pub(crate) trait AnyState: Send + Sync {
-    fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
-    fn as_any(&self) -> &dyn Any;
+/// What a position answers as its game does: a method is declared and handed on by one row.
+macro_rules! plain {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $reply:ty;)*) => {
+        /// The plain questions to a position.
+        pub(crate) trait Plain {
+            $(fn $name(&self $(, $argument: $kind)*) -> $reply;)*
+        }
+
+        impl<G: Hosted> Plain for Typed<G> {
+            $(fn $name(&self $(, $argument: $kind)*) -> $reply {
+                self.0.$name($($argument),*)
+            })*
+        }
+    };
+}
+
+plain! {
     fn num_actions(&self) -> usize;
     fn obs_shape(&self) -> [usize; 3];
     fn max_plies(&self) -> usize;
@@ -40,6 +53,30 @@ pub(crate) trait AnyState: Send + Sync {
     fn most_legal_actions(&self) -> usize;
     fn action_cells(&self) -> Option<Vec<u16>>;
     fn turn(&self) -> Turn;
+    fn key(&self) -> u128;
+    fn num_symmetries(&self) -> usize;
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
+    fn action_name(&self, action: Action) -> String;
+    fn short_name(&self, action: Action) -> String;
+    fn render(&self) -> String;
+    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
+    fn on_board(&self) -> Vec<(String, char)>;
+    fn side_names(&self) -> Option<[&'static str; 2]>;
+    fn can_rotate(&self) -> bool;
+    fn to_svg(&self) -> String;
+    fn touches(&self, action: Action) -> Vec<Touch>;
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String>;
+    fn to_text(&self) -> Option<String>;
+    fn fen(&self) -> Option<String>;
+    fn object(&self) -> Option<&Py<PyAny>>;
+}
+
+/// A position of some game.
+pub(crate) trait AnyState: Plain + Send + Sync {
+    fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
+    fn as_any(&self) -> &dyn Any;
     fn legal_actions(&self) -> Vec<Action>;
     fn chance_outcomes(&self) -> Vec<(Action, f32)>;
     fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
@@ -47,28 +84,15 @@ pub(crate) trait AnyState: Send + Sync {
     fn play(&mut self, action: Action);
     fn outcome(&self) -> f32;
     fn encode(&self) -> Vec<f32>;
-    fn key(&self) -> u128;
-    fn num_symmetries(&self) -> usize;
-    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
     fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
-    fn action_name(&self, action: Action) -> String;
-    fn short_name(&self, action: Action) -> String;
-    fn render(&self) -> String;
-    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
-    fn to_svg(&self) -> String;
-    fn touches(&self, action: Action) -> Vec<Touch>;
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn AnyState>, String>;
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String>;
+    fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>>;
     /// See `GameRecord::of_actions` of the core.
     fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String>;
-    fn to_text(&self) -> Option<String>;
-    fn object(&self) -> Option<&Py<PyAny>>;
     /// The error that its game has met, if any.
     fn check(&self) -> PyResult<()>;
     /// As `check`, and forgets the error.
