@@ -249,17 +249,17 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
     Raises:
         RequestError: a config that cannot be played; names the field, what came, and what was expected.
     """
-    whole = _Part(config, "config")
-    variant = whole["variant"].word(VARIANTS)
-    width, height = (whole[side].number(_SIDES) for side in ("boardWidth", "boardHeight"))
-    setup, size = whole["initialState"], (height, width)
-    goal = "home" if variant == "classic" else "mouse"
-    players = [setup["pawns"][player] for player in ("p1", "p2")]
-    cats, mice = ([player[piece].cell(size) for player in players] for piece in ("cat", goal))
+    known = _checked(config, {"variant": VARIANTS, "boardWidth": _SIDES, "boardHeight": _SIDES})
+    variant, width, height = known["variant"], known["boardWidth"], known["boardHeight"]
+    cell, goal = (range(height), range(width)), "home" if variant == "classic" else "mouse"
+    player, wall = {"cat": cell, goal: cell}, {"cell": cell, "orientation": tuple(_WALLS)}
+    setup = _checked(config, {"initialState": {"pawns": {"p1": player, "p2": player}, "walls": [wall]}})["initialState"]
+    pawns = [setup["pawns"][player] for player in ("p1", "p2")]
+    cats, mice = ([_cell(pawn[piece], height) for pawn in pawns] for piece in ("cat", goal))
     if variant == "classic":  # a home is named after the cat that runs to it, a mouse after its owner
         mice.reverse()
-    walls = [wall.wall(size) for wall in setup["walls"].parts()]
-    turn = _turn_of(setup, size, {"cat": cats, "mouse": mice}, walls)
+    walls = [_WALLS[wall["orientation"]] + _cell(wall["cell"], height) for wall in setup["walls"]]
+    turn = _turn_of(setup.get("turn"), cell, {"cat": cats, "mouse": mice}, walls)
     text = " ".join(["cats", *cats, "mice", *mice, *(["walls", *walls] if walls else []), turn])
     try:
         start = azpy.make_game(
@@ -347,80 +347,72 @@ def _at_an_early_turn(state: State) -> State:
     return azpy.parse_state(state, _TURN.sub("turn 1 ", text))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part of a config; errors name its path."""
-
-    value: Any
-    path: str
-
-    def __getitem__(self, name: str) -> "_Part":
-        path = name if self.path == "config" else f"{self.path}.{name}"
-        if name not in self._of(dict, "an object"):
-            raise RequestError(f"{path} is missing")
-        return _Part(self.value[name], path)
-
-    def parts(self) -> list["_Part"]:
-        """Those of a list."""
-        return [_Part(one, f"{self.path}[{index}]") for index, one in enumerate(self._of(list, "a list"))]
-
-    def word(self, words: Sequence[str]) -> str:
-        """One of these words."""
-        is_one = isinstance(self.value, str) and self.value in words
-        return str(self._checked(is_one, f"{', '.join(words[:-1])} or {words[-1]}"))
-
-    def number(self, numbers: range) -> int:
-        """One of these numbers; to JSON True is none."""
-        is_one = type(self.value) is int and self.value in numbers
-        return int(self._checked(is_one, f"a whole number from {numbers[0]} to {numbers[-1]}"))
-
-    def cell(self, size: tuple[int, int]) -> str:
-        """A cell of a board of so many rows and columns, in standard notation."""
-        parts = self.parts()
-        if len(parts) != 2:
-            raise RequestError(f"{self.path}: expected a cell [row, column], got {len(parts)} numbers")
-        row, column = (part.number(range(sides)) for part, sides in zip(parts, size, strict=True))
-        return f"{chr(ord('a') + column)}{size[0] - row}"
-
-    def wall(self, size: tuple[int, int], cell: str = "cell", orientation: str = "orientation") -> str:
-        """A wall in standard notation."""
-        kind, at = self[orientation].word(tuple(_WALLS)), self[cell]
-        name, (row, column) = at.cell(size), at.value
-        if (column == size[1] - 1) if kind == "vertical" else (row == 0):
-            rim = "the last column" if kind == "vertical" else "row 0"
-            raise RequestError(f"{at.path}: a {kind} wall in {rim} lies on the rim; expected one between two cells")
-        return _WALLS[kind] + name
-
-    def _of(self, kind: type, expected: str) -> Any:
-        return self._checked(isinstance(self.value, kind), expected)
-
-    def _checked(self, is_right: bool, expected: str) -> Any:
-        if not is_right:
-            raise RequestError(f"{self.path}: expected {expected}, got {reprlib.repr(self.value)}")
-        return self.value
-
-
-def _turn_of(setup: _Part, size: tuple[int, int], pieces: Mapping[str, list[str]], walls: list[str]) -> str:
+def _turn_of(turn: Any, cell: tuple[range, range], pieces: Mapping[str, list[str]], walls: list[str]) -> str:
     """Whose turn it is, in the notation of positions."""
-    if setup.value.get("turn") is None:
+    if turn is None:
         return "turn 1 red"
-    turn = setup["turn"]
-    player = turn["playerId"].number(range(1, 3)) - 1
-    text, taken = f"turn 1 {('red', 'blue')[player]}", turn["actionsTaken"].parts()
+    path, height = "initialState.turn", len(cell[0])
+    _checked(turn, {"playerId": range(1, 3), "actionsTaken": [{"type": (*pieces, "wall")}]}, path)
+    player, taken = turn["playerId"] - 1, turn["actionsTaken"]
+    text, path = f"turn 1 {('red', 'blue')[player]}", f"{path}.actionsTaken"
     if not taken:
         return text
     if len(taken) > 1:
-        raise RequestError(f"{turn.path}.actionsTaken: expected at most one action, got {len(taken)}")
-    action = taken[0]
-    kind = action["type"].word((*pieces, "wall"))
-    if kind == "wall":
-        wall = action.wall(size, "target", "wallOrientation")
+        raise RequestError(f"{path}: expected at most one action, got {len(taken)}")
+    action, path = taken[0], f"{path}[0]"
+    if action["type"] == "wall":
+        _checked(action, {"wallOrientation": tuple(_WALLS), "target": cell}, path)
+        wall = _WALLS[action["wallOrientation"]] + _cell(action["target"], height)
         if wall not in walls:
-            raise RequestError(f"{action.path}.target: the wall {wall} is not among initialState.walls")
+            raise RequestError(f"{path}.target: the wall {wall} is not among initialState.walls")
         return f"{text} second"
-    source, target = (action[end].cell(size) for end in ("source", "target"))
+    _checked(action, {"source": cell, "target": cell}, path)
+    kind, source, target = action["type"], _cell(action["source"], height), _cell(action["target"], height)
     if target != pieces[kind][player]:
         own = f"player {player + 1}'s {kind} is at {pieces[kind][player]}"
-        raise RequestError(f"{action.path}.target: {own}, not {target}")
+        raise RequestError(f"{path}.target: {own}, not {target}")
     # The reader of positions refuses a step back that no step leads to.
     return f"{text} second not {'CM'[kind == 'mouse']}{source}"
+
+
+def _cell(cell: Sequence[int], height: int) -> str:
+    """A cell [row, column] in standard notation."""
+    return f"{chr(ord('a') + cell[1])}{height - cell[0]}"
+
+
+def _checked(value: Any, form: Any, path: str = "config") -> Any:
+    """The value, if it has this form.
+
+    Args:
+        value: decoded JSON.
+        form: a range of whole numbers, a tuple of words, a dict of the forms of fields (others are ignored), a list with
+            the form of its items, or a tuple of ranges for a list of as many numbers.
+        path: of the value, for errors.
+
+    Raises:
+        RequestError: another form; names the path.
+    """
+    inside = "" if path == "config" else f"{path}."
+    is_cell = isinstance(form, tuple) and isinstance(form[0], range)
+    if isinstance(form, dict):
+        is_right, expected = isinstance(value, dict), "an object"
+    elif isinstance(form, list) or is_cell:
+        is_right, expected = isinstance(value, list), "a list"
+    elif isinstance(form, range):  # to JSON True is no number
+        is_right, expected = type(value) is int and value in form, f"a whole number from {form[0]} to {form[-1]}"
+    else:
+        is_right = isinstance(value, str) and value in form
+        expected = f"{', '.join(form[:-1])} or {form[-1]}"
+    if is_right and is_cell and len(value) != len(form):
+        raise RequestError(f"{path}: expected a cell [row, column], got {len(value)} numbers")
+    if not is_right:
+        raise RequestError(f"{path}: expected {expected}, got {reprlib.repr(value)}")
+    if isinstance(form, dict):
+        for name, part in form.items():
+            if name not in value:
+                raise RequestError(f"{inside}{name} is missing")
+            _checked(value[name], part, f"{inside}{name}")
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            _checked(one, form[index if is_cell else 0], f"{path}[{index}]")
+    return value
