@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,7 @@ from azpy.errors import SettingsError, did_you_mean
 from azpy.matches.arena import Board
 from azpy.matches.programs import Misbehaved, ProgramPlayer, ProgramSpec, Session, Transcripts, shown
 from azpy.matches.query import parse_query
+from azpy.settings.about import About
 
 __all__ = ["load_program", "parse_program"]
 
@@ -31,11 +32,10 @@ _LONGEST_ABOUT = 60  # characters
 
 
 # The settings that azpy itself looks at: their types and ranges. All others are options of the program.
-_OWN: dict[str, tuple[Callable[[str], float], float, float]] = {
-    "nodes": (int, 1, 2**31 - 1),
-    "movetime": (float, 0.001, 86_400),
-    "timeout": (float, 0.001, 86_400),
-    "start_timeout": (float, 0.001, 86_400),
+_SECONDS = About("seconds", "matches", float, low=0.001, high=86_400)
+_OWN = {
+    "nodes": About("nodes of a move", "matches", int, low=1, high=2**31 - 1),
+    **dict.fromkeys(("movetime", "timeout", "start_timeout"), _SECONDS),
 }
 
 
@@ -105,17 +105,7 @@ def _arguments(spec: ProgramSpec) -> list[str]:
 def _setting(name: str, text: str) -> Any:
     if not name.isprintable() or not text.isprintable():
         raise SettingsError(f"{name!r}: expected printable characters, got {text!r}")
-    if name not in _OWN:
-        return text
-    convert, low, high = _OWN[name]
-    try:
-        value = convert(text)
-    except ValueError:
-        kind = "a whole number" if convert is int else "a number"
-        raise SettingsError(f"{name} must be {kind}, got {text!r}") from None
-    if not low <= value <= high:
-        raise SettingsError(f"{name} must be from {low:g} to {high:g}, got {text}")
-    return value
+    return _OWN[name].parsed(name, text) if name in _OWN else text
 
 
 class _Refused(Misbehaved):

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,7 +75,7 @@ class Uci(Protocol):
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
         self._word, self._labels = word, _labels(models)
         self._options = _options(served, word, list(self._labels))
-        self._values: dict[str, int | bool | str] = {name: option.default for name, option in self._options.items()}
+        self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(served)
         self._go: _Go | None = None
         self._said = list[str]()  # the words of the position: another player reads them too
@@ -117,7 +118,7 @@ class Uci(Protocol):
         self._talk.say(
             f"id name azpy {azpy.__version__} ({_plain(self._served.name)})",
             "id author the authors of azpy",
-            *(f"option name {name} {option.declared()}" for name, option in self._options.items()),
+            *(f"option name {name} {option.declared}" for name, option in self._options.items()),
             f"{self._word}ok",
         )
 
@@ -162,7 +163,7 @@ class Uci(Protocol):
     # Positions --------------------------------------------------------------------------------------------------------
 
     def _positions_of(self, served: Served) -> "Positions":
-        return Positions(served.start, bool(self._values["UCI_Chess960"]) if self._word == "uci" else None)
+        return Positions(served.start, self._values["UCI_Chess960"] == "true" if self._word == "uci" else None)
 
     def _new_game(self, _: list[str]) -> None:
         self._finish()
@@ -352,66 +353,61 @@ def _score(q: float, proof: int) -> str:
     return f"cp {round(90 * math.tan(1.5637541897 * max(-1.0, min(1.0, q))))}"
 
 
-@dataclass(frozen=True)
-class _Option:
-    """A setting of the protocol: a number from `low` to `high`, a switch, a text, or one of `choices`."""
+class _Option(NamedTuple):
+    """A setting of the protocol."""
 
-    default: int | bool | str
-    low: int = 0
-    high: int = 0
-    choices: tuple[str, ...] = ()  # words without blanks
+    default: int | str
+    declared: str  # as `uci` lists it
+    read: Callable[[str], int | str]  # the value of a text; a ValueError says what was expected
 
-    def declared(self) -> str:
-        """The option as `uci` lists it."""
-        if self.choices:
-            return f"type combo default {self.default}{''.join(f' var {choice}' for choice in self.choices)}"
-        if isinstance(self.default, bool):
-            return f"type check default {str(self.default).lower()}"
-        if isinstance(self.default, str):
-            return f"type string default {self.default or '<empty>'}"
-        return f"type spin default {self.default} min {self.low} max {self.high}"
 
-    def read(self, text: str) -> int | bool | str:
-        """The value of a text.
+def _number(default: int, low: int, high: int) -> _Option:
+    def read(text: str) -> int:
+        number = whole(text)
+        if number is None or not low <= number <= high:
+            raise ValueError(f"expected a whole number from {low} to {high}, got {text!r}")
+        return number
 
-        Raises:
-            ValueError: a text that is no such value; says what was expected.
-        """
-        value: int | bool | str | None
-        if self.choices:
-            value = next((choice for choice in self.choices if choice.lower() == text.lower()), None)
-            expected = f"one of {', '.join(self.choices)}"
-        elif isinstance(self.default, bool):
-            value, expected = {"true": True, "false": False}.get(text.lower()), "true or false"
-        elif isinstance(self.default, str):
-            return "" if text == "<empty>" else text
-        else:
-            value, expected = whole(text), f"a whole number from {self.low} to {self.high}"
-            value = value if value is not None and self.low <= value <= self.high else None
-        if value is None:
-            raise ValueError(f"expected {expected}, got {text!r}")
-        return value
+    return _Option(default, f"type spin default {default} min {low} max {high}", read)
+
+
+def _choice(words: Sequence[str], expected: str, declared: str) -> _Option:
+    """One of some words, the first by default, in any case."""
+
+    def read(text: str) -> str:
+        for word in words:
+            if word.lower() == text.lower():
+                return word
+        raise ValueError(f"expected {expected}, got {text!r}")
+
+    return _Option(words[0], f"{declared} default {words[0]}", read)
+
+
+def _switch(is_on: bool = False) -> _Option:
+    words = ("true", "false") if is_on else ("false", "true")
+    return _choice(words, "true or false", "type check")
 
 
 def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Option]:
     """The options of a protocol, `word`, by name; `players` are the words of the players to choose among."""
     options = {
-        "Threads": _Option(1, 1, 1024),
-        "Hash": _Option(TREES_MB, 1, 1 << 20),  # MB of all trees
-        "NNCacheSize": _Option(200_000, 0, 1 << 28),  # answers of the network
-        "Move Overhead": _Option(30, 0, 60_000),  # ms
-        "MultiPV": _Option(1, 1, 500),
-        "Ponder": _Option(False),
-        "Simulations": _Option(0, 0, WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
-        "Temperature": _Option(round(100 * served.temperature), 0, 1000),  # hundredths
-        "UCI_ShowWDL": _Option(False),
-        "VerboseMoveStats": _Option(False),
-        "SyzygyPath": _Option(""),
+        "Threads": _number(1, 1, 1024),
+        "Hash": _number(TREES_MB, 1, 1 << 20),  # MB of all trees
+        "NNCacheSize": _number(200_000, 0, 1 << 28),  # answers of the network
+        "Move Overhead": _number(30, 0, 60_000),  # ms
+        "MultiPV": _number(1, 1, 500),
+        "Ponder": _switch(),
+        "Simulations": _number(0, 0, WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
+        "Temperature": _number(round(100 * served.temperature), 0, 1000),  # hundredths
+        "UCI_ShowWDL": _switch(),
+        "VerboseMoveStats": _switch(),
+        "SyzygyPath": _Option("", "type string default <empty>", str),
     }
     if word == "uci":
-        options["UCI_Chess960"] = _Option(_is_chess960(served.start))
+        options["UCI_Chess960"] = _switch(_is_chess960(served.start))
     if len(players) > 1:
-        options["Model"] = _Option(players[0], choices=tuple(players))
+        model = _choice(players, f"one of {', '.join(players)}", "type combo")
+        options["Model"] = model._replace(declared=" var ".join([model.declared, *players]))
     return options
 
 

@@ -385,8 +385,8 @@ def _checked(value: Any, form: Any, path: str = "config") -> Any:
 
     Args:
         value: decoded JSON.
-        form: a range of whole numbers, a tuple of words, a dict of the forms of fields (others are ignored), a list with
-            the form of its items, or a tuple of ranges for a list of as many numbers.
+        form: a range of whole numbers, a tuple of words, a dict of the forms of fields (others are ignored), a list of
+            the one form of its items, or a tuple of ranges for a list of as many numbers.
         path: of the value, for errors.
 
     Raises:
