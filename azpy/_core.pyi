@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack, final, o
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.serving.pending import Pending
+from azpy.pending import Pending
 
 __all__ = [
     "CHANCE",
@@ -46,6 +46,7 @@ __all__ = [
     "parse_state",
     "random_playouts",
     "stays_here",
+    "why_unused",
 ]
 
 __version__: str
@@ -92,6 +93,7 @@ def make_game(name: str, **params: int | float | str) -> State: ...
 def parse_state(game: str | State | GameLike, text: str, *, plies: int | None = None) -> State: ...
 def random_playouts(game: str | State | GameLike, games: int, seed: int = 0) -> int: ...
 def stays_here(it: object, /) -> NoReturn: ...
+def why_unused(name: str, rule: str, actions: str | None, other: str | None, off: str | None) -> str | None: ...
 
 @final
 class Facts:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.serving.pending import Pending
+from azpy.pending import Pending
 from oracles import Hashed, Held
 
 PATIENCE = 60.0

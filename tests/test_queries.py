@@ -12,9 +12,9 @@ import pytest
 import azpy
 from azpy.errors import RequestError
 from azpy.games.names import make_position
+from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
-from azpy.serving.pending import Pending
 from azpy.serving.positions import Line
 from azpy.serving.queries import Analyst
 from azpy.serving.query import read_query

@@ -270,6 +270,7 @@ MAKERS: dict[str, Any] = {
     "State.action_name": lambda **given: connect_four().action_name(**given),
     "State.short_name": lambda **given: connect_four().short_name(**given),
     "State.touches": lambda **given: connect_four().touches(**given),
+    "State.without_past": lambda **given: connect_four().without_past(**given),
     "State.read_variations": lambda **given: connect_four().read_variations("", **given),
     "State.write_variations": lambda **given: azpy.make_game("chess").write_variations([], **given),
     "State.symmetric_action": lambda **given: connect_four().symmetric_action(**{"symmetry": 0, "action": 0, **given}),

@@ -19,11 +19,11 @@ import azpy
 from azpy import _core
 from azpy.errors import RequestError, one_line
 from azpy.games.notations import notation_of
+from azpy.pending import Pending
 from azpy.serving import katago, variations
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen, lower_bound
 from azpy.serving.objects import list_of, one_of, text, whole
-from azpy.serving.pending import Pending
 from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_position, read_query, start_of
 from azpy.serving.showing import shown
 from azpy.serving.track import Track

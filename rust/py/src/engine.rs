@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::allowed_actions;
-use crate::calls::{AnyModel, AnySeat, Asked, Call};
-use crate::doors::{AnyState, ModelSettings};
+use crate::calls::{Asked, Call};
+use crate::doors::{AnyModel, AnySeat, AnyState, ModelSettings};
 use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
@@ -208,7 +208,6 @@ impl Engine {
             let loaded = self.named().models.get(name).cloned().ok_or_else(closed)?;
             let (settings, evaluator) = self.parts(py, &loaded, spec, workers.clone())?;
             let model = state.model(settings, evaluator);
-            let model = *model.downcast::<Arc<dyn AnyModel>>().expect("a model");
             let model = py.detach(|| hub.models.add((name.to_owned(), spec.to_owned()), model));
             // `load` may have come in between, and found no model of this game to renew.
             if self.named().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
@@ -605,8 +604,7 @@ impl EngineGame {
         let told = Told::new(standard_errors, lines)?;
         self.check_fork()?;
         let state = py.detach(|| self.seat.state())?;
-        let given =
-            Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, told };
+        let given = Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, told };
         let (asked, place) = self.engine.get().asked(py, &self.hub, &*state, given)?;
         let future = asked.call.future(py);
         py.detach(|| {

@@ -13,9 +13,9 @@ use azpy_core::written::{Bounds, Variations, WrittenGame};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
-use crate::calls::AnyModel;
 use crate::doors::{
-    AnyBatch, AnyReplay, AnySelfPlay, AnyState, AnyWalk, BatchSettings, ModelSettings, SelfPlaySettings, Typed,
+    AnyBatch, AnyModel, AnyReplay, AnySelfPlay, AnyState, AnyWalk, BatchSettings, ModelSettings, SelfPlaySettings,
+    Typed,
 };
 use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
@@ -106,9 +106,8 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn check_searchable(&self) -> PyResult<()> {
         check_searchable(&self.0)
     }
-    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Box<dyn Any> {
-        let model: Arc<dyn AnyModel> = Arc::new(Model::new(&self.0, settings, evaluator));
-        Box::new(model)
+    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
+        Arc::new(Model::new(&self.0, settings, evaluator))
     }
     fn walk(&self) -> PyResult<Box<dyn AnyWalk>> {
         walk(&self.0)

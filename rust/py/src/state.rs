@@ -359,12 +359,8 @@ impl State {
     #[pyo3(signature = (player = None))]
     fn without_past(&self, player: Option<Whole>) -> PyResult<Self> {
         let copy = self.copy()?;
-        let mover = player.map(|player| match player.0 {
-            0 => Ok(Player::Zero),
-            1 => Ok(Player::One),
-            _ => Err(PyValueError::new_err(format!("player must be 0, 1 or None, got {player}"))),
-        });
-        let mover = mover.transpose()?;
+        let number = player.map(|Whole(player)| within::<usize>("player", player, 0, 1)).transpose()?;
+        let mover = number.map(|number| [Player::Zero, Player::One][number]);
         let inner = copy.ask(|state| state.without_past(mover))?;
         let refused =
             || PyValueError::new_err(format!("in this position of {} the other player is to move", self.spec));
