@@ -65,7 +65,7 @@ def test_a_request_that_is_refused_gives_its_place_back(monkeypatch: pytest.Monk
         with pytest.raises(TypeError, match="of one game and size"):
             engine.submit(Wide(3))
         with monkeypatch.context() as patched:
-            patched.setattr("azpy.serving.pending.Pending", lambda stop: 1 / 0)
+            patched.setattr("azpy.pending.Pending", lambda stop: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 engine.submit(Countdown(3))
         assert engine.submit(Countdown(3)).result(PATIENCE).visits.sum() == 2

@@ -147,7 +147,7 @@ def test_a_query_of_katago_for_go(go: Client) -> None:
     assert answers[0]["warnings"] == ["includeOwnership: azpy's networks tell no ownership"]
     last = answers[3]
     assert last["rootInfo"]["currentPlayer"] == "W", "two moves of Black in a row"
-    state = azpy.parse_state("go(size=7,komi=6.5)", "(;GM[1]FF[4]SZ[7]AB[bf][dd][ec]AW[fb][ce]PL[W])")
+    state = azpy.parse_state("go(size=7,komi=6.5)", "(;SZ[7]AB[bf][dd][ec]AW[fb][ce]PL[W])")
     result = expected(state, 25)
     assert visits_of(last) == {
         state.action_name(int(a)): int(n) for a, n in zip(result.actions, result.visits, strict=True) if n > 0

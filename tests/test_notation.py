@@ -306,6 +306,44 @@ def test_without_its_escapes_a_colored_board_is_the_plain_one(game: str) -> None
         assert ESCAPES.sub("", position.render(color=True)) == str(position) == position.render(color=False)
 
 
+@pytest.mark.parametrize("game", GAMES)
+def test_a_game_is_made_again_from_its_name_and_its_parameters(game: str) -> None:
+    state = azpy.make_game(game)
+    assert azpy.make_game(state.name, **state.params).game == state.game
+    assert state.params.keys() == azpy.list_games()[state.name].keys()
+
+
+def test_parameters_are_those_of_the_position() -> None:
+    given = {"size": 7, "komi": -0.5, "superko": 0}
+    assert azpy.make_game("go", **given).params == given
+    assert azpy.parse_state("chess(chess960=7)", "").params == {"encoding": "az119", "chess960": 7, "max_plies": 512}
+    assert (azpy.State(Drawn(3)).name, azpy.State(Drawn(3)).params) == ("Drawn", {})
+    assert azpy.State(Drawn(3)).side_names is None
+
+
+@pytest.mark.parametrize("game", ["chess", "breakthrough", "gomoku", "hex(size=5)", "othello", "tic_tac_toe"])
+def test_what_lies_on_the_board_is_what_its_text_says(game: str) -> None:
+    for position in random_game(azpy.make_game(game), seed=5):
+        rows = (position.fen() if game == "chess" else position.to_text()).split()[0]
+        assert sorted(position.board().values()) == sorted(filter(str.isalpha, rows))
+
+
+def test_a_position_without_its_past_goes_on() -> None:
+    repeated = azpy.parse_state("chess", "e4 e5 " + "Nf3 Nf6 Ng1 Ng8 " * 2)
+    fresh = repeated.without_past()
+    assert (repeated.is_terminal, fresh.is_terminal, fresh.board()) == (True, False, repeated.board())
+    assert fresh.fen() == "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 1"
+    mate = azpy.parse_state("chess", "f3 e5 g4 Qh4")
+    assert mate.without_past().is_terminal
+    ko = azpy.parse_state("go(size=5)", "B3 C3 C4 D4 C2 D2 A1 E3 D3")  # Black takes C3
+    free = ko.without_past()
+    assert [free.action_name(action) for action in {*free.legal_actions()} - {*ko.legal_actions()}] == ["C3"]
+    with pytest.raises(ValueError, match="the other player is to move"):
+        mate.clone().without_past(1)
+    with pytest.raises(ValueError, match="only chess"):
+        ko.fen()
+
+
 def test_letters_beside_a_board_are_nobodys_pieces() -> None:
     colored = azpy.parse_state("connect_four", "4").render(color=True)
     assert colored.count("\x1b[1;3") == 1

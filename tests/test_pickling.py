@@ -15,7 +15,7 @@ import pytest
 import azpy
 from azpy import _core
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.serving.pending import Pending
+from azpy.pending import Pending
 from models import probe_model
 
 START = azpy.make_game("tic_tac_toe")

@@ -13,9 +13,9 @@ import pytest
 import azpy
 from azpy._core import Line, Query, Request
 from azpy.games.names import make_position
+from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
-from azpy.serving.pending import Pending
 from azpy.serving.queries import Analyst
 from azpy.serving.track import Track
 from go_games import KO_AT_THE_END

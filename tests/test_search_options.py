@@ -270,6 +270,7 @@ MAKERS: dict[str, Any] = {
     "State.action_name": lambda **given: connect_four().action_name(**given),
     "State.short_name": lambda **given: connect_four().short_name(**given),
     "State.touches": lambda **given: connect_four().touches(**given),
+    "State.without_past": lambda **given: connect_four().without_past(**given),
     "State.read_variations": lambda **given: connect_four().read_variations("", **given),
     "State.write_variations": lambda **given: azpy.make_game("chess").write_variations([], **given),
     "State.symmetric_action": lambda **given: connect_four().symmetric_action(**{"symmetry": 0, "action": 0, **given}),
@@ -459,7 +460,7 @@ READERS = {
     "fpu": "settings/run",
     "gumbel_actions": "cli/train matches/players matches/query settings/presets settings/run",
     "gumbel_scale": "matches/players",
-    "lcb": "serving/gtp serving/katago serving/queries settings/run settings/toml",  # in serving a word of protocols
+    "lcb": "serving/gtp settings/run settings/toml",  # in serving a word of protocols
     "solver": "settings/run",
     "lookahead": "settings/run",
     "full_search_share": "training/budget",
@@ -468,7 +469,7 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
     "serving/gomocup serving/gtp serving/models "
-    "serving/queries serving/uci serving/uci_options serving/wall_game_lines",
+    "serving/queries serving/uci serving/wall_game",
     "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
     "training/collector training/loop",
 }

@@ -23,6 +23,7 @@ from pathlib import Path
 from azpy._core import ReplayBuffer
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
+from azpy.games.names import name_of
 from azpy.runs import exports, storage
 from azpy.runs.reader import StoredRun, check_rules
 
@@ -63,7 +64,7 @@ def _export(arguments: Sequence[str]) -> int:
     run = StoredRun(options.run, options.game)
     game = str(run.settings.game)
     for name, only in (("pgn", "chess"), ("sgf", "go")):
-        if name in targets and game.partition("(")[0].strip() != only:
+        if name in targets and name_of(game) != only:
             raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
     if wants_games:
         games, event = _games(run, options.iterations), str(run.path)

@@ -39,7 +39,7 @@ def read_action(state: State, name: str) -> int | None:
     rolls = state.turn == CHANCE
     offered = [outcome for outcome, _ in state.chance_outcomes()] if rolls else state.legal_actions()
     found = next((action for action in offered if state.action_name(action) == name), None)
-    if found is None and state.game.partition("(")[0] == "chess" and _UCI_MOVE.fullmatch(name):
+    if found is None and state.name == "chess" and _UCI_MOVE.fullmatch(name):
         with contextlib.suppress(ValueError):
             (found,) = state.parse_actions(name.lower())
     return found

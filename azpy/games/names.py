@@ -16,7 +16,7 @@ from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
 __all__ = [
-    *("is_python_class", "make_game", "make_position", "must_be_typed"),
+    *("is_python_class", "make_game", "make_position", "must_be_typed", "name_of"),
     *("python_game", "refuse_untyped", "refuse_untyped_function", "spec_of"),
 ]
 
@@ -47,7 +47,7 @@ def make_position(spec: str) -> State:
         return _core.make_game(spec)
     except ValueError as error:
         known = _core.list_games()
-        name = spec.partition("(")[0].strip()
+        name = name_of(spec)
         near = "" if name in known else did_you_mean(name, known)
         raise SettingsError(f"game {spec!r}: {error}{near}") from error
 
@@ -93,6 +93,11 @@ def spec_of(game: str | type[Game]) -> str:
     if "." in game.__qualname__:
         raise SettingsError(f"{game.__qualname__} is defined inside a function or class: define it at a module's top")
     return f"{game.__module__}:{game.__qualname__}"
+
+
+def name_of(spec: str) -> str:
+    """The name in a spec, without the parameters."""
+    return spec.partition("(")[0].strip()
 
 
 def is_python_class(spec: str) -> bool:
@@ -163,9 +168,9 @@ def python_game(spec: str) -> Game:
     if not module_name or not class_name:
         raise SettingsError(f"game {spec!r}: expected module:Class, such as mygame:MyGame")
     if "(" in class_name:
-        bare = spec.partition("(")[0]
         raise SettingsError(
-            f"game {spec!r}: a class is made without parameters: give {bare}, or in Python azpy.State({class_name})"
+            f"game {spec!r}: a class is made without parameters: give {name_of(spec)}, "
+            f"or in Python azpy.State({class_name})"
         )
     if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):
         file = PurePath(module_name.removesuffix(".py"))

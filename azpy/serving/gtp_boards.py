@@ -1,43 +1,51 @@
 """The boards of GTP: what differs between Go and Othello.
 
+Go has no dead stones here: every stone on the board counts. What is left to do at its end is known exactly where it is
+unconditional life, as Benson defined it (Information Sciences 10, 1976): such stones cannot be taken, even if their
+player passes all the time.
+
 Othello is as Debian's gtp-rhino speaks it: rows count from the top, and a pass is never a move of its own.
 """
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+import azpy
 from azpy import _core
-from azpy.errors import AzpyError
+from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import decoded
-from azpy.serving.gtp_cleanup import chains, unsettled
-from azpy.serving.gtp_rules import Rules
-from azpy.serving.positions import COLUMNS, empty_board, forgotten, is_go, point_of, setup_of, sgf_point, stones_of
 
-__all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
+__all__ = ["COLORS", "Board", "Line", "board_of", "chains", "expect", "unsettled"]
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it
+# KataGo's names of rules that azpy can play, and their ko. Other names stand for another rule in any case.
+_NAMED_RULES = {"chinese": "SIMPLE", "chinese-kgs": "POSITIONAL", "chinese-ogs": "POSITIONAL"}
+_Cells = frozenset[int]
 
 
-class Refused(Exception):  # noqa: N818
-    """A command that fails; its text is the answer."""
+def expect(words: Sequence[str], pattern: str, expected: str) -> None:
+    """Refuses the words of a command that the pattern, one blank between two words, does not match."""
+    if not re.fullmatch(pattern, " ".join(words)):
+        raise RequestError(f"syntax error: expected {expected}")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A position, and how it came about: what was set up (SGF's AB, AW and PL) and what was played then."""
+    """A position, and how it came about: where it began (None: at the start of the game) and what was played then."""
 
-    setup: str = ""
+    start: _core.State | None = None
     played: tuple[int, ...] = ()
 
     def after(self, action: int) -> "Line":
         """The line with one more action."""
-        return Line(self.setup, (*self.played, action))
+        return Line(self.start, (*self.played, action))
 
 
 class Board(ABC):
@@ -76,6 +84,10 @@ class Board(ABC):
             state.play(action)
         return state
 
+    def line_of(self, color: int) -> Line | None:
+        """A line to the present position with this color to move; None where this color has no move."""
+        return self.line if self.state(self.line).turn == color else None
+
     def clear(self) -> None:
         """Begins at the start again, which nothing leads back from."""
         self.line = Line()
@@ -85,13 +97,13 @@ class Board(ABC):
         """Plays a move that the other program names.
 
         Raises:
-            Refused: an illegal move, or no vertex of this board.
+            RequestError: an illegal move, or no vertex of this board.
         """
         line = self.line_of(color)
         state = None if line is None else self.state(line)
         legal = {} if state is None else {state.action_name(action).upper(): action for action in state.legal_actions()}
         if line is None or vertex.upper() not in legal:
-            raise Refused("illegal move")
+            raise RequestError("illegal move")
         self.advance(line, legal[vertex.upper()])
 
     def advance(self, line: Line, action: int) -> None:
@@ -99,23 +111,21 @@ class Board(ABC):
         self._past.append(self.line)
         self.line = line.after(action)
 
-    def undo(self) -> None:
+    def undo(self) -> str:
         """Takes the last move back.
 
         Raises:
-            Refused: there is none.
+            RequestError: there is none.
         """
         if not self._past:
-            raise Refused("cannot undo")
+            raise RequestError("cannot undo")
         self.line = self._past.pop()
+        return ""
 
-    @abstractmethod
-    def line_of(self, color: int) -> Line | None:
-        """A line to the present position with this color to move; None where this color has no move."""
-
-    @abstractmethod
     def vertex(self, state: _core.State, action: int) -> str:
         """The name of an action."""
+        name = state.action_name(action)
+        return name if name == "pass" else name.upper()
 
     @abstractmethod
     def picture(self) -> str:
@@ -132,28 +142,16 @@ class _Othello(Board):
     name = "Othello"
 
     def play(self, color: int, vertex: str) -> None:
-        if vertex.lower() != "pass":
+        state = self.state(self.line)
+        has_passed = self.line.played[-1:] == (state.num_actions - 1,) and state.turn != color
+        if vertex.lower() != "pass" or not (state.is_terminal or has_passed):
             super().play(color, vertex)
-        elif not self._has_passed(color):
-            raise Refused("illegal move")
 
     def advance(self, line: Line, action: int) -> None:
         super().advance(line, action)
         state = self.state(self.line)
         if state.legal_actions() == [state.num_actions - 1]:
             self.line = self.line.after(state.num_actions - 1)
-
-    def _has_passed(self, color: int) -> bool:
-        """Whether this color has no move in the present position."""
-        state = self.state(self.line)
-        return state.is_terminal or (self.line.played[-1:] == (state.num_actions - 1,) and state.turn != color)
-
-    def line_of(self, color: int) -> Line | None:
-        return self.line if self.state(self.line).turn == color else None
-
-    def vertex(self, state: _core.State, action: int) -> str:
-        name = state.action_name(action)
-        return name if name == "pass" else name.upper()
 
     def picture(self) -> str:
         state = self.state(self.line)
@@ -163,11 +161,11 @@ class _Othello(Board):
     def score(self) -> str:
         state = self.state(self.line)
         if not state.is_terminal:
-            raise Refused("cannot score")
-        cells = state.to_text().partition(" ")[0]
-        lead = cells.count("x") - cells.count("o")
+            raise RequestError("cannot score")
+        discs = list(state.board().values())
+        lead = discs.count("x") - discs.count("o")
         # Empty cells are the winner's.
-        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + cells.count('.')}"
+        return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + self.size**2 - len(discs)}"
 
 
 class _Go(Board):
@@ -181,8 +179,17 @@ class _Go(Board):
 
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
-        self._komi = _komi_of(start.to_text()) or 0.0
-        self._rules_said, self.unsettled = Rules(start), self._unsettled
+        self._komi = float(start.params["komi"])
+        self.unsettled = self._unsettled
+        self._played_rules: dict[str, str | bool] = {
+            "ko": "POSITIONAL" if start.params["superko"] else "SIMPLE",
+            "scoring": "AREA",
+            "tax": "NONE",
+            "suicide": False,
+            "hasButton": False,
+            "whiteHandicapBonus": "0",
+            "friendlyPassOk": False,
+        }
         self.commands = {
             "komi": self._set_komi,
             "fixed_handicap": self._fixed_handicap,
@@ -191,34 +198,35 @@ class _Go(Board):
             "loadsgf": self._load,
             "printsgf": self._print,
             "final_status_list": self._status_list,
-            "kata-get-rules": lambda _: self._rules_said.said(),
-            "kata-set-rules": lambda words: self._rules_said.set_all(" ".join(words)),
-            "kata-set-rule": self._rules_said.set_one,
+            "kata-get-rules": lambda _: json.dumps(self._played_rules, separators=(",", ":"), sort_keys=True),
+            "kata-set-rules": self._set_rules,
+            "kata-set-rule": self._set_rule,
         }
 
     def fits(self, start: _core.State) -> bool:
-        return is_go(start) and empty_board(start, komi=0.0).game == self._rules(0.0).game
+        same = {"komi": 0.0}
+        return start.name == "go" and start.params | same == self._first.params | same
 
     def _rules(self, komi: float) -> _core.State:
         """The empty board with a komi."""
-        return empty_board(self._first, komi=komi)
+        return azpy.make_game("go", **(self._first.params | {"komi": komi}))
 
     def start(self, line: Line) -> _core.State:
-        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]{line.setup})"
-        return _core.parse_state(self._rules(self._komi), text)
+        empty = self._rules(self._komi)
+        if line.start is None:
+            return empty
+        return _core.parse_state(empty, re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text()))
 
     def line_of(self, color: int) -> Line:
         state = self.state(self.line)
         if state.is_terminal:
-            count = forgotten(len(self.line.played))
-            earlier = self.state(Line(self.line.setup, self.line.played[:count]))
-            line = Line(setup_of(stones_of(earlier), max(0, earlier.turn)), self.line.played[count:])
+            plies = len(self.line.played)
+            count = max(0, min(plies // 2, plies - 2))  # two passes at the end are played again
+            earlier = self.state(Line(self.line.start, self.line.played[:count]))
+            line = Line(earlier.without_past(), self.line.played[count:])
             if self.state(line).turn == color:
                 return line
-        return self.line if state.turn == color else Line(setup_of(stones_of(state), color))
-
-    def vertex(self, state: _core.State, action: int) -> str:
-        return state.action_name(action)
+        return self.line if state.turn == color else Line(state.without_past(color))
 
     def picture(self) -> str:
         return "\n" + self.state(self.line).render(color=False)
@@ -231,7 +239,7 @@ class _Go(Board):
         return "0" if found is None else found[1]
 
     def _unsettled(self, line: Line) -> list[int]:
-        """Moves of the color to move that may still take stones of the other one; see `gtp_cleanup`."""
+        """Moves of the color to move that may still take stones of the other one."""
         state = self.state(line)
         stones = self._cells(state)
         points = unsettled(stones[state.turn], stones[1 - state.turn], self.size)
@@ -239,29 +247,55 @@ class _Go(Board):
 
     def _cells(self, state: _core.State) -> list[set[int]]:
         """The stones of each color as cells, which are the actions that put them there."""
-        stones = stones_of(state)
-        return [{(ord(point[1]) - 97) * self.size + ord(point[0]) - 97 for point in stones[color]} for color in (0, 1)]
+        board, cells = state.board(), range(self.size**2)
+        return [{cell for cell in cells if board.get(state.action_name(cell)) == own} for own in "xo"]
 
     def _status_list(self, words: list[str]) -> str:
         """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""
-        if words not in (["alive"], ["dead"], ["seki"]):
-            raise Refused("syntax error: expected alive, dead or seki")
-        state = self.state(self.line)
-        found = (
-            [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
-            if words == ["alive"]
-            else []
-        )
+        expect(words, "alive|dead|seki", "alive, dead or seki")
+        state, found = self.state(self.line), list[_Cells]()
+        if words == ["alive"]:
+            found = [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
         return "\n".join(" ".join(state.action_name(cell) for cell in sorted(chain)) for chain in found)
 
+    # Rules ------------------------------------------------------------------------------------------------------------
+
     def _set_komi(self, words: list[str]) -> str:
-        if len(words) != 1 or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", words[0]):
-            raise Refused("syntax error: expected a number")
+        expect(words, r"-?[0-9]{1,4}(\.[0-9]{0,3})?", "a number")
         try:
             self._rules(float(words[0]))
         except (ValueError, AzpyError):
-            raise Refused(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
+            raise RequestError(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
         self._komi = float(words[0])
+        return ""
+
+    def _set_rules(self, words: list[str]) -> str:
+        """`kata-set-rules`: a name of rules, or an object in JSON with some of them. No command changes a rule."""
+        text = " ".join(words)
+        name = re.sub("[_ ]", "-", text.lower())
+        if name in _NAMED_RULES:
+            return self._check_rules({"ko": _NAMED_RULES[name]})
+        try:
+            wanted = json.loads(text)
+        except ValueError:
+            wanted = None
+        if not isinstance(wanted, dict):
+            names, played = ", ".join(_NAMED_RULES), self.commands["kata-get-rules"]([])
+            raise RequestError(f"azpy plays {played}: expected {names}, or an object in JSON with these rules")
+        return self._check_rules(wanted)
+
+    def _set_rule(self, words: list[str]) -> str:
+        expect(words, r"\S+ \S+", "a rule and its value")
+        return self._check_rules({words[0]: words[1]})
+
+    def _check_rules(self, wanted: Mapping[str, object]) -> str:
+        """Refuses each rule that azpy does not play."""
+        for rule, given in wanted.items():
+            if rule not in self._played_rules:
+                raise RequestError(f"unknown rule {rule[:40]!r}: expected {', '.join(self._played_rules)}")
+            played, asked = (json.dumps(value).strip('"') for value in (self._played_rules[rule], given))
+            if asked.lower() != played.lower():
+                raise RequestError(f"rule {rule}: azpy plays {played} here, not {asked[:40]}")
         return ""
 
     # Handicaps --------------------------------------------------------------------------------------------------------
@@ -271,21 +305,23 @@ class _Go(Board):
         return self._set_stones(self._star_points(_stones(words, most)))
 
     def _free_handicap(self, words: list[str]) -> str:
-        size = self.size
-        count = _stones(words, size * size - 1)
+        count = _stones(words, self.size**2 - 1)
         points = self._star_points(min(count, 9))
-        every = [(column, row) for row in range(size) for column in range(size)]
         # More stones than star points stand apart from each other first.
-        points += sorted((point for point in every if point not in points), key=lambda point: sum(point) % 2)
+        others = (cell for cell in range(self.size**2) if cell not in points)
+        points += sorted(others, key=lambda cell: sum(divmod(cell, self.size)) % 2)
         return self._set_stones(points[:count])
 
     def _set_handicap(self, words: list[str]) -> str:
-        points = [self._point(word) for word in words]
+        cells = {self._first.action_name(cell): cell for cell in range(self.size**2)}
+        if wrong := [word for word in words if word.upper() not in cells]:
+            raise RequestError(f"bad vertex list: {wrong[0]} is no vertex of this board")
+        points = [cells[word.upper()] for word in words]
         if not 2 <= len(set(points)) == len(points) < self.size**2:
-            raise Refused("bad vertex list: expected two stones at least, none twice, and an empty point")
+            raise RequestError("bad vertex list: expected two stones at least, none twice, and an empty point")
         return self._set_stones(points)
 
-    def _star_points(self, count: int) -> list[tuple[int, int]]:
+    def _star_points(self, count: int) -> list[int]:
         """The points of a fixed handicap in the order of the specification's table; fewer on small and even boards."""
         size, edge = self.size, 3 if self.size >= 13 else 2
         low, middle, high = edge, size // 2, size - 1 - edge
@@ -295,60 +331,51 @@ class _Go(Board):
         points, count = [*corners, *sides], min(count, most)
         if count > 4 and count % 2:
             points.insert(count - 1, (middle, middle))
-        return points[:count]
+        return [(size - 1 - row) * size + column for column, row in points[:count]]
 
-    def _set_stones(self, points: Sequence[tuple[int, int]]) -> str:
+    def _set_stones(self, points: Sequence[int]) -> str:
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
-        if any(stones_of(self.state(self.line)).values()):
-            raise Refused("board not empty")
-        stones = [sgf_point(column, row, self.size) for column, row in points]
+        if self.state(self.line).board():
+            raise RequestError("board not empty")
+        stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
+        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]AB{stones}PL[W])"
         self.clear()
-        self.line = Line(setup_of({0: stones, 1: []}, 1))
-        return " ".join(f"{COLUMNS[column]}{row + 1}" for column, row in points)
-
-    def _point(self, word: str) -> tuple[int, int]:
-        """Column and row of a vertex, from the bottom left."""
-        point = point_of(word, self.size)
-        if point is None:
-            raise Refused(f"bad vertex list: {word} is no vertex of this board")
-        return point
+        self.line = Line(_core.parse_state(self._rules(self._komi), text))
+        return " ".join(self._first.action_name(cell) for cell in points)
 
     # Files ------------------------------------------------------------------------------------------------------------
 
     def _load(self, words: list[str]) -> str:
         """Replays a file's game, with the file's komi, up to the move whose number is given."""
-        if len(words) not in (1, 2) or (len(words) == 2 and not re.fullmatch(r"0*[1-9][0-9]{0,5}", words[1])):
-            raise Refused("syntax error: expected a file and the number of a move, counted from 1")
+        expect(words, r"\S+( 0*[1-9][0-9]{0,5})?", "a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
-            stated = _komi_of(text)
-            komi = self._komi if stated is None else stated
-            game = _core.parse_state(self._rules(komi), text, plies=plies).to_text()
+            first = next(_core.GameReader(self._first, text), None)
+            stated = first.tags.get("KM") if first is not None else None
+            komi = float(stated) if stated else self._komi
+            rules = self._rules(komi)
+            game = rules.read_variations(_core.parse_state(rules, text, plies=plies).to_text())
         except (OSError, ValueError, AzpyError) as error:
-            raise Refused(f"cannot load file: {error}") from None
-        head, *moves = re.split(r";[BW](?=\[)", game)
+            raise RequestError(f"cannot load file: {error}") from None
         self.clear()
-        self._komi = komi
-        self.line = Line("".join(re.findall(r"(?:AB|AW)(?:\[[a-z]{2}\])+|PL\[[BW]\]", head)))
-        for move in moves:
-            point = [ord(letter) - 97 for letter in move[1 : move.index("]")]]
-            self.advance(self.line, point[1] * self.size + point[0] if point else self.size**2)
+        self._komi, self.line = komi, Line(game.start)
+        for action in game.start.parse_actions(" ".join(name for _, name, _ in game.moves)):
+            self.advance(self.line, action)
         return ""
 
     def _print(self, words: list[str]) -> str:
         """The game as SGF: the answer, or a file where one is named."""
-        if len(words) > 1:
-            raise Refused("syntax error: expected a file")
+        expect(words, r"\S*", "a file")
         text = self.state(self.line).to_text()
         if not words:
             return text
         path = Path(words[0])
         if path.exists() and not path.is_file():
-            raise Refused(f"cannot save file: {path} is no file")
+            raise RequestError(f"cannot save file: {path} is no file")
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise Refused(f"cannot save file: {error}") from None
+            raise RequestError(f"cannot save file: {error}") from None
         return ""
 
 
@@ -357,29 +384,84 @@ _BOARDS: dict[str, type[Board]] = {"go": _Go, "othello": _Othello}
 
 def board_of(start: _core.State) -> Board:
     """The board of the game that begins so: Go or Othello."""
-    return _BOARDS[start.game.partition("(")[0]](start)
-
-
-def _komi_of(text: str) -> float | None:
-    """The komi that a game's SGF states; None for none."""
-    found = re.search(r"KM\s*\[\s*(-?[0-9]{1,4}(?:\.[0-9]*)?)\s*\]", text)
-    return None if found is None else float(found[1])
+    return _BOARDS[start.name](start)
 
 
 def _stones(words: Sequence[str], most: int) -> int:
     """A number of handicap stones."""
-    if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
-        raise Refused("syntax error: expected a whole number")
+    expect(words, "[0-9]{1,4}", "a whole number")
     if most == 0:
-        raise Refused("invalid number of stones: this board has no fixed handicap")
+        raise RequestError("invalid number of stones: this board has no fixed handicap")
     if not 2 <= int(words[0]) <= most:
-        raise Refused(f"invalid number of stones: expected 2 to {most}")
+        raise RequestError(f"invalid number of stones: expected 2 to {most}")
     return int(words[0])
 
 
 def _read(path: Path) -> str:
     """The text of a file. A device or a pipe, whose end may never come, is refused; so is a file without a size."""
     if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
-        raise Refused(f"cannot load file: {path} is no file of at most {_LONGEST_FILE >> 20} MiB")
+        raise RequestError(f"{path} is no file of at most {_LONGEST_FILE >> 20} MiB")
     with path.open("rb") as file:
         return decoded(file.read(size))
+
+
+def chains(cells: Set[int], size: int) -> list[_Cells]:
+    """The connected parts of a set of cells, row * size + column from the top left, by their first cells."""
+    found, rest = list[_Cells](), set(cells)
+    for cell in sorted(cells):
+        if cell not in rest:
+            continue
+        part, waiting = {cell}, [cell]
+        while waiting:
+            new = (_beside(waiting.pop(), size) & rest) - part
+            part |= new
+            waiting += new
+        rest -= part
+        found.append(frozenset(part))
+    return found
+
+
+def unsettled(own: Set[int], other: Set[int], size: int) -> set[int]:
+    """Where a player may still take stones of the other one; nothing where these are all unconditionally alive.
+
+    Left out are the player's eyes, regions of the player's alive chains without a stone of the other one, and regions
+    of the other one's alive chains.
+    """
+    theirs, their_regions = _alive(other, own, size)
+    if other <= theirs:
+        return set()
+    _, regions = _alive(own, other, size)
+    empty = set(range(size * size)) - own - other
+    empty -= set[int]().union(*(region for region in regions if not region & other), *their_regions)
+    return {cell for cell in empty if not _beside(cell, size) <= own}
+
+
+def _alive(own: Set[int], other: Set[int], size: int) -> tuple[set[int], list[_Cells]]:
+    """Stones that are unconditionally alive, and the regions that keep them so."""
+    living = chains(own, size)
+    regions = chains(set(range(size * size)) - own, size)
+    around = {chain: _border(chain, size) for chain in living}
+    while True:
+        vital = {
+            chain: [region for region in regions if region & around[chain] and region - other <= around[chain]]
+            for chain in living
+        }
+        left = [chain for chain in living if len(vital[chain]) >= 2]
+        alive = set[int]().union(*left)
+        kept = [region for region in regions if _border(region, size) <= alive]
+        if len(left) == len(living) and len(kept) == len(regions):
+            keepers = {region for chain in left for region in vital[chain]}
+            return alive, [region for region in kept if region in keepers]
+        living, regions = left, kept
+
+
+def _border(cells: Iterable[int], size: int) -> set[int]:
+    """The cells beside a part, without the part itself."""
+    inside = set(cells)
+    return set[int]().union(*(_beside(cell, size) for cell in inside)) - inside
+
+
+def _beside(cell: int, size: int) -> set[int]:
+    row, column = divmod(cell, size)
+    near = ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1))
+    return {y * size + x for y, x in near if 0 <= y < size and 0 <= x < size}

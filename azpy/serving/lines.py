@@ -12,7 +12,6 @@ from typing import IO, BinaryIO
 __all__ = ["LONGEST_LINE", "Conversation"]
 
 LONGEST_LINE = 64 * 1024  # bytes; the rest of a longer line is skipped
-_CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n") + b"\x7f"
 _AT_ONCE = 4096  # bytes that a pipe takes without a wait where it takes any (PIPE_BUF)
 _LOOK_EVERY = 200  # ms between two looks at whether a write still has time
 
@@ -60,13 +59,10 @@ class Conversation:
                 rest = self._next()
                 longer = longer or rest not in (b"", b"\n", b"\r\n")
             if refuse is None:
-                if raw.isascii():
-                    text = raw.translate(None, _CONTROL).decode("ascii")
-                else:
-                    text = raw.decode("utf-8", errors="replace")
-                    text = "".join(one for one in text if one.isprintable() or one == "\t")
-                self._note("<", text.strip())
-                yield text.strip()
+                text = raw.decode("utf-8", errors="replace")
+                text = "".join(one for one in text if one.isprintable() or one == "\t").strip()
+                self._note("<", text)
+                yield text
                 continue
             try:
                 text, problem = raw.decode("utf-8").strip(" \t\r\n"), ""

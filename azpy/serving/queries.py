@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import azpy
 from azpy import _core
 from azpy.errors import RequestError, one_line
+from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen
-from azpy.serving.pending import Pending
 from azpy.serving.track import Track
 
 __all__ = ["Analyst", "Answer"]
@@ -148,6 +148,8 @@ class Analyst:
             "internalName": served.name,
             "game": served.start.game,
             "format": None if notation is None else notation.name,
+            "sideNames": served.start.side_names,
+            "canRotate": served.start.can_rotate,
             "network": served.network,
             "simulations": min(served.simulations, self._limits.simulations),
         }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError, SettingsError
-from azpy.games.names import refuse_untyped, refuse_untyped_function
+from azpy.games.names import name_of, refuse_untyped, refuse_untyped_function
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, Settings, combine, default_of
 from azpy.settings.toml import read_config
@@ -60,7 +60,7 @@ def choose(
         found, why = sizing(settings, now)
         return combine(found, now), str(out), f"{why}; so {listed(found)}"
     said = listed({name: value for name, value in preset.items() if name not in now})
-    said = said and f"preset for {settings.game.partition('(')[0]}: {said}"
+    said = said and f"preset for {name_of(settings.game)}: {said}"
     gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
     if gone:
         causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from azpy.games.names import name_of
 from azpy.settings.run import ABOUT, unused
 
 __all__ = ["PRESETS", "beside", "preset_of"]
@@ -55,7 +56,7 @@ def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dic
         game: its spec.
         given: settings of the user, see `beside`.
     """
-    return beside(PRESETS.get(game.partition("(")[0].strip(), {}), given)
+    return beside(PRESETS.get(name_of(game), {}), given)
 
 
 def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

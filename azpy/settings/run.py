@@ -425,17 +425,14 @@ def unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_
     def is_set(name: str) -> bool:
         return name in ABOUT and settings.get(name, default(name)) != default(name)
 
-    actions, found = settings.get("gumbel_actions"), {}
+    actions = str(settings.get("gumbel_actions") or "") or None
+    found = dict[str, str | None]()
     for name in filter(is_set, settings):
         about = ABOUT[name]
-        if about.rule == ("PUCT" if actions else "Gumbel"):
-            puct = f"does not go with gumbel_actions {actions}: leave one of them out"
-            found[name] = puct if actions else f"needs gumbel_actions above 0: give both, or leave {name} out"
-        elif others := list(filter(is_set, about.without)):
-            found[name] = f"does not go with {others[0]}: leave one of them out"
-        elif about.needs and not settings.get(about.needs, default(about.needs)):
-            found[name] = f"needs {about.needs}: give both, or leave {name} out"
-    return found
+        is_off = about.needs and not settings.get(about.needs, default(about.needs))
+        other, off = next(filter(is_set, about.without), None), about.needs if is_off else None
+        found[name] = _core.why_unused(name, about.rule, actions, other, off)
+    return {name: why for name, why in found.items() if why is not None}
 
 
 def refuse_unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_of) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from azpy.games.names import name_of
 from azpy.settings.run import CPU_BATCH, Settings
 
 __all__ = ["advise"]
@@ -72,7 +73,7 @@ def advise(
             )
     pipelines = settings.pipelines
     faster = "more cores would help"
-    if ":" in settings.game.partition("(")[0]:  # module:Class or open_spiel:NAME: asked with the GIL held
+    if ":" in name_of(settings.game):  # module:Class or open_spiel:NAME: asked with the GIL held
         faster = "the game's Python code is the limit and runs on one core: write the game in Rust (docs/own_game.md)"
     if own_device:
         if pipelines == 1 and evaluating < 1 - _IDLE:

@@ -3,7 +3,6 @@
 import { byId, complain } from "./dom.js";
 import { readGame, saveText, writeGame } from "./files.js";
 import { messageOf } from "./play.js";
-import { kind } from "./sides.js";
 
 /**
  * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
@@ -73,7 +72,7 @@ export function bindFiles({ play, settings, start }) {
     }
   });
   click("save_position_file", () => {
-    const ending = kind(settings.model.game) === "go" ? "sgf" : "txt";
+    const ending = settings.model.format === "sgf" ? "sgf" : "txt";
     saveText(`${base()}_position.${ending}`, `${byId("save_position").value}\n`);
   });
   click("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));

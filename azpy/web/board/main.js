@@ -17,7 +17,7 @@ import { named, startingWith } from "./position.js";
 import { keepForSession, sessionOf, Settings, store, stored } from "./settings.js";
 import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
-import { canTurn, turned } from "./turning.js";
+import { turned } from "./turning.js";
 
 const STORE = "azpy board game";
 const TURNED = "azpy board turned";
@@ -54,13 +54,13 @@ async function pictureAfter(moves) {
 
 /** A position from the side that the board is seen from. @param {import("./position.js").Shown} shown */
 function seen(shown) {
-  return isTurned && canTurn(settings.model.game) ? turned(shown) : shown;
+  return isTurned && settings.model.canRotate ? turned(shown) : shown;
 }
 
 /** Shows the board from the other side. */
 function turn() {
   const position = play.game.current;
-  if (!canTurn(settings.model.game) || position.shown === null) return;
+  if (!settings.model.canRotate || position.shown === null) return;
   isTurned = !isTurned;
   keepForSession(TURNED, isTurned);
   picture.turn();
@@ -73,7 +73,7 @@ function turn() {
 function showPicture(position) {
   if (position.shown !== null) picture.show(seen(position.shown), isOpen(position), `The board. ${statusOf(position)}`);
   byId("turn").setAttribute("aria-pressed", `${isTurned}`);
-  byId("turn").hidden = !canTurn(settings.model.game);
+  byId("turn").hidden = !settings.model.canRotate;
 }
 
 /** Begins with a game, from its first position or where the record stands. @param {Game} game */

@@ -7,7 +7,7 @@ const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
- *   format: string | null}} Model */
+ *   format: string | null, sideNames: [string, string] | null, canRotate: boolean}} Model */
 
 export class Settings {
   /** @param {{onModel: () => void, onPlay: () => void, onClock: () => void}} heard what changed */
@@ -59,7 +59,7 @@ export class Settings {
   }
 
   get names() {
-    return sides(this.model.game);
+    return sides(this.model.sideNames);
   }
 
   fillPlayers() {

@@ -1,17 +1,10 @@
 // How does the board look from the other side? The page alone turns it: the server sends one picture.
 
 import { boxOf } from "./position.js";
-import { kind } from "./sides.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch */
 
-const FIXED = new Set(["connect_four", "dice_nim", "pig"]); // pieces fall, or there is no board
 const DRAWN_ELSEWHERE = "defs, symbol, pattern, marker, clipPath, mask";
-
-/** Whether the board of a game can be turned. @param {string} game */
-export function canTurn(game) {
-  return !FIXED.has(kind(game));
-}
 
 /** @type {WeakMap<Shown, Shown>} */
 const known = new WeakMap();

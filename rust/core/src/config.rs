@@ -1,6 +1,6 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
-use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options};
+use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
 use Fpu::Zero;
 
 /// The value of an untried action, for the player who chooses.
@@ -161,24 +161,14 @@ impl SearchConfig {
         table: &[OptionRow],
         value: impl Fn(&str) -> (Option<OptionValue>, Option<OptionValue>),
     ) -> Result<(), String> {
-        let plain = Self::default();
+        let (plain, actions) = (Self::default(), self.gumbel().map(|gumbel| gumbel.gumbel_actions.to_string()));
         for row in table {
-            let (name, actions, (given, default)) = (row.name, self.gumbel_actions, value(row.name));
-            if given == default {
-                continue;
-            }
-            match row.rule {
-                _ if self.looks_at(row) => (),
-                Rule::Puct => {
-                    return Err(format!("{name} does not go with gumbel_actions {actions}: leave one of them out"));
-                }
-                _ => return Err(format!("{name} needs gumbel_actions above 0: give both, or leave {name} out")),
-            }
-            if let Some(other) = row.without.iter().find(|other| self.get(other) != plain.get(other)) {
-                return Err(format!("{name} does not go with {other}: leave one of them out"));
-            }
-            if let Some(needs) = row.needs.filter(|needs| self.get(needs) != Some(OptionValue::Switch(true))) {
-                return Err(format!("{name} needs {needs}: give both, or leave {name} out"));
+            let (given, default) = value(row.name);
+            let other = row.without.iter().copied().find(|other| self.get(other) != plain.get(other));
+            let off = row.needs.filter(|needs| self.get(needs) != Some(OptionValue::Switch(true)));
+            let why = why_unused(row.name, row.rule, actions.as_deref(), other, off);
+            if let Some(why) = why.filter(|_| given != default) {
+                return Err(format!("{} {why}", row.name));
             }
         }
         Ok(())

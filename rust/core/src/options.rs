@@ -150,6 +150,30 @@ impl OptionRow {
     }
 }
 
+/// Why a search does not look at an option, as the end of a sentence that the option's name begins; `None` if it does.
+/// Everything that is said about options that do not go together is said here.
+///
+/// # Arguments
+/// - `actions`: the search's `gumbel_actions` if it plans with Gumbel.
+/// - `other`: an option that is set and that this one does not go with.
+/// - `off`: the switch that this one needs and that is off.
+#[must_use]
+pub fn why_unused(
+    name: &str,
+    rule: Rule,
+    actions: Option<&str>,
+    other: Option<&str>,
+    off: Option<&str>,
+) -> Option<String> {
+    Some(match (rule, actions, other, off) {
+        (Rule::Puct, Some(actions), ..) => format!("does not go with gumbel_actions {actions}: leave one of them out"),
+        (Rule::Gumbel, None, ..) => format!("needs gumbel_actions above 0: give both, or leave {name} out"),
+        (.., Some(other), _) => format!("does not go with {other}: leave one of them out"),
+        (.., Some(off)) => format!("needs {off}: give both, or leave {name} out"),
+        _ => return None,
+    })
+}
+
 /// A type that a field of an option has.
 pub trait OptionType: Sized {
     /// What users give for it.

@@ -39,6 +39,22 @@ pub trait Notation: Game {
         }
     }
 
+    /// What lies where: names of places of the picture, and the character that `render` shows there. Empty places are
+    /// left out. Only boards with at most one man on a place have this, so other games have nothing.
+    fn on_board(&self) -> Vec<(String, char)> {
+        Vec::new()
+    }
+
+    /// What people call the two players within a sentence, where the game has names for them.
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        None
+    }
+
+    /// Whether the picture makes sense upside down, as the other player sees it.
+    fn can_rotate(&self) -> bool {
+        true
+    }
+
     /// A picture of the position: a whole SVG document that needs nothing from outside.
     fn to_svg(&self) -> String {
         text_svg(&self.render())
@@ -139,6 +155,17 @@ pub trait Notation: Game {
     /// an equal key.
     fn to_text(&self) -> Option<String> {
         None
+    }
+
+    /// The position in the Forsyth-Edwards Notation of chess.
+    fn fen(&self) -> Option<String> {
+        None
+    }
+
+    /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they do
+    /// so no more. `None` if the rules have `mover` not to move there.
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        mover.is_none_or(|mover| self.turn() == Turn::Player(mover)).then(|| self.clone())
     }
 }
 

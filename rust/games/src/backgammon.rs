@@ -483,6 +483,10 @@ impl Notation for Backgammon {
         }
     }
 
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["red", "blue"])
+    }
+
     fn to_svg(&self) -> String {
         picture::to_svg(self)
     }

@@ -20,7 +20,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
-use crate::notation::{is_board, mark, read_board, write_board};
+use crate::notation::{is_board, mark, read_board, stones, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, Svg};
 
@@ -339,6 +339,14 @@ impl Notation for Breakthrough {
             'o' if line < self.height() => Some(Player::One),
             _ => None,
         }
+    }
+
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.piece(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["red", "blue"])
     }
 
     fn to_svg(&self) -> String {

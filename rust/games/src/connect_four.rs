@@ -315,6 +315,14 @@ impl Notation for ConnectFour {
         (action + 1).to_string()
     }
 
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["red", "blue"])
+    }
+
+    fn can_rotate(&self) -> bool {
+        false
+    }
+
     fn to_svg(&self) -> String {
         let (width, height) = (self.width(), self.height());
         let below = svg::standing(self, ["x (red)", "o (blue)"]);

@@ -164,6 +164,10 @@ impl Notation for DiceNim {
         }
     }
 
+    fn can_rotate(&self) -> bool {
+        false
+    }
+
     fn to_svg(&self) -> String {
         const STEP: f32 = 18.0;
         let who = svg::standing(self, ["player 0", "player 1"]);

@@ -35,6 +35,7 @@ use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest, mix};
+use crate::notation::stones;
 use crate::planes::{D4, d4_cell, d4_planes};
 use chains::{Chains, MAX_SIZE, MIN_SIZE, Table};
 
@@ -614,6 +615,14 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         grid::owner(line, glyph)
     }
 
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["Black", "White"])
+    }
+
     /// The board; the last stone has a ring.
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
@@ -659,5 +668,15 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.
     fn to_text(&self) -> Option<String> {
         Some(sgf::write(self))
+    }
+
+    /// Anyone may be to move.
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        let cells = self.board().stones.map(|stones| {
+            let mut cells = Vec::new();
+            stones.for_each(|cell| cells.push(cell));
+            cells
+        });
+        self.with_stones([&cells[0], &cells[1]], mover.unwrap_or(self.mover)).ok()
     }
 }

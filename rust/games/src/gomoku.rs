@@ -18,7 +18,7 @@ use azpy_core::text::{Notation, play_line};
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
-use crate::notation::{is_board, read_board, write_board};
+use crate::notation::{is_board, read_board, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use lines::Lines;
 
@@ -248,6 +248,14 @@ impl Notation for Gomoku {
 
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
         grid::owner(line, glyph)
+    }
+
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["Black", "White"])
     }
 
     fn to_svg(&self) -> String {

@@ -35,7 +35,7 @@ use azpy_core::text::{Notation, play_line};
 
 use crate::cells::{self, Counted};
 use crate::key::{Tag, digest};
-use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, write_board};
+use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, stones, write_board};
 use crate::planes::{d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -404,6 +404,14 @@ impl Notation for Hex {
             return "swap".to_owned();
         }
         format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
+    }
+
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["red", "blue"])
     }
 
     fn to_svg(&self) -> String {

@@ -31,6 +31,15 @@ pub(crate) fn is_board(text: &str) -> bool {
     first.contains(['/', '.']) || (!first.is_empty() && first.chars().all(|cell| matches!(cell, 'x' | 'o')))
 }
 
+/// The stones of a board and the names of their cells; see `Notation::on_board`.
+pub(crate) fn stones(
+    cells: usize,
+    name: impl Fn(usize) -> String,
+    stone: impl Fn(usize) -> Option<Player>,
+) -> Vec<(String, char)> {
+    (0..cells).filter_map(|cell| Some((name(cell), mark(stone(cell)?)))).collect()
+}
+
 /// The board as text; `stone` says who has one on a cell, row * width + column.
 pub(crate) fn write_board(
     width: usize,

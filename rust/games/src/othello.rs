@@ -22,7 +22,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
-use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
+use crate::notation::{PLAYERS, is_board, mark, read_board, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg};
 
@@ -344,6 +344,14 @@ impl Notation for Othello {
             return "pass".to_owned();
         }
         format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
+    }
+
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.disc(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["Black", "White"])
     }
 
     fn to_svg(&self) -> String {

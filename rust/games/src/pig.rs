@@ -298,6 +298,10 @@ impl Notation for Pig {
         }
     }
 
+    fn can_rotate(&self) -> bool {
+        false
+    }
+
     fn to_svg(&self) -> String {
         const BAR: f32 = 240.0;
         let below = if self.is_over() {

@@ -10,7 +10,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, spread};
-use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
+use crate::notation::{PLAYERS, is_board, mark, read_board, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -159,6 +159,14 @@ impl Notation for TicTacToe {
     fn action_name(&self, action: Action) -> String {
         let (row, column) = (action as usize / SIZE, action as usize % SIZE);
         format!("{}{}", (b'a' + column as u8) as char, SIZE - row)
+    }
+
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(CELLS, |cell| self.action_name(cell as Action), |cell| self.stone(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["x", "o"])
     }
 
     fn to_svg(&self) -> String {

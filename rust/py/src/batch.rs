@@ -14,6 +14,7 @@ use crate::doors::{AnyBatch, AnyState, BatchSettings, Typed, downcast};
 use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
+use crate::result::AnySearch;
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
@@ -45,11 +46,6 @@ impl<G: Hosted> Batch<G> {
             runs: 0,
             changes: vec![0; roots.len()],
         })
-    }
-
-    /// A search that is over, to look at.
-    pub(crate) fn over(search: Search<G>) -> Self {
-        Self { searches: vec![search], rounds: Rounds::new(Workers::Serial, None), seed: 0, runs: 0, changes: vec![0] }
     }
 
     /// Rounds until all is done. Runs detached from the interpreter.
@@ -134,13 +130,47 @@ pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G
         .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))
 }
 
+impl<G: Hosted> AnySearch for Search<G> {
+    fn num_actions(&self) -> usize {
+        self.root().num_actions()
+    }
+
+    fn result(&self) -> SearchResult {
+        self.result()
+    }
+
+    fn stats(&self) -> &SearchStats {
+        self.stats()
+    }
+
+    fn stop(&self) -> Stop {
+        self.stop()
+    }
+
+    fn tree(&self) -> &Tree {
+        self.tree()
+    }
+
+    fn key(&self) -> u128 {
+        self.root().key()
+    }
+
+    fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
+        // On copies with a place of their own for errors: a game in Python that fails here has not failed the search.
+        let root = self.root().renewed();
+        let shown = look::picture(&root, self.tree(), best, max_nodes, depth, G::action_name);
+        root.fault().map_or(Ok(()), Fault::check)?;
+        Ok(shown)
+    }
+
+    fn check(&self) -> PyResult<()> {
+        self.root().fault().map_or(Ok(()), Fault::check)
+    }
+}
+
 impl<G: Hosted> AnyBatch for Batch<G> {
     fn len(&self) -> usize {
         self.searches.len()
-    }
-
-    fn num_actions(&self) -> usize {
-        self.searches[0].root().num_actions()
     }
 
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()> {
@@ -192,10 +222,6 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         self.searches[index].allow(actions);
     }
 
-    fn stop(&self, index: usize) -> Stop {
-        self.searches[index].stop()
-    }
-
     fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
         let search = &mut self.searches[index];
         let fault = |root: &G| root.fault().map_or(Ok(()), Fault::check);
@@ -209,21 +235,12 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         fault(search.root())
     }
 
-    fn result(&self, index: usize) -> SearchResult {
-        self.searches[index].result()
-    }
-
-    fn stats(&self, index: usize) -> (SearchStats, usize, usize) {
-        let search = &self.searches[index];
-        (*search.stats(), search.tree().nodes().len(), search.tree().memory_bytes())
+    fn search(&self, index: usize) -> &dyn AnySearch {
+        &self.searches[index]
     }
 
     fn rounds(&self) -> RoundStats {
         self.rounds.stats
-    }
-
-    fn key(&self, index: usize) -> u128 {
-        self.searches[index].root().key()
     }
 
     fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>> {
@@ -234,20 +251,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         self.changes[index]
     }
 
-    fn tree(&self, index: usize) -> &Tree {
-        self.searches[index].tree()
-    }
-
-    fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
-        // On copies with a place of their own for errors: a game in Python that fails here has not failed the search.
-        let search = &self.searches[index];
-        let root = search.root().renewed();
-        let shown = look::picture(&root, search.tree(), best, max_nodes, depth, G::action_name);
-        root.fault().map_or(Ok(()), Fault::check)?;
-        Ok(shown)
-    }
-
     fn check(&self) -> PyResult<()> {
-        self.searches.iter().filter_map(|search| search.root().fault()).try_for_each(Fault::check)
+        self.searches.iter().try_for_each(AnySearch::check)
     }
 }

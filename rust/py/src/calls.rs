@@ -1,22 +1,17 @@
-//! Requests to an engine: who asked, what they want by now, how they are told; and the object-safe doors of what answers
-//! them.
+//! Requests to an engine: who asked, what they want by now, how they are told.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use azpy_core::engine::{Priority, Served, Wish};
+use azpy_core::engine::{Priority, Wish};
 use azpy_core::game::Action;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use crate::doors::{AnyState, ModelSettings};
 use crate::errors::{closed, no_stop_iteration};
-use crate::evaluators::AnyEvaluator;
-use crate::result::SearchResult;
-use crate::settings::Whole;
+use crate::result::{SearchResult, Told};
 
 const STOP: u8 = 1;
 const LEAVE: u8 = 2;
@@ -45,8 +40,8 @@ pub(crate) struct Call {
     all: Arc<Wishes>,
     pub(crate) asked: Instant,
     pub(crate) limit: Option<Duration>,
-    /// Whether results that look at a tree in passing have its standard errors, for which they walk the whole tree.
-    pub(crate) standard_errors: bool,
+    /// What its results are to tell.
+    pub(crate) told: Told,
     answered: AtomicBool,
     /// The newest report that has not been told.
     report: Mutex<Option<SearchResult>>,
@@ -79,21 +74,21 @@ impl Call {
         py: Python<'_>,
         limit: Option<Duration>,
         on_report: Option<Py<PyAny>>,
-        standard_errors: bool,
+        told: Told,
         all: Arc<Wishes>,
     ) -> PyResult<Arc<Self>> {
         let wishes = Arc::new(Wishes::default());
         let wish = wishes.clone();
         let stop = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.stop();
         let stop = PyCFunction::new_closure(py, None, None, stop)?;
-        let future = py.import(intern!(py, "azpy.serving.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
+        let future = py.import(intern!(py, "azpy.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
         let wish = wishes.clone();
         let settle = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.leave();
         let settle = PyCFunction::new_closure(py, None, None, settle)?;
         future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
         let (future, asked) = (future.unbind(), Instant::now());
         let (report, answered) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, standard_errors, answered, report }))
+        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, told, answered, report }))
     }
 
     pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
@@ -173,45 +168,4 @@ impl Drop for Call {
             }
         });
     }
-}
-
-/// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
-/// for the GIL.
-pub(crate) trait AnyModel: Served + Send + Sync {
-    fn as_any(&self) -> &dyn Any;
-    /// Has a position searched.
-    fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()>;
-    /// A game of this model's, which keeps its tree.
-    fn seat(&self, state: &dyn AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>>;
-    /// The same game for another network.
-    fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
-    /// A round of this lane. `filled` is called when it has its searches, `tell` with requests that have a report.
-    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
-    /// Requests that have ended in the queue.
-    fn look(&self) -> Vec<Done>;
-    fn memory_bytes(&self) -> usize;
-    fn end_largest(&self) -> bool;
-}
-
-/// A request that has ended, and its game if that goes on.
-pub(crate) struct Done {
-    pub(crate) call: Arc<Call>,
-    pub(crate) ending: Ending,
-    pub(crate) seat: Option<Arc<dyn AnySeat>>,
-}
-
-/// A game that goes on in an engine. No method is called with the GIL.
-pub(crate) trait AnySeat: Send + Sync {
-    /// The name of its model, and of its game.
-    fn model(&self) -> (&str, &str);
-    /// The position after everything that was asked for.
-    fn state(&self) -> PyResult<Box<dyn AnyState>>;
-    fn num_played(&self) -> usize;
-    fn play(&self, action: Whole) -> PyResult<()>;
-    fn undo(&self) -> bool;
-    fn search(&self, asked: Asked) -> PyResult<()>;
-    /// Hands the next request to its model, where the one before is answered.
-    fn go_on(&self, model: &dyn AnyModel) -> bool;
-    fn memory_bytes(&self) -> usize;
-    fn drop_trees(&self);
 }

@@ -1,7 +1,8 @@
-//! What Python holds without knowing which game it is: six small object-safe traits, and the settings of the sessions.
+//! What Python holds without knowing which game it is: small object-safe traits, and the settings of the sessions.
 //!
 //! The traits mention each other, so they stand in one file, below everything that implements or uses one. `sessions.rs`
-//! implements [`AnyState`]; each kind of session has a file of its own.
+//! implements [`AnyState`]; each kind of session has a file of its own. What a result reads of a search is below, in
+//! `result.rs`.
 
 use std::any::Any;
 use std::ops::Range;
@@ -12,29 +13,40 @@ use azpy_core::batched::{RoundStats, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::conformance::{Facts, Look};
+use azpy_core::engine::Served;
 use azpy_core::game::{Action, PlayError, Player, Turn};
-use azpy_core::look::Shown;
 use azpy_core::picture::Touch;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
-use azpy_core::search::{SearchResult, SearchStats, Stop as Reason};
 use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
-use azpy_core::tree::Tree;
 use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
 use pyo3::prelude::*;
 
+use crate::calls::{Asked, Call, Ending};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::Hosted;
+use crate::result::AnySearch;
 use crate::settings::Whole;
 use crate::threads::Stop;
 
-/// A position of some game.
-pub(crate) trait AnyState: Send + Sync {
-    fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
-    /// As `boxed`, but an error of one of the two is an error of both.
-    fn shared(&self) -> Box<dyn AnyState>;
-    fn as_any(&self) -> &dyn Any;
+/// What a position answers as its game does: a method is declared and handed on by one row.
+macro_rules! plain {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $reply:ty;)*) => {
+        /// The plain questions to a position.
+        pub(crate) trait Plain {
+            $(fn $name(&self $(, $argument: $kind)*) -> $reply;)*
+        }
+
+        impl<G: Hosted> Plain for Typed<G> {
+            $(fn $name(&self $(, $argument: $kind)*) -> $reply {
+                self.0.$name($($argument),*)
+            })*
+        }
+    };
+}
+
+plain! {
     fn num_actions(&self) -> usize;
     fn obs_shape(&self) -> [usize; 3];
     fn max_plies(&self) -> usize;
@@ -42,6 +54,32 @@ pub(crate) trait AnyState: Send + Sync {
     fn most_legal_actions(&self) -> usize;
     fn action_cells(&self) -> Option<Vec<u16>>;
     fn turn(&self) -> Turn;
+    fn key(&self) -> u128;
+    fn num_symmetries(&self) -> usize;
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
+    fn action_name(&self, action: Action) -> String;
+    fn short_name(&self, action: Action) -> String;
+    fn render(&self) -> String;
+    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
+    fn on_board(&self) -> Vec<(String, char)>;
+    fn side_names(&self) -> Option<[&'static str; 2]>;
+    fn can_rotate(&self) -> bool;
+    fn to_svg(&self) -> String;
+    fn touches(&self, action: Action) -> Vec<Touch>;
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String>;
+    fn to_text(&self) -> Option<String>;
+    fn fen(&self) -> Option<String>;
+    fn object(&self) -> Option<&Py<PyAny>>;
+}
+
+/// A position of some game.
+pub(crate) trait AnyState: Plain + Send + Sync {
+    fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
+    /// As `boxed`, but an error of one of the two is an error of both.
+    fn shared(&self) -> Box<dyn AnyState>;
+    fn as_any(&self) -> &dyn Any;
     fn legal_actions(&self) -> Vec<Action>;
     fn chance_outcomes(&self) -> Vec<(Action, f32)>;
     fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
@@ -49,28 +87,15 @@ pub(crate) trait AnyState: Send + Sync {
     fn play(&mut self, action: Action);
     fn outcome(&self) -> f32;
     fn encode(&self) -> Vec<f32>;
-    fn key(&self) -> u128;
-    fn num_symmetries(&self) -> usize;
-    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
     fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
-    fn action_name(&self, action: Action) -> String;
-    fn short_name(&self, action: Action) -> String;
-    fn render(&self) -> String;
-    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
-    fn to_svg(&self) -> String;
-    fn touches(&self, action: Action) -> Vec<Touch>;
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn AnyState>, String>;
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String>;
+    fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>>;
     /// See `GameRecord::of_actions` of the core.
     fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String>;
-    fn to_text(&self) -> Option<String>;
-    fn object(&self) -> Option<&Py<PyAny>>;
     /// The error that its game has met, if any.
     fn check(&self) -> PyResult<()>;
     /// As `check`, and forgets the error.
@@ -80,9 +105,8 @@ pub(crate) trait AnyState: Send + Sync {
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay>;
-    /// A model of an engine for requests about this state's game: an `Arc<dyn AnyModel>`, of which this file, which is
-    /// below that one, does not know.
-    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Box<dyn Any>;
+    /// A model of an engine for requests about this state's game.
+    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
     /// Refuses a position that no search can begin at.
     fn check_searchable(&self) -> PyResult<()>;
 
@@ -126,7 +150,6 @@ pub(crate) struct SelfPlaySettings {
 /// Searches of one game, whatever it is.
 pub(crate) trait AnyBatch: Send + Sync {
     fn len(&self) -> usize;
-    fn num_actions(&self) -> usize;
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
     /// With a limit the run also ends after so long.
     fn run(
@@ -139,20 +162,12 @@ pub(crate) trait AnyBatch: Send + Sync {
     fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
     /// Has the root of a search offer these actions only.
     fn allow(&mut self, index: usize, actions: Vec<Action>);
-    /// Why the last run of a search ended.
-    fn stop(&self, index: usize) -> Reason;
     fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
-    fn result(&self, index: usize) -> SearchResult;
-    /// Counts, nodes of the tree, and its bytes.
-    fn stats(&self, index: usize) -> (SearchStats, usize, usize);
-    fn rounds(&self) -> RoundStats;
-    fn key(&self, index: usize) -> u128;
-    fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>>;
+    fn search(&self, index: usize) -> &dyn AnySearch;
     /// How often the tree was run, advanced or replaced.
     fn changes(&self, index: usize) -> u64;
-    fn tree(&self, index: usize) -> &Tree;
-    /// The part of the tree worth drawing; `best` is its principal variation.
-    fn picture(&self, index: usize, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
+    fn rounds(&self) -> RoundStats;
+    fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>>;
     /// The first error that a game met. To be asked after whatever asks a game something.
     fn check(&self) -> PyResult<()>;
 }
@@ -221,4 +236,45 @@ pub(crate) struct ModelSettings {
     pub(crate) workers: Workers,
     /// Held during a call of the evaluator.
     pub(crate) device: Arc<Mutex<()>>,
+}
+
+/// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
+/// for the GIL.
+pub(crate) trait AnyModel: Served + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    /// Has a position searched.
+    fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()>;
+    /// A game of this model's, which keeps its tree.
+    fn seat(&self, state: &dyn AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>>;
+    /// The same game for another network.
+    fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
+    /// A round of this lane. `filled` is called when it has its searches, `tell` with requests that have a report.
+    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
+    /// Requests that have ended in the queue.
+    fn look(&self) -> Vec<Done>;
+    fn memory_bytes(&self) -> usize;
+    fn end_largest(&self) -> bool;
+}
+
+/// A request that has ended, and its game if that goes on.
+pub(crate) struct Done {
+    pub(crate) call: Arc<Call>,
+    pub(crate) ending: Ending,
+    pub(crate) seat: Option<Arc<dyn AnySeat>>,
+}
+
+/// A game that goes on in an engine. No method is called with the GIL.
+pub(crate) trait AnySeat: Send + Sync {
+    /// The name of its model, and of its game.
+    fn model(&self) -> (&str, &str);
+    /// The position after everything that was asked for.
+    fn state(&self) -> PyResult<Box<dyn AnyState>>;
+    fn num_played(&self) -> usize;
+    fn play(&self, action: Whole) -> PyResult<()>;
+    fn undo(&self) -> bool;
+    fn search(&self, asked: Asked) -> PyResult<()>;
+    /// Hands the next request to its model, where the one before is answered.
+    fn go_on(&self, model: &dyn AnyModel) -> bool;
+    fn memory_bytes(&self) -> usize;
+    fn drop_trees(&self);
 }

@@ -12,7 +12,8 @@ use azpy_core::process::Process;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use crate::calls::{AnyModel, AnySeat, Call, Done, Ending, Wishes};
+use crate::calls::{Call, Ending, Wishes};
+use crate::doors::{AnyModel, AnySeat, Done};
 use crate::engine_stats::Stats;
 use crate::errors::closed;
 use crate::model::LANES;

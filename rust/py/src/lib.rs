@@ -5,12 +5,12 @@
 //!
 //! 1. [`errors`], [`settings`], [`threads`] (how background threads end).
 //! 2. [`hosted`] is what a game needs to be reached from Python, [`pygame`] a game written in Python.
-//! 3. [`evaluators`] are what may answer. [`doors`] has the five small object-safe traits through which Python sees the
-//!    core, which is compiled once a game.
-//! 4. [`batch`] runs searches of one game, [`result`] is what they found ([`picture`] hands trees to what draws them).
-//! 5. [`registry`] has the games by name, [`state`] is `azpy.State`.
+//! 3. [`evaluators`] are what may answer, [`result`] is what a search found ([`picture`] hands trees to what draws them),
+//!    and [`calls`] are requests to an engine.
+//! 4. [`doors`] has the small object-safe traits through which Python sees the core, which is compiled once a game.
+//! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`.
 //! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
-//!    in [`hub`], one network of it and its games in [`model`], its requests in [`calls`].
+//!    in [`hub`], one network of it and its games in [`model`].
 //! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
 //! 8. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
 //!
@@ -116,6 +116,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<written::WrittenGame>()?;
     module.add_function(wrap_pyfunction!(errors::stays_here, module)?)?;
     errors::keep_here(module)?;
+    module.add_function(wrap_pyfunction!(settings::why_unused, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;
     module.add_function(wrap_pyfunction!(state::make_game, module)?)?;

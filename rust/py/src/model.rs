@@ -1,7 +1,7 @@
 //! One network of an engine and one game: their desk behind an object-safe door, and games that keep their trees.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use azpy_core::batched::RoundStats;
@@ -12,13 +12,13 @@ use azpy_core::search::Search;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::batch::{Batch, same_game, try_play};
-use crate::calls::{AnyModel, AnySeat, Asked, Call, Done};
-use crate::doors::{AnyState, ModelSettings, Typed};
+use crate::batch::{same_game, try_play};
+use crate::calls::{Asked, Call};
+use crate::doors::{AnyModel, AnySeat, AnyState, Done, ModelSettings, Typed};
 use crate::errors::{GameError, caught, copied, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
-use crate::result::{SearchResult, Session};
+use crate::result::SearchResult;
 use crate::settings::Whole;
 
 /// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
@@ -115,31 +115,14 @@ impl<G: Hosted> Model<G> {
         let sound = error.is_none();
         let wanted = call.wish() != Wish::Leave;
         let Some(chair) = chair else {
-            let result = error.map_or_else(|| self.result(search, call.standard_errors), Err);
+            // The standard errors are read here, and not in the thread that tells all answers.
+            let found = || SearchResult::owning(self.spec.clone(), Box::new(search), call.told.standard_errors);
+            let result = error.map_or_else(|| caught(found), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
-        let result = error.map_or_else(|| caught(|| self.look(&search, call.standard_errors)), Err);
+        let result = error.map_or_else(|| caught(|| SearchResult::in_passing(&search, call.told)), Err);
         locked(&chair.seat).give_back(search, sound);
         Done { ending: wanted.then_some(result), call, seat: Some(chair) }
-    }
-
-    /// What a search found, with its tree, which is this result's alone.
-    fn result(&self, search: Search<G>, standard_errors: bool) -> PyResult<SearchResult> {
-        caught(|| {
-            let session = Session { spec: self.spec.clone(), batch: Box::new(Batch::over(search)) };
-            let shared = Arc::new(RwLock::new(session));
-            let session = shared.read().unwrap_or_else(PoisonError::into_inner);
-            let result = session.result(&shared, 0);
-            session.batch.check()?;
-            // Here, and not in the thread that tells all answers.
-            if standard_errors { result.with_standard_errors() } else { Ok(result) }
-        })
-    }
-
-    /// What a search has found that goes on.
-    fn look(&self, search: &Search<G>, standard_errors: bool) -> PyResult<SearchResult> {
-        let result = SearchResult::in_passing(search, standard_errors);
-        search.root().fault().map_or(Ok(()), Fault::check).map(|()| result)
     }
 
     /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
@@ -243,7 +226,7 @@ impl<G: Hosted> AnyModel for Model<G> {
         let now = Instant::now();
         lane.report(now, |open| {
             let call = &open.request.token.call;
-            if let Ok(report) = caught(|| self.look(&open.search, call.standard_errors))
+            if let Ok(report) = caught(|| SearchResult::in_passing(&open.search, call.told))
                 && call.keep_report(report)
             {
                 tell(call);

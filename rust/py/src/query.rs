@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use azpy_core::game::{Action, Game, PlayError, Turn, Value as Outcome};
+use azpy_core::game::{Action, Game, PlayError, Player, Turn, Value as Outcome};
 use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Named, Variations};
@@ -131,6 +131,9 @@ impl Notation for Any {
     }
     fn to_text(&self) -> Option<String> {
         self.inner.to_text()
+    }
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        Some(self.with(self.inner.without_past(mover)?))
     }
 }
 
@@ -543,7 +546,10 @@ impl Line {
 
     /// Begins anew at the present board where the game is over by its past alone.
     fn go_on(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.change(py, |line| line.go_on(None))
+        self.change(py, |line| {
+            line.go_on(None);
+            Ok(())
+        })
     }
 
     /// The first plies of the line.

@@ -253,6 +253,36 @@ fn plainly(text: &str) -> String {
     if number { text.to_string() } else { shown(text) }
 }
 
+/// A parameter's value in Python: a number where it is one, else its text.
+#[derive(IntoPyObject)]
+pub(crate) enum Param {
+    Whole(usize),
+    Number(f64),
+    Text(String),
+}
+
+impl Param {
+    fn of(text: &str) -> Self {
+        match (text.parse(), text.parse()) {
+            (Ok(number), _) => Self::Whole(number),
+            (_, Ok(number)) => Self::Number(number),
+            _ => Self::Text(text.to_owned()),
+        }
+    }
+}
+
+/// All parameters of the game that a specification in its one spelling means; of a game that has no entry none.
+pub(crate) fn params(spec: &str) -> Vec<(&'static str, Param)> {
+    let (name, listed) = spec.split_once('(').unwrap_or((spec, ""));
+    let given: Vec<_> = listed.trim_end_matches(')').split(',').filter_map(|pair| pair.split_once('=')).collect();
+    let Some(entry) = all_games().find(|entry| entry.name == name) else { return Vec::new() };
+    let value = |&(name, default): &(&'static str, &str)| {
+        let value = given.iter().find(|&&(known, _)| known == name).map_or(default, |&(_, value)| value);
+        (name, Param::of(value))
+    };
+    entry.params.iter().map(value).collect()
+}
+
 /// The games there are: name -> parameters with their defaults.
 ///
 ///     >>> import azpy
@@ -264,11 +294,7 @@ pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     for entry in all_games() {
         let params = PyDict::new(py);
         for (name, default) in entry.params {
-            match (default.parse::<usize>(), default.parse::<f64>()) {
-                (Ok(number), _) => params.set_item(name, number)?,
-                (_, Ok(number)) => params.set_item(name, number)?,
-                _ => params.set_item(name, default)?,
-            }
+            params.set_item(name, Param::of(default))?;
         }
         games.set_item(entry.name, params)?;
     }

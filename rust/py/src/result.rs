@@ -1,21 +1,46 @@
-//! `azpy.SearchResult`, and the session that a search shares with its results.
+//! `azpy.SearchResult`, and what it reads of a search.
 
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock};
 
-use azpy_core::look::{Variation, standard_errors, variations as variations_of};
-use azpy_core::search::{Search, SearchResult as CoreResult, SearchStats, Stop};
+use azpy_core::game::Action;
+use azpy_core::look::{Shown, Variation, standard_errors, variations as variations_of};
+use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::sharpen;
+use azpy_core::tree::Tree;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::doors::AnyBatch;
 use crate::errors::caught;
-use crate::hosted::Hosted;
 use crate::picture::drawn;
 use crate::settings::{SIZE, Whole, whole, within};
 use crate::threads::looking;
+
+/// A search of some game, to look at.
+pub(crate) trait AnySearch: Send + Sync {
+    fn num_actions(&self) -> usize;
+    fn result(&self) -> CoreResult;
+    fn stats(&self) -> &SearchStats;
+    /// Why the last run ended.
+    fn stop(&self) -> Stop;
+    fn tree(&self) -> &Tree;
+    /// The key of the root.
+    fn key(&self) -> u128;
+    /// The part of the tree worth drawing; `best` is its principal variation.
+    fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
+    /// The error that the game has met, if any. To be asked after whatever asks the game something.
+    fn check(&self) -> PyResult<()>;
+}
+
+/// Searches of one game that may go on after a look.
+pub(crate) trait Searches: Send + Sync {
+    /// What the game is called.
+    fn spec(&self) -> &str;
+    fn search(&self, index: usize) -> &dyn AnySearch;
+    /// How often the tree was run, advanced or replaced.
+    fn changes(&self, index: usize) -> u64;
+}
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
@@ -49,16 +74,68 @@ pub(crate) struct SearchResult {
 
 /// What can be asked of the tree.
 enum Seen {
-    /// Where the tree is, which of its session it is, and how often it had changed when this was read from it.
-    Tree { session: SharedSession, index: usize, changes: u64 },
+    /// The search, which nobody else has, and what its game is called.
+    Own { spec: String, search: Box<dyn AnySearch> },
+    /// The searches, which of them it is, and how often it had changed when this was read from it.
+    Shared { searches: Arc<RwLock<dyn Searches>>, index: usize, changes: u64 },
     /// Of a tree that an engine's game goes on with: what was seen of it in passing.
     Passing { variations: Vec<Variation> },
+}
+
+/// What the results of a request to an engine tell of a tree that goes on.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    /// For these each result walks the whole tree.
+    pub(crate) standard_errors: bool,
+    /// The most variations.
+    lines: usize,
+}
+
+impl Told {
+    pub(crate) fn new(standard_errors: bool, lines: Option<Whole>) -> PyResult<Self> {
+        let lines = lines.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))?;
+        Ok(Self { standard_errors, lines })
+    }
 }
 
 /// Of a picture: nobody reads more.
 const MOST_NODES: i128 = 10_000;
 
 impl SearchResult {
+    fn new(search: &dyn AnySearch, errors: bool, seen: Seen) -> Self {
+        let tree = search.tree();
+        Self {
+            inner: search.result(),
+            num_actions: search.num_actions(),
+            stats: *search.stats(),
+            nodes: tree.nodes().len(),
+            memory: tree.memory_bytes(),
+            standard_errors: errors.then(|| standard_errors(tree)),
+            seen,
+        }
+    }
+
+    /// What a search has found that is over. `errors`: with the standard errors, before somebody asks for them.
+    pub(crate) fn owning(spec: String, search: Box<dyn AnySearch>, errors: bool) -> PyResult<Self> {
+        let mut result = Self::new(&*search, errors, Seen::Passing { variations: Vec::new() });
+        search.check()?;
+        result.seen = Seen::Own { spec, search };
+        Ok(result)
+    }
+
+    /// What the search `index` has found; `searches` are `shared`.
+    pub(crate) fn sharing(shared: &Arc<RwLock<dyn Searches>>, searches: &dyn Searches, index: usize) -> Self {
+        let seen = Seen::Shared { searches: shared.clone(), index, changes: searches.changes(index) };
+        Self::new(searches.search(index), false, seen)
+    }
+
+    /// What a search has found that goes on.
+    pub(crate) fn in_passing(search: &dyn AnySearch, told: Told) -> PyResult<Self> {
+        let variations = variations_of(search.tree(), told.lines, usize::MAX);
+        let result = Self::new(search, told.standard_errors, Seen::Passing { variations });
+        search.check().map(|()| result)
+    }
+
     pub(crate) fn counts(&self) -> &SearchStats {
         &self.stats
     }
@@ -70,8 +147,7 @@ impl SearchResult {
     /// See `principal_variations`.
     pub(crate) fn lines(&self, count: usize, length: usize) -> PyResult<Vec<Variation>> {
         let Seen::Passing { variations } = &self.seen else {
-            let (session, index) = self.session("principal_variations")?;
-            return Ok(variations_of(session.batch.tree(index), count, length));
+            return self.look("principal_variations", |_, search| variations_of(search.tree(), count, length));
         };
         let mut lines: Vec<_> = variations.iter().take(count).cloned().collect();
         lines.iter_mut().for_each(|line| line.actions.truncate(length));
@@ -90,50 +166,27 @@ impl SearchResult {
             ));
         }
         // A walk through a large tree takes a second, in which other threads go on.
-        py.detach(|| self.walk())
+        py.detach(|| self.look("standard_errors", |_, search| standard_errors(search.tree())))
     }
 
-    /// Reads the standard errors of its tree before somebody asks for them.
-    pub(crate) fn with_standard_errors(mut self) -> PyResult<Self> {
-        self.standard_errors = Some(self.walk()?);
-        Ok(self)
-    }
-
-    /// The standard errors, by a walk through the whole tree.
-    fn walk(&self) -> PyResult<Vec<f32>> {
-        let (session, index) = self.session("standard_errors")?;
-        Ok(standard_errors(session.batch.tree(index)))
-    }
-
-    /// What a search has found that goes on.
-    pub(crate) fn in_passing<G: Hosted>(search: &Search<G>, errors: bool) -> Self {
-        let tree = search.tree();
-        Self {
-            inner: search.result(),
-            num_actions: search.root().num_actions(),
-            stats: *search.stats(),
-            nodes: tree.nodes().len(),
-            memory: tree.memory_bytes(),
-            standard_errors: errors.then(|| standard_errors(tree)),
-            seen: Seen::Passing { variations: variations_of(tree, usize::MAX, usize::MAX) },
-        }
-    }
-
-    /// The session, and the tree's place in it, for `what`: the tree is as this result knows it.
-    fn session(&self, what: &str) -> PyResult<(RwLockReadGuard<'_, Session>, usize)> {
-        let Seen::Tree { session, index, changes } = &self.seen else {
-            return Err(PyValueError::new_err(format!(
+    /// Has `look` read the search for `what`, and its game's name: the tree is as this result knows it.
+    fn look<T>(&self, what: &str, look: impl FnOnce(&str, &dyn AnySearch) -> T) -> PyResult<T> {
+        match &self.seen {
+            Seen::Own { spec, search } => Ok(look(spec, &**search)),
+            Seen::Shared { searches, index, changes } => {
+                let searches = looking(searches)?;
+                if searches.changes(*index) == *changes {
+                    return Ok(look(searches.spec(), searches.search(*index)));
+                }
+                Err(PyValueError::new_err(format!(
+                    "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
+                     ask before that, or search the position again"
+                )))
+            }
+            Seen::Passing { .. } => Err(PyValueError::new_err(format!(
                 "{what} reads the search's tree, which an engine's game has kept; engine.submit gives a result its tree"
-            )));
-        };
-        let session = looking(session)?;
-        if session.batch.changes(*index) == *changes {
-            return Ok((session, *index));
+            ))),
         }
-        Err(PyValueError::new_err(format!(
-            "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
-             ask before that, or search the position again"
-        )))
     }
 
     fn draw<'py>(
@@ -145,12 +198,10 @@ impl SearchResult {
     ) -> PyResult<Bound<'py, PyAny>> {
         let max_nodes = within("max_nodes", max_nodes, 1, MOST_NODES)?;
         let depth = depth.map_or(Ok(usize::MAX), |Whole(depth)| within("depth", depth, 0, SIZE))?;
-        let (session, index) = self.session(function)?;
         let best = &self.inner.principal_variation;
-        let shown = caught(|| session.batch.picture(index, best, max_nodes, depth))?;
-        let title = session.spec.clone();
-        drop(session);
-        drawn(py, function, &title, shown)
+        let (title, shown) =
+            self.look(function, |spec, search| (spec.to_owned(), caught(|| search.picture(best, max_nodes, depth))))?;
+        drawn(py, function, &title, shown?)
     }
 }
 
@@ -284,7 +335,7 @@ impl SearchResult {
 
     /// For notebooks: `to_svg()`, or None where the tree has changed or is being searched.
     fn _repr_svg_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.session("_repr_svg_").is_err() {
+        if self.look("_repr_svg_", |_, _| ()).is_err() {
             return Ok(None);
         }
         self.draw(py, "to_svg", 60, None).map(Some)
@@ -356,31 +407,5 @@ pub(crate) fn check_temperature(temperature: f64) -> PyResult<f64> {
 pub(crate) fn fill_policy(result: &CoreResult, temperature: f64, row: &mut [f32]) {
     for (&action, share) in result.actions.iter().zip(sharpen(result, temperature)) {
         row[action as usize] = share as f32;
-    }
-}
-
-/// A search's session together with what its game is called.
-pub(crate) struct Session {
-    pub(crate) spec: String,
-    pub(crate) batch: Box<dyn AnyBatch>,
-}
-
-/// A session as a search shares it with its results, which look back at the trees. A session holds no result, so
-/// nothing holds itself.
-pub(crate) type SharedSession = Arc<RwLock<Session>>;
-
-impl Session {
-    /// What search `index` found; `shared` is this session.
-    pub(crate) fn result(&self, shared: &SharedSession, index: usize) -> SearchResult {
-        let (stats, nodes, memory) = self.batch.stats(index);
-        SearchResult {
-            inner: self.batch.result(index),
-            num_actions: self.batch.num_actions(),
-            stats,
-            nodes,
-            memory,
-            standard_errors: None,
-            seen: Seen::Tree { session: Arc::clone(shared), index, changes: self.batch.changes(index) },
-        }
     }
 }

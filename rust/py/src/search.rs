@@ -14,13 +14,43 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::{allowed_actions, check_draws};
-use crate::doors::{AnyState, BatchSettings};
+use crate::doors::{AnyBatch, AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Evaluators};
-use crate::result::{SearchResult, Session, SharedSession, check_temperature, fill_policy, search_stats, stop_name};
+use crate::result::{AnySearch, SearchResult, Searches, check_temperature, fill_policy, search_stats, stop_name};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
+
+/// Searches together with what their game is called.
+struct Session {
+    spec: String,
+    batch: Box<dyn AnyBatch>,
+}
+
+/// A session as it is shared with the results, which look back at the trees. A session holds no result, so nothing holds
+/// itself.
+type SharedSession = Arc<RwLock<Session>>;
+
+impl Searches for Session {
+    fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    fn search(&self, index: usize) -> &dyn AnySearch {
+        self.batch.search(index)
+    }
+
+    fn changes(&self, index: usize) -> u64 {
+        self.batch.changes(index)
+    }
+}
+
+/// What search `index` found; `session` is `shared`.
+fn found(shared: &SharedSession, session: &Session, index: usize) -> SearchResult {
+    let shared: Arc<RwLock<dyn Searches>> = shared.clone();
+    SearchResult::sharing(&shared, session, index)
+}
 
 /// Search of one position.
 ///
@@ -152,8 +182,8 @@ impl Search {
         }
         session.batch.run(py, &mut evaluator, simulations, limit)?;
         // With `lcb` the result takes a walk through the tree, in which other threads go on.
-        let searched = &mut *session;
-        let result = py.detach(move || searched.result(shared, 0));
+        let searched = &*session;
+        let result = py.detach(|| found(shared, searched, 0));
         session.batch.check().map(|()| result)
     }
 
@@ -169,7 +199,7 @@ impl Search {
         }
         let mut session = changing(shared)?;
         session.batch.run(py, &mut self.evaluator.lock()?, u32::MAX, limit)?;
-        Ok(stop_name(session.batch.stop(0)))
+        Ok(stop_name(session.batch.search(0).stop()))
     }
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
@@ -286,7 +316,7 @@ impl VectorSearch {
 
     /// What each search found, [B].
     fn results(&self, py: Python<'_>) -> PyResult<Vec<SearchResult>> {
-        self.look(py, |session| (0..session.batch.len()).map(|index| session.result(&self.session, index)).collect())
+        self.look(py, |session| (0..session.batch.len()).map(|index| found(&self.session, session, index)).collect())
     }
 
     /// float32 [B, A]: `SearchResult.policy` of every tree; a row of zeros where the game is over.
@@ -297,7 +327,7 @@ impl VectorSearch {
             let mut policies = Array2::zeros((session.batch.len(), self.num_actions));
             for (index, mut row) in policies.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows are contiguous");
-                fill_policy(&session.batch.result(index), temperature, row);
+                fill_policy(&session.batch.search(index).result(), temperature, row);
             }
             policies
         })?;
@@ -310,9 +340,9 @@ impl VectorSearch {
     fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
         let select = |session: &Session, index: usize| {
-            let result = session.batch.result(index);
+            let result = session.batch.search(index).result();
             let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
-            let key = session.batch.key(index);
+            let key = session.batch.search(index).key();
             let mut stream =
                 azpy_core::rng::Stream::keyed(&[self.seed, index as u64, visits, key as u64, (key >> 64) as u64]);
             choose(&result, temperature, &mut stream).map_or(-1, |chosen| i64::from(result.actions[chosen]))
@@ -324,7 +354,7 @@ impl VectorSearch {
 
     /// float32 [B]: `SearchResult.value` of every tree.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let value = |session: &Session, index| session.batch.result(index).value;
+        let value = |session: &Session, index| session.batch.search(index).result().value;
         let values = self.look(py, |session| (0..session.batch.len()).map(|index| value(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, values))
     }
@@ -370,10 +400,10 @@ impl VectorSearch {
         let mut total = SearchStats::default();
         let (mut nodes, mut memory) = (0, 0);
         for index in 0..session.batch.len() {
-            let (stats, tree_nodes, tree_memory) = session.batch.stats(index);
-            total.add(&stats);
-            nodes += tree_nodes;
-            memory += tree_memory;
+            let search = session.batch.search(index);
+            total.add(search.stats());
+            nodes += search.tree().nodes().len();
+            memory += search.tree().memory_bytes();
         }
         let stats = search_stats(py, &total)?;
         stats.set_item("nodes", nodes)?;

@@ -7,16 +7,15 @@ use std::time::Instant;
 
 use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, PlayError, Player, Turn};
-use azpy_core::picture::Touch;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::rng::Stream;
-use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
+use azpy_core::written::{Bounds, Variations, WrittenGame};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
-use crate::calls::AnyModel;
 use crate::doors::{
-    AnyBatch, AnyReplay, AnySelfPlay, AnyState, AnyWalk, BatchSettings, ModelSettings, SelfPlaySettings, Typed,
+    AnyBatch, AnyModel, AnyReplay, AnySelfPlay, AnyState, AnyWalk, BatchSettings, ModelSettings, SelfPlaySettings,
+    Typed,
 };
 use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
@@ -35,27 +34,6 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn as_any(&self) -> &dyn Any {
         self
-    }
-    fn num_actions(&self) -> usize {
-        self.0.num_actions()
-    }
-    fn obs_shape(&self) -> [usize; 3] {
-        self.0.obs_shape()
-    }
-    fn max_plies(&self) -> usize {
-        self.0.max_plies()
-    }
-    fn plane_divisors(&self) -> Option<Vec<u16>> {
-        self.0.plane_divisors()
-    }
-    fn most_legal_actions(&self) -> usize {
-        self.0.most_legal_actions()
-    }
-    fn action_cells(&self) -> Option<Vec<u16>> {
-        self.0.action_cells()
-    }
-    fn turn(&self) -> Turn {
-        self.0.turn()
     }
     fn legal_actions(&self) -> Vec<Action> {
         let mut out = Vec::new();
@@ -85,43 +63,10 @@ impl<G: Hosted> AnyState for Typed<G> {
         self.0.encode(&mut row);
         row
     }
-    fn key(&self) -> u128 {
-        self.0.key()
-    }
-    fn num_symmetries(&self) -> usize {
-        self.0.num_symmetries()
-    }
-    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
-        self.0.symmetric_action(symmetry, action)
-    }
     fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32> {
         let mut out = vec![0.0; row.len()];
         self.0.symmetric_observation(symmetry, row, &mut out);
         out
-    }
-    fn action_name(&self, action: Action) -> String {
-        self.0.action_name(action)
-    }
-    fn short_name(&self, action: Action) -> String {
-        self.0.short_name(action)
-    }
-    fn render(&self) -> String {
-        self.0.render()
-    }
-    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        self.0.owner(line, glyph)
-    }
-    fn to_svg(&self) -> String {
-        self.0.to_svg()
-    }
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.0.touches(action)
-    }
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.0.parse_actions(text)
-    }
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
-        self.0.format_actions(actions)
     }
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
         Ok(Box::new(Typed(self.0.parse(text)?)))
@@ -140,17 +85,11 @@ impl<G: Hosted> AnyState for Typed<G> {
         let Variations { start, moves, tags, left_out } = self.0.read_variations(text, bounds)?;
         Ok(Variations { start: Box::new(Typed(start)), moves, tags, left_out })
     }
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        self.0.write_variations(moves, tags, bounds)
+    fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>> {
+        Some(Box::new(Typed(self.0.without_past(mover)?)))
     }
     fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String> {
         CoreRecord::of_actions(&self.0, actions, outcome)
-    }
-    fn to_text(&self) -> Option<String> {
-        self.0.to_text()
-    }
-    fn object(&self) -> Option<&Py<PyAny>> {
-        self.0.object()
     }
     fn check(&self) -> PyResult<()> {
         self.0.fault().map_or(Ok(()), Fault::check)
@@ -170,9 +109,8 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn check_searchable(&self) -> PyResult<()> {
         check_searchable(&self.0)
     }
-    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Box<dyn Any> {
-        let model: Arc<dyn AnyModel> = Arc::new(Model::new(&self.0, settings, evaluator));
-        Box::new(model)
+    fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
+        Arc::new(Model::new(&self.0, settings, evaluator))
     }
     fn walk(&self) -> PyResult<Box<dyn AnyWalk>> {
         walk(&self.0)

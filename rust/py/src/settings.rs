@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::options::{Kind, OptionRow, OptionValue, Rule};
+use azpy_core::options::{self, Kind, OptionRow, OptionValue, Rule};
 use azpy_core::selfplay::SelfPlayConfig;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -203,11 +203,6 @@ pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             Kind::Whole => py.get_type::<PyInt>().into_any(),
             Kind::Number | Kind::Noise => py.get_type::<PyFloat>().into_any(),
         };
-        let rule = match row.rule {
-            Rule::Any => "",
-            Rule::Puct => "PUCT",
-            Rule::Gumbel => "Gumbel",
-        };
         let default = default.unwrap_or(OptionValue::None);
         let entry = PyDict::new(py);
         entry.set_item("group", group)?;
@@ -223,12 +218,33 @@ pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         entry.set_item("above", row.above)?;
         entry.set_item("unit", row.unit)?;
         entry.set_item("source", row.source)?;
-        entry.set_item("rule", rule)?;
+        entry.set_item("rule", rule_name(row.rule))?;
         entry.set_item("without", PyTuple::new(py, row.without)?)?;
         entry.set_item("needs", row.needs)?;
         table.set_item(row.name, entry)?;
     }
     Ok(table)
+}
+
+/// See `azpy_core::options::why_unused`; `rule` as in the table of options.
+#[pyfunction]
+pub(crate) fn why_unused(
+    name: &str,
+    rule: &str,
+    actions: Option<&str>,
+    other: Option<&str>,
+    off: Option<&str>,
+) -> Option<String> {
+    let rule = [Rule::Puct, Rule::Gumbel].into_iter().find(|&known| rule_name(known) == rule).unwrap_or(Rule::Any);
+    options::why_unused(name, rule, actions, other, off)
+}
+
+fn rule_name(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Any => "",
+        Rule::Puct => "PUCT",
+        Rule::Gumbel => "Gumbel",
+    }
 }
 
 /// A bound of a range, as whole as it is.

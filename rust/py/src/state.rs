@@ -9,14 +9,14 @@ use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::batch::{SIGNALS_EVERY, try_play};
 use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
 use crate::hosted::turn_number;
 use crate::pygame::PyGame;
-use crate::registry::make;
+use crate::registry::{make, params};
 use crate::settings::{SIZE, U64, Whole, whole, within};
 
 /// x, y, width and height.
@@ -101,6 +101,38 @@ impl State {
     #[getter]
     fn game(&self) -> &str {
         &self.spec
+    }
+
+    /// The game's name without its parameters: "connect_four".
+    #[getter]
+    fn name(&self) -> &str {
+        self.spec.split('(').next().unwrap_or_default()
+    }
+
+    /// All parameters of a game written in Rust, with what they are here, as `azpy.make_game` takes them. Of other games
+    /// none: {}.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.make_game("go(size=13)").params
+    ///     {'size': 13, 'komi': 7.5, 'superko': 1}
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let is_rust = self.inner.object().is_none();
+        is_rust.then(|| params(&self.spec)).unwrap_or_default().into_py_dict(py)
+    }
+
+    /// What people call player 0 and player 1 within a sentence, such as ("White", "Black"); None where the game has no
+    /// names for them.
+    #[getter]
+    fn side_names(&self) -> Option<(&'static str, &'static str)> {
+        self.inner.side_names().map(Into::into)
+    }
+
+    /// Whether the picture makes sense upside down, as the other player sees it. Pieces fall in Connect Four, so there
+    /// it does not.
+    #[getter]
+    fn can_rotate(&self) -> bool {
+        self.inner.can_rotate()
     }
 
     /// The azpy.Game that is this position, or None for a game written in Rust. Only look at it: play on a clone.
@@ -276,6 +308,17 @@ impl State {
         Ok(touches.into_iter().map(|touch| (touch.place, touch.rect.into())).collect())
     }
 
+    /// What lies where on the board: names of places, as `touches` has them, and the character that `render` shows there.
+    /// Empty places are left out. Filled for Breakthrough, chess, Go, Gomoku, Hex, Othello and tic-tac-toe; {} for games
+    /// in which more than one man lies on a place, and for games written in Python.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.parse_state("go(size=9)", "C3 D4 pass").board()
+    ///     {'D4': 'o', 'C3': 'x'}
+    fn board<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.ask(|state| state.on_board())?.into_py_dict(py)
+    }
+
     fn _repr_svg_(&self) -> PyResult<String> {
         self.to_svg()
     }
@@ -284,9 +327,44 @@ impl State {
     /// game that has none which says everything.
     fn to_text(&self) -> PyResult<String> {
         self.inner.to_text().ok_or_else(|| {
-            let name = self.spec.split('(').next().unwrap_or_default();
+            let name = self.name();
             PyValueError::new_err(format!("{name} has no notation of positions; keep the actions that lead here"))
         })
+    }
+
+    /// The position in the Forsyth-Edwards Notation. Raises ValueError for another game than chess.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.parse_state("chess", "e4 c5").fen()
+    ///     'rnbqkbnr/pp1ppppp/8/2p5/4P3/8/PPPP1PPP/RNBQKBNR w KQkq c6 0 2'
+    fn fen(&self) -> PyResult<String> {
+        let fen = self.inner.fen();
+        fen.ok_or_else(|| PyValueError::new_err(format!("{} has no FEN: only chess has one; see to_text", self.name())))
+    }
+
+    /// A copy of the position as a start, without the plies that led to it. In chess nothing was repeated, the clocks
+    /// begin anew, and a game that only its past ended goes on. In Go no earlier board bars a stone, and nobody has
+    /// passed. Other games keep what they have.
+    ///
+    /// Args:
+    ///     player: who is to move; None: whose turn it is. Only Go lets the other player be to move.
+    ///
+    /// Raises:
+    ///     ValueError: a player who cannot be to move.
+    ///
+    ///     >>> import azpy
+    ///     >>> over = azpy.parse_state("go", "C3 pass pass")
+    ///     >>> over.turn == azpy.TERMINAL, over.without_past().turn, over.without_past(0).turn
+    ///     (True, 1, 0)
+    #[pyo3(signature = (player = None))]
+    fn without_past(&self, player: Option<Whole>) -> PyResult<Self> {
+        let copy = self.copy()?;
+        let number = player.map(|Whole(player)| within::<usize>("player", player, 0, 1)).transpose()?;
+        let mover = number.map(|number| [Player::Zero, Player::One][number]);
+        let inner = copy.ask(|state| state.without_past(mover))?;
+        let refused =
+            || PyValueError::new_err(format!("in this position of {} the other player is to move", self.spec));
+        Ok(Self { spec: copy.spec, inner: inner.ok_or_else(refused)? })
     }
 
     /// Reads a line of play that begins here: names of actions (and of chance outcomes) with blanks between, or a game's

@@ -179,6 +179,6 @@ pub(crate) fn changing<T>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>
 }
 
 /// The lock of a search's trees, to look at them. Several threads may look at once.
-pub(crate) fn looking<T>(trees: &RwLock<T>) -> PyResult<RwLockReadGuard<'_, T>> {
+pub(crate) fn looking<T: ?Sized>(trees: &RwLock<T>) -> PyResult<RwLockReadGuard<'_, T>> {
     trees.try_read().or_else(busy)
 }

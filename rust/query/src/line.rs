@@ -52,7 +52,7 @@ impl<P: Position> Line<P> {
     /// # Errors
     /// If no such action is legal.
     pub fn play(&mut self, name: &str, player: Option<Player>) -> Result<(), Refused> {
-        self.go_on(player)?;
+        self.go_on(player);
         let name = if is_go(&self.state) { go_name(name) } else { name.to_owned() };
         if player.is_some_and(|player| self.state.turn() != Turn::Player(player)) {
             return Err(Refused(format!("{}: it is {}", quoted(&name, MOST_NAME), self.state.turn())));
@@ -74,38 +74,27 @@ impl<P: Position> Line<P> {
     ///
     /// A position of chess that is over by a repetition, by fifty moves or by the number of plies loses its past. Go is
     /// never over, and `player` is to move. After too many plies the later half of them still counts for ko.
-    ///
-    /// # Errors
-    /// If the board cannot be set up.
-    pub fn go_on(&mut self, player: Option<Player>) -> Result<(), Refused> {
-        let over = self.state.turn() == Turn::Terminal;
-        if is_go(&self.state) {
-            let player = player.unwrap_or_else(|| to_move(&self.state));
-            if self.state.turn() == Turn::Player(player) {
-                return Ok(());
-            }
-            let board = self.state.clone();
-            if over {
-                let (first, since) = self.played.split_at(forgotten(self.played.len()));
-                let mut earlier = self.start.clone();
-                first.iter().for_each(|&action| earlier.play(action));
-                if let Turn::Player(mover) = earlier.turn() {
-                    let since = since.to_vec();
-                    *self = Self::new(go_board(&earlier.start_with(&[])?, &stones(&earlier), mover)?);
-                    since.into_iter().for_each(|action| self.push(action));
-                }
-            }
-            // By two passes, by who is to move.
-            if self.state.turn() != Turn::Player(player) {
-                *self = Self::new(go_board(&board.start_with(&[])?, &stones(&board), player)?);
-            }
-        } else if over && name_of(&self.state) == "chess" {
-            let fresh = without_past(&self.state)?;
-            if fresh.turn() != Turn::Terminal {
-                *self = Self::new(fresh);
+    pub fn go_on(&mut self, player: Option<Player>) {
+        let (turn, is_over) = (self.state.turn(), self.state.turn() == Turn::Terminal);
+        if !is_over && player.is_none_or(|player| turn == Turn::Player(player)) {
+            return;
+        }
+        let Some(fresh) = self.state.without_past(player) else { return };
+        if is_over && is_go(&self.state) {
+            let (first, since) = self.played.split_at(forgotten(self.played.len()));
+            let mut earlier = self.start.clone();
+            first.iter().for_each(|&action| earlier.play(action));
+            let is_open = earlier.turn() != Turn::Terminal;
+            if let Some(earlier) = earlier.without_past(None).filter(|_| is_open) {
+                let since = since.to_vec();
+                *self = Self::new(earlier);
+                since.into_iter().for_each(|action| self.push(action));
             }
         }
-        Ok(())
+        // By a repetition, by two passes, by who is to move.
+        if self.state.turn() != fresh.turn() {
+            *self = Self::new(fresh);
+        }
     }
 
     /// The first plies of the line.
@@ -123,40 +112,9 @@ fn forgotten(plies: usize) -> usize {
     (plies / 2).min(plies.saturating_sub(2))
 }
 
-/// A position of chess that azpy's rules ended by its past, such as a third repetition, as if it had none.
-fn without_past<P: Position>(state: &P) -> Result<P, Refused> {
-    let board = state.render();
-    let fen = board.lines().find(|line| line.matches('/').count() == 7).unwrap_or_default();
-    // No moves without progress, and nothing to repeat.
-    let fields: Vec<&str> = fen.split_whitespace().take(4).chain(["0", "1"]).collect();
-    Ok(state.parse(&fields.join(" "))?)
-}
-
 /// The name of a move of Go, whatever its case.
 pub(crate) fn go_name(name: &str) -> String {
     if name.eq_ignore_ascii_case("pass") { "pass".to_owned() } else { name.to_uppercase() }
-}
-
-/// Whose turn it is in Go, also after the end.
-fn to_move<P: Position>(state: &P) -> Player {
-    if let Turn::Player(player) = state.turn() {
-        return player;
-    }
-    let text = state.to_text().unwrap_or_default();
-    if text.rfind(";B[") > text.rfind(";W[") { Player::One } else { Player::Zero }
-}
-
-/// The stones of each player on a board of Go, as SGF names their points.
-pub(crate) fn stones<P: Position>(state: &P) -> [Vec<String>; 2] {
-    let mut found = [Vec::new(), Vec::new()];
-    for (row, line) in ('a'..).zip(state.render().lines().skip(1)) {
-        for (column, cell) in ('a'..).zip(line.split_whitespace().skip(1)) {
-            if let Some(owner) = ["x", "o"].iter().position(|&glyph| glyph == cell) {
-                found[owner].push(format!("{column}{row}"));
-            }
-        }
-    }
-    found
 }
 
 /// A board of Go without a past.

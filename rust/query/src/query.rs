@@ -289,7 +289,7 @@ fn walk<P: Position>(
     let (mut line, mut places) = (Line::new(start), Vec::new());
     for (turn, order) in order.into_iter().enumerate() {
         if let Some(order) = order {
-            line.go_on(first.filter(|_| turn == 0))?;
+            line.go_on(first.filter(|_| turn == 0));
             places.push((order, Place { turn, line: line.clone() }));
         }
         if let Some(named) = moves.get(turn) {

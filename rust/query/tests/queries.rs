@@ -22,12 +22,15 @@ const LIMITS: Limits = Limits {
     text_bytes: 9_999,
 };
 
+/// Makes the start of a game with some parameters, and says what it is called.
+type Make<G> = fn(&[(&str, String)]) -> Result<(String, G), String>;
+
 /// A game that says its name.
 #[derive(Clone)]
 struct Called<G> {
     game: String,
     inner: G,
-    make: fn(&[(&str, String)]) -> Result<(String, G), String>,
+    make: Make<G>,
 }
 
 impl<G: Notation> Game for Called<G> {
@@ -89,6 +92,9 @@ impl<G: Notation> Notation for Called<G> {
     fn to_text(&self) -> Option<String> {
         self.inner.to_text()
     }
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        Some(Self { inner: self.inner.without_past(mover)?, ..self.clone() })
+    }
 }
 
 impl<G: Notation> Position for Called<G> {
@@ -102,7 +108,7 @@ impl<G: Notation> Position for Called<G> {
 }
 
 /// The start of a game of which `make` makes others.
-fn called<G>(make: fn(&[(&str, String)]) -> Result<(String, G), String>) -> Called<G> {
+fn called<G>(make: Make<G>) -> Called<G> {
     let (game, inner) = make(&[]).unwrap();
     Called { game, inner, make }
 }
@@ -265,7 +271,7 @@ fn go_goes_on_after_two_passes_and_ko_holds() {
     let mut line = Line::new(go());
     for _ in 0..200 {
         let mut legal = Vec::new();
-        line.go_on(None).unwrap();
+        line.go_on(None);
         line.state.legal_actions(&mut legal);
         line.play(&line.state.action_name(legal[0]).to_lowercase(), None).unwrap();
     }

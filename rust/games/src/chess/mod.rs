@@ -383,6 +383,15 @@ impl Notation for Chess {
         }
     }
 
+    fn on_board(&self) -> Vec<(String, char)> {
+        let man = |&square: &Square| Some((square.to_string(), fen::letter(&self.board, square)?));
+        Square::ALL.iter().filter_map(man).collect()
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["White", "Black"])
+    }
+
     fn to_svg(&self) -> String {
         self.svg()
     }
@@ -420,5 +429,19 @@ impl Notation for Chess {
     /// A FEN, and where the past matters the one from which it does, with the moves since: "FEN moves e2e4 ...".
     fn to_text(&self) -> Option<String> {
         Some(self.text_with_past())
+    }
+
+    /// See [`Chess::fen`].
+    fn fen(&self) -> Option<String> {
+        Some(self.fen())
+    }
+
+    /// No moves without progress, and nothing to repeat.
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        let color = mover.map_or(self.board.side_to_move(), |mover| [Color::White, Color::Black][mover.index()]);
+        let mut board = self.board.clone();
+        board.set_halfmove_clock(0);
+        board.set_fullmove_number(1);
+        (color == board.side_to_move()).then(|| Self::at(board, self.rules))
     }
 }

@@ -1,7 +1,7 @@
 //! The plays of a roll where checkers may leave the board: few checkers are left to move, and the lines are written down.
 
 use super::board::{CORNER, HOME, Levels};
-use super::plays::{Plays, Rolled};
+use super::rolled::{Plays, Rolled};
 use crate::tables::{Side, each};
 
 /// At most seven fields have checkers (six of home and one outside), so each order of the dice has 49 lines.

@@ -33,6 +33,7 @@ mod notation;
 mod picture;
 mod plays;
 mod points;
+mod rolled;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
@@ -41,8 +42,8 @@ use azpy_core::text::Notation;
 use crate::key::{Tag, digest};
 use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, write_outcomes};
 use board::{HIS_CORNER, HIS_JANS, Levels};
-use plays::{Plays, Rolled};
 use points::{SIX_TABLES_ROLL, Score};
+use rolled::{Plays, Rolled};
 
 const FIELDS: usize = 24;
 const POWER: Action = 48;
@@ -451,6 +452,10 @@ impl Notation for Trictrac {
             (Turn::Player(_), _) => notation::name_of(self, action),
             _ => action.to_string(),
         }
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["red", "blue"])
     }
 
     fn to_svg(&self) -> String {

@@ -3,7 +3,7 @@
 use azpy_core::game::Player;
 
 use super::board::{CORNER, HIS_CORNER, JANS, Levels, TALON, is_single};
-use super::plays::{Plays, Rolled};
+use super::rolled::{Plays, Rolled};
 use crate::tables::Side;
 
 /// Points that make a hole.

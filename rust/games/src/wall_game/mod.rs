@@ -514,6 +514,10 @@ impl Notation for WallGame {
         }
     }
 
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["red", "blue"])
+    }
+
     fn to_svg(&self) -> String {
         self.drawn_as_svg()
     }

@@ -68,6 +68,7 @@ fn check_position<G: Notation>(state: &G, buttons: &[&str], alike: usize) {
         .collect();
     let mut places: BTreeMap<String, [f64; 4]> = BTreeMap::new();
     let mut lines: Vec<(Vec<String>, String)> = Vec::new();
+    let men: BTreeMap<String, char> = state.on_board().into_iter().collect();
     for action in legal(state) {
         let (touches, name) = (state.touches(action), state.action_name(action));
         assert_eq!(touches.is_empty(), buttons.contains(&name.as_str()), "{name}\n{}", state.render());
@@ -79,6 +80,9 @@ fn check_position<G: Notation>(state: &G, buttons: &[&str], alike: usize) {
             assert_eq!(*places.entry(place.clone()).or_insert(*rect), *rect, "{place} is two places");
         }
         if !touches.is_empty() {
+            // A man goes from where it lies, and a stone comes to where nothing lies.
+            let lies = men.contains_key(&touches[0].place);
+            assert!(men.is_empty() || lies == (touches.len() == 2), "{name}\n{}", state.render());
             lines.push((touches.into_iter().map(|touch| touch.place).collect(), name));
         }
     }
