@@ -31,10 +31,10 @@ __all__ = [
     "GameRecord",
     "Line",
     "Look",
+    "Message",
     "Notation",
     "Query",
     "ReplayBuffer",
-    "Request",
     "RolloutEvaluator",
     "Search",
     "SearchResult",
@@ -272,8 +272,8 @@ class _Limits(Protocol):
     def text_bytes(self) -> int: ...
 
 @final
-class Request:
-    def __new__(cls, data: str | bytes) -> Request: ...
+class Message:
+    def __new__(cls, data: str | bytes) -> Message: ...
     def get(self, name: str) -> Any: ...
     def fields(self) -> dict[str, Any]: ...
     @property

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from azpy._core import LONGEST_NAME, Request
+from azpy._core import LONGEST_NAME, Message
 from azpy.serving.lines import LONGEST_LINE
 from talks import COMMAND, PATIENCE
 
@@ -425,7 +425,7 @@ class Json(Dialect):
         if not line.strip(b" \t\r\n"):
             return True
         try:
-            fields = Request(line.decode().strip(" \t\r\n")).fields()
+            fields = Message(line.decode().strip(" \t\r\n")).fields()
         except ValueError:
             self.due_errors += 1
             return True

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from azpy._core import Request
+from azpy._core import Message
 from azpy.web.app import LONGEST_MESSAGE
 from served import process
 from talks import PATIENCE
@@ -199,7 +199,7 @@ def memory_mb(pid: int) -> float:
 def asks_nothing(sent: str | bytes) -> bool:
     """Whether a message is a query without a turn, which has no answer."""
     try:
-        return bool(Request(sent).get("analyzeTurns") == [])
+        return bool(Message(sent).get("analyzeTurns") == [])
     except ValueError:
         return False
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy._core import Line, Query, Request
+from azpy._core import Line, Message, Query
 from azpy.games.names import make_position
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
@@ -51,7 +51,7 @@ class Asker(Analyst):
         super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
 
     def ask(self, **fields: Any) -> None:
-        self.take(Request(json.dumps(fields)))
+        self.take(Message(json.dumps(fields)))
 
 
 def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMITS) -> tuple[Asker, list[Any]]:
@@ -60,7 +60,7 @@ def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMIT
 
 
 def query_of(fields: dict[str, Any], model: Model, limits: Limits) -> Query:
-    (query,) = Request(json.dumps({"id": "1", **fields})).queries(model.served, limits)
+    (query,) = Message(json.dumps({"id": "1", **fields})).queries(model.served, limits)
     return query
 
 

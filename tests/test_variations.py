@@ -13,7 +13,7 @@ import pytest
 from sgfmill import sgf
 
 import azpy
-from azpy._core import Request
+from azpy._core import Message
 from azpy.serving.limits import CLIENT_LIMITS, NO_LIMITS, Limits
 from served import serving
 from talks import PATIENCE
@@ -35,13 +35,13 @@ Node = list[Any]  # before, name, short name
 def read(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
     """What the action `read` answers about a start."""
     served = SimpleNamespace(start=start, simulations=1, has_model=False)
-    return json.loads(Request(json.dumps(fields)).read(served, limits))
+    return json.loads(Message(json.dumps(fields)).read(served, limits))
 
 
 def write(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
     """What the action `write` answers about a start."""
     served = SimpleNamespace(start=start, simulations=1, has_model=False)
-    return json.loads(Request(json.dumps(fields)).write(served, limits))
+    return json.loads(Message(json.dumps(fields)).write(served, limits))
 
 
 def random_tree(start: azpy.State, size: int, rng: random.Random) -> list[Node]:

@@ -6,7 +6,7 @@ from azpy import _core
 from azpy.serving.limits import MOST_SEARCHES
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Model, Served, open_engine
-from azpy.serving.queries import Analyst, Answer
+from azpy.serving.queries import Analyst, Reply
 
 __all__ = ["JsonLines"]
 
@@ -37,7 +37,7 @@ class JsonLines:
             for line in self._talk.lines(self._refuse):
                 if line:
                     try:
-                        analyst.take(_core.Request(line))
+                        analyst.take(_core.Message(line))
                     except ValueError as error:
                         self._refuse(str(error))
                 if self._talk.gone.is_set():
@@ -53,7 +53,7 @@ class JsonLines:
             analyst.wait()
 
     def _refuse(self, said: str) -> None:
-        self._say(Answer.refusal(said))
+        self._say(Reply.refusal(said))
 
-    def _say(self, answer: Answer) -> None:
-        self._talk.say(answer.line)
+    def _say(self, reply: Reply) -> None:
+        self._talk.say(reply.line)

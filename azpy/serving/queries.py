@@ -1,6 +1,6 @@
 """Analysis queries of one client: positions to search, and what the searches found.
 
-The transport is not known here: `Analyst.take` gets a request, and `say` is called with lines of JSON. The core reads
+The transport is not known here: `Analyst.take` gets a message, and `say` is called with lines of JSON. The core reads
 the fields, plays the moves and writes the answers: `rust/query`, which takes and gives KataGo's names for Go too.
 """
 
@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import azpy
@@ -20,14 +21,15 @@ from azpy.errors import RequestError, one_line
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen
+from azpy.serving.request import Request
 from azpy.serving.track import Track
 
-__all__ = ["Analyst", "Answer"]
+__all__ = ["Analyst", "Reply"]
 
 _MOST_WARNINGS = 100  # of a client
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What a client is told, and what its transport must know of it.
 
     Attributes:
@@ -43,9 +45,9 @@ class Answer(NamedTuple):
     is_report: bool = False
 
     @staticmethod
-    def refusal(said: str) -> "Answer":
-        """The answer to what is no request."""
-        return Answer(_json({"error": said}), 400)
+    def refusal(said: str) -> "Reply":
+        """The answer to what is no message."""
+        return Reply(_json({"error": said}), 400)
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Analyst:
     def __init__(
         self,
         models: Mapping[str, Model],
-        say: Callable[[Answer], object],
+        say: Callable[[Reply], object],
         limits: Limits = NO_LIMITS,
         renews: bool = False,
         answered: Callable[[float], object] = lambda _: None,
@@ -86,15 +88,15 @@ class Analyst:
         self._changed = threading.Condition()  # of the searches that are open
         self._warned: set[str] = set()
 
-    def take(self, request: _core.Request) -> None:
+    def take(self, message: _core.Message) -> None:
         """Takes a query or an action. Each answer, and each error, is said; nothing is raised."""
         identity = None
         try:
-            identity = request.id
-            if (action := request.action(self._renews)) is None:
-                self._search(request)
+            identity = message.id
+            if (action := message.action(self._renews)) is None:
+                self._search(message)
             else:
-                self._act(action, request)
+                self._act(action, message)
         except Exception as error:  # of a user's game too
             self._fail(identity, error)
 
@@ -120,7 +122,7 @@ class Analyst:
 
     # Actions ----------------------------------------------------------------------------------------------------------
 
-    def _act(self, action: str, request: _core.Request) -> None:
+    def _act(self, action: str, message: _core.Message) -> None:
         said: dict[str, Any] = {}
         match action:
             case "query_version":
@@ -128,18 +130,18 @@ class Analyst:
             case "query_models":
                 said = {"models": [self._about(name, model.served) for name, model in self._models.items()]}
             case "renew":
-                model = self._model(request)
+                model = self._model(message)
                 said = {"changed": model.renew()}
                 said |= {"internalName": model.served.name, "network": model.served.network}
             case "terminate" | "terminate_all":
-                self._terminate(request)
-                echoed = ((name, request.get(name)) for name in ("terminateId", "turnNumbers"))
+                self._terminate(message)
+                echoed = ((name, message.get(name)) for name in ("terminateId", "turnNumbers"))
                 said = {name: value for name, value in echoed if value is not None}
             case _:
-                tell = {"show": request.show, "read": request.read, "write": request.write}[action]
-                self._say(Answer(tell(self._model(request).served, self._limits)))
+                tell = {"show": message.show, "read": message.read, "write": message.write}[action]
+                self._say(Reply(tell(self._model(message).served, self._limits)))
                 return
-        self._say(Answer(_json({"id": request.id, "action": action} | said)))
+        self._say(Reply(_json({"id": message.id, "action": action} | said)))
 
     def _about(self, name: str, served: Served) -> dict[str, Any]:
         notation = _core.notation_of(served.start.game)
@@ -154,9 +156,9 @@ class Analyst:
             "simulations": min(served.simulations, self._limits.simulations),
         }
 
-    def _terminate(self, request: _core.Request) -> None:
+    def _terminate(self, message: _core.Message) -> None:
         """Has searches answer with what they know: those of one query, or all."""
-        wanted, turns = request.terminated(self._limits)
+        wanted, turns = message.terminated(self._limits)
         with self._changed:
             found = [
                 one.pending
@@ -169,9 +171,9 @@ class Analyst:
 
     # Searches ---------------------------------------------------------------------------------------------------------
 
-    def _search(self, request: _core.Request) -> None:
-        model = self._model(request)
-        queries = request.queries(model.served, self._limits)
+    def _search(self, message: _core.Message) -> None:
+        model = self._model(message)
+        queries = message.queries(model.served, self._limits)
         fresh = [said for said in queries[0].ignored if said not in self._warned]
         fresh = fresh[: _MOST_WARNINGS - len(self._warned)]
         self._warned.update(fresh)
@@ -186,27 +188,31 @@ class Analyst:
 
     def _begin(self, query: _core.Query, model: Model) -> None:
         if (line := query.end()) is not None:
-            self._say(Answer(line, search=(query.id, query.turn)))
+            self._say(Reply(line, search=(query.id, query.turn)))
             return
         one = _Open(query, model.served)
-        wanted: dict[str, Any] = {
-            "seconds": query.seconds,
-            "priority": query.priority,
-            "actions": query.actions(),
-            "standard_errors": query.bounds,
-        }
-        if query.report_every is not None:
-            wanted |= {"on_report": lambda result: self._report(one, result), "report_every": query.report_every}
+        request = Request(
+            query.start,
+            query.played,
+            query.simulations,
+            query.seconds,
+            query.actions(),
+            query.priority,
+            query.report_every,
+            lines=None,
+            standard_errors=query.bounds,
+        )
         with self._changed:
             if len(self._open) >= self._limits.searches:
                 raise queue.Full(f"{self._limits.searches} searches of this client are open: wait for an answer")
             self._open[id(one)] = one
         try:
             if query.game is not None:
-                game = self._track(model, query.game).follow(query.start, query.played)
-                one.pending = game.search(query.simulations, **wanted)
+                search = self._track(model, query.game).follow(request.start, request.played).search
             else:
-                one.pending = model.engine.submit(query.state, query.simulations, **wanted)
+                search = partial(model.engine.submit, query.state)
+            tell = None if query.report_every is None else lambda result: self._report(one, result)
+            one.pending = request.begin(search, tell)
         except BaseException:
             self._forget(one)
             raise
@@ -256,17 +262,17 @@ class Analyst:
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
         best = chosen(result, one.served.temperature)
         line = one.query.answer(result, best, one.served.network, during)
-        self._say(Answer(line, search=(one.query.id, one.query.turn), is_report=during))
+        self._say(Reply(line, search=(one.query.id, one.query.turn), is_report=during))
 
     def _fail(self, identity: str | None, error: BaseException, turn: int | None = None) -> None:
         is_full = isinstance(error, queue.Full)
         said = {"id": identity, "turnNumber": turn, "retryAfter": 1 if is_full else None, "error": one_line(error)}
         line = _json({name: value for name, value in said.items() if value is not None})
         search = None if identity is None or turn is None else (identity, turn)
-        self._say(Answer(line, 503 if is_full else 400, search))
+        self._say(Reply(line, 503 if is_full else 400, search))
 
-    def _model(self, request: _core.Request) -> Model:
-        if (name := request.model) is None:
+    def _model(self, message: _core.Message) -> Model:
+        if (name := message.model) is None:
             return next(iter(self._models.values()))
         if name not in self._models:
             raise RequestError(f"model: there is no {name[: _core.LONGEST_NAME]!r}, but {', '.join(self._models)}")

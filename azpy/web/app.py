@@ -29,7 +29,7 @@ from azpy.errors import AzpyError, SettingsError
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
-from azpy.serving.queries import Analyst, Answer
+from azpy.serving.queries import Analyst, Reply
 from azpy.web import archive
 from azpy.web.guard import COOKIE, ORIGIN, Guard
 from azpy.web.metrics import Metrics
@@ -209,7 +209,7 @@ class Site:
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
-    async def _body(self, request: Request, most: int) -> _core.Request | Response:
+    async def _body(self, request: Request, most: int) -> _core.Message | Response:
         """The object of at most so many bytes that a request holds, or the refusal."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return self._refused(415, "type", "expected Content-Type: application/json")
@@ -228,7 +228,7 @@ class Site:
             return answer
         try:
             # A MiB can take 0.3 s, and a thread costs 0.1 ms.
-            read = _core.Request
+            read = _core.Message
             return read(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(read, bytes(data))
         except ValueError as error:
             return self._refused(400, "json", str(error))
@@ -272,7 +272,7 @@ class Site:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    async def _answers(self, request: Request, query: _core.Request) -> AsyncGenerator[Answer]:
+    async def _answers(self, request: Request, query: _core.Message) -> AsyncGenerator[Reply]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
         analyst, outbox = self._enter()
         try:
@@ -282,7 +282,7 @@ class Site:
         finally:
             self._leave(analyst, outbox)
 
-    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Answer | None:
+    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Reply | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
         while True:
             # First whether searches go on, then whether answers are there: a search ends after its answer was put.
@@ -342,20 +342,20 @@ class Site:
             self.metrics.count("queries", "websocket")
             if not self.ready:
                 self.metrics.count("refused", "draining")
-                outbox.put(Answer.refusal("the server ends: ask another one"))
+                outbox.put(Reply.refusal("the server ends: ask another one"))
                 continue
             await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
 
     def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
         """Has a message of a WebSocket answered."""
         try:
-            analyst.take(_core.Request(message))
+            analyst.take(_core.Message(message))
         except ValueError as error:
             self.metrics.count("refused", "json")
-            outbox.put(Answer.refusal(str(error)))
+            outbox.put(Reply.refusal(str(error)))
         except Exception as error:
             _LOG.error("failed", exc_info=error)
-            outbox.put(Answer.refusal(_FAILED))
+            outbox.put(Reply.refusal(_FAILED))
 
     async def _send(self, socket: WebSocket, outbox: Outbox) -> None:
         while True:

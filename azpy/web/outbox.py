@@ -5,7 +5,7 @@ import contextlib
 import threading
 from collections import OrderedDict, deque
 
-from azpy.serving.queries import Answer
+from azpy.serving.queries import Reply
 
 __all__ = ["Outbox"]
 
@@ -26,8 +26,8 @@ class Outbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._there = loop, asyncio.Event()
-        self._answers: deque[Answer] = deque()
-        self._reports: OrderedDict[tuple[str, int], Answer] = OrderedDict()
+        self._answers: deque[Reply] = deque()
+        self._reports: OrderedDict[tuple[str, int], Reply] = OrderedDict()
         self._lock, self._bytes = threading.Lock(), 0  # of all that waits
         self.overflown = False
 
@@ -36,28 +36,28 @@ class Outbox:
         """Whether nothing waits."""
         return not self._answers and not self._reports
 
-    def put(self, answer: Answer) -> None:
-        """Adds an answer. A report takes the place of the one before it, and goes when its search is answered."""
+    def put(self, reply: Reply) -> None:
+        """Adds an reply. A report takes the place of the one before it, and goes when its search is answered."""
         with self._lock:
-            before = None if answer.search is None else self._reports.pop(answer.search, None)
-            self._bytes += len(answer.line) - (0 if before is None else len(before.line))
+            before = None if reply.search is None else self._reports.pop(reply.search, None)
+            self._bytes += len(reply.line) - (0 if before is None else len(before.line))
             waiting = len(self._answers) + len(self._reports)
             if waiting >= _MOST_ANSWERS or self._bytes > _MOST_BYTES:
-                self._bytes -= len(answer.line)
+                self._bytes -= len(reply.line)
                 self.overflown = True
-            elif answer.is_report and answer.search is not None:
-                self._reports[answer.search] = answer
+            elif reply.is_report and reply.search is not None:
+                self._reports[reply.search] = reply
             else:
-                self._answers.append(answer)
+                self._answers.append(reply)
         with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody reads
             self._loop.call_soon_threadsafe(self._there.set)
 
-    def get(self) -> Answer:
+    def get(self) -> Reply:
         """The answer that waits longest; reports come after answers."""
         with self._lock:
-            answer = self._answers.popleft() if self._answers else self._reports.popitem(last=False)[1]
-            self._bytes -= len(answer.line)
-        return answer
+            reply = self._answers.popleft() if self._answers else self._reports.popitem(last=False)[1]
+            self._bytes -= len(reply.line)
+        return reply
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Waits until something was put, or for so long; returns whether it was."""

@@ -98,7 +98,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<query::GameNotation>()?;
     module.add_class::<query::Line>()?;
     module.add_class::<query::Query>()?;
-    module.add_class::<query::Request>()?;
+    module.add_class::<query::Message>()?;
     module.add_class::<record::GameRecord>()?;
     module.add_class::<replay::ReplayBuffer>()?;
     module.add_class::<search::Search>()?;

@@ -1,4 +1,4 @@
-//! `azpy._core.Request`, `Query` and `Line`: what a server's clients ask, and the lines of JSON that answer them.
+//! `azpy._core.Message`, `Query` and `Line`: what a server's clients ask, and the lines of JSON that answer them.
 //!
 //! The crate `azpy-query` reads and writes. Here a position of any game, one in Python too, is a position of that crate.
 
@@ -206,20 +206,20 @@ struct Served {
     has_model: bool,
 }
 
-/// An object of JSON that a client sent. Whatever is wrong with it raises ValueError, with the field's name.
+/// What a client sent, an object of JSON: a query, or an action. Whatever is wrong with it raises ValueError, with the field's name.
 ///
 /// Args:
 ///     data: its text, or the bytes of it in UTF-8.
 ///
-///     >>> from azpy._core import Request
-///     >>> Request('{"id": "1", "moves": ["e2e4"]}').get("moves")
+///     >>> from azpy._core import Message
+///     >>> Message('{"id": "1", "moves": ["e2e4"]}').get("moves")
 ///     ['e2e4']
 #[pyclass(module = "azpy", frozen)]
-pub(crate) struct Request {
+pub(crate) struct Message {
     fields: Object,
 }
 
-impl Request {
+impl Message {
     /// Has a function of the crate answer.
     fn answered<T: Send>(
         &self,
@@ -235,7 +235,7 @@ impl Request {
 }
 
 #[pymethods]
-impl Request {
+impl Message {
     #[new]
     fn new(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let read = |text: &str| py.detach(|| Object::read(text)).map_err(refused);
@@ -258,7 +258,7 @@ impl Request {
         dict(py, self.fields.fields())
     }
 
-    /// The text that names the request in its answers.
+    /// The text that names the message in its answers.
     #[getter]
     fn id(&self) -> PyResult<&str> {
         id_of(&self.fields).map_err(refused)

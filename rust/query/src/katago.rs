@@ -170,7 +170,13 @@ fn first(fields: &Object) -> Result<Option<Player>, Refused> {
     fields.given("initialPlayer").map(|value| player(value, "initialPlayer")).transpose()
 }
 
+/// Also as azpy has them, 0 or 1.
 fn player(value: &Value, path: &str) -> Result<Player, Refused> {
+    match value.as_u64() {
+        Some(0) => return Ok(Player::Zero),
+        Some(1) => return Ok(Player::One),
+        _ => {}
+    }
     let lower = value.as_str().map_or_else(|| value.clone(), |name| name.to_lowercase().into());
     let is_black = one_of(&lower, path, &PLAYERS)?.starts_with('b');
     Ok(if is_black { Player::Zero } else { Player::One })
@@ -189,10 +195,11 @@ fn moved(value: &Value, path: &str) -> Result<(String, Option<Player>), Refused>
     Ok((name, Some(player(who, &format!("{path}[0]"))?)))
 }
 
-/// The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, each with the player; or one name, for both.
+/// The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, each with the player; or one move.
 fn chosen(value: &Value, path: &str) -> Result<Vec<(String, Option<Player>)>, Refused> {
     let Some(fields) = value.as_object() else {
-        return Ok(vec![(go_name(text(value, path)?), None)]);
+        let (name, player) = moved(value, path)?;
+        return Ok(vec![(go_name(&name), player)]);
     };
     let side = player(fields.get("player").unwrap_or(&Value::Null), &format!("{path}.player"))?;
     let path = format!("{path}.moves");

@@ -287,6 +287,7 @@ fn katagos_object_says_the_board_and_who_begins() {
         (json!({"initialStones": stones, "initialPlayer": "black"}), Player::Zero),
         (json!({"moves": [["W", "C3"]], "analyzeTurns": [0]}), Player::One),
         (json!({"moves": [["W", "C3"]], "analyzeTurns": [0], "initialPlayer": "B"}), Player::Zero),
+        (json!({"moves": [[1, "C3"]], "analyzeTurns": [0]}), Player::One),
         (json!({"position": "(;SZ[5]PL[W])"}), Player::One),
     ] {
         let found = query(&go(), fields).unwrap();
