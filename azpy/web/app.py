@@ -227,7 +227,7 @@ class Site:
             answer.headers["connection"] = "close"
             return answer
         try:
-            # A MiB can take 0.3 s, and a thread costs 0.1 ms.
+            # A MiB can take 0.1 s, and a thread costs 0.1 ms.
             read = _core.Message
             return read(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(read, bytes(data))
         except ValueError as error:

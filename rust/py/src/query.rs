@@ -14,7 +14,7 @@ use azpy_query::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::{Map, Value};
 
 use crate::doors::AnyState;
@@ -243,7 +243,7 @@ impl Message {
             Ok(bytes) => {
                 read(std::str::from_utf8(bytes.as_bytes()).map_err(|_| PyValueError::new_err("expected UTF-8"))?)?
             }
-            Err(_) => read(&data.extract::<String>()?)?,
+            Err(_) => read(data.cast::<PyString>()?.to_str()?)?,
         };
         Ok(Self { fields })
     }

@@ -1,5 +1,7 @@
 //! What an analysis query asks for: its fields, read one by one. What is wrong is said with the field's name.
 
+use std::collections::HashSet;
+
 use azpy_core::game::{Action, Player, Turn};
 use serde_json::Value;
 
@@ -69,6 +71,32 @@ pub struct Asking<'a, P> {
 /// The name of an action, and the player for whom it counts; for both if there is none.
 pub(crate) type Named = (String, Option<Player>);
 
+/// Names of actions for the first move of a search.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    all: HashSet<String>,
+    /// Those that count at one player's turns alone.
+    own: [HashSet<String>; 2],
+}
+
+impl Names {
+    fn read(fields: &Object, path: &str) -> Result<Self, Refused> {
+        let mut found = Self::default();
+        for (name, player) in names(fields, path)? {
+            player.map_or(&mut found.all, |player| &mut found.own[player.index()]).insert(name);
+        }
+        Ok(found)
+    }
+
+    fn is_empty(&self, player: Player) -> bool {
+        self.all.is_empty() && self.own[player.index()].is_empty()
+    }
+
+    fn has(&self, player: Player, name: &str) -> bool {
+        self.all.contains(name) || self.own[player.index()].contains(name)
+    }
+}
+
 /// A position that a query has searched.
 #[derive(Clone, Debug)]
 pub struct Place<P> {
@@ -99,8 +127,8 @@ pub struct Query<P> {
     pub game: Option<String>,
     /// Fields that change nothing, and why.
     pub ignored: Vec<String>,
-    pub(crate) allowed: Vec<Named>,
-    pub(crate) avoided: Vec<Named>,
+    pub(crate) allowed: Names,
+    pub(crate) avoided: Names,
     /// The most moves of a principal variation.
     pub pv_length: usize,
     pub(crate) policy: bool,
@@ -167,8 +195,8 @@ impl<P: Position> Query<P> {
             bounds: flag("includeLcb")?,
             game: game.map(cut),
             ignored: unknown.chain(asked.ignored.iter().map(|&said| said.to_owned())).collect(),
-            allowed: names(fields, "allowMoves")?,
-            avoided: names(fields, "avoidMoves")?,
+            allowed: Names::read(fields, "allowMoves")?,
+            avoided: Names::read(fields, "avoidMoves")?,
             pv_length: length.map_or(usize::MAX, |length| length as usize),
             policy: flag("includePolicy")?,
             view: asked.view,
@@ -181,12 +209,9 @@ impl<P: Position> Query<P> {
     /// # Errors
     /// If none is left.
     pub fn actions(&self, state: &P) -> Result<Option<Vec<Action>>, Refused> {
-        let counts = |names: &[Named]| -> Vec<String> {
-            let here = |player: Option<Player>| player.is_none_or(|player| state.turn() == Turn::Player(player));
-            names.iter().filter(|named| here(named.1)).map(|named| named.0.clone()).collect()
-        };
-        let (allowed, avoided) = (counts(&self.allowed), counts(&self.avoided));
-        if allowed.is_empty() && avoided.is_empty() {
+        let (allowed, avoided) = (&self.allowed, &self.avoided);
+        let Turn::Player(player) = state.turn() else { return Ok(None) };
+        if allowed.is_empty(player) && avoided.is_empty(player) {
             return Ok(None);
         }
         let mut legal = Vec::new();
@@ -194,7 +219,7 @@ impl<P: Position> Query<P> {
         let mut found = legal.clone();
         found.retain(|&action| {
             let name = state.action_name(action);
-            (allowed.is_empty() || allowed.contains(&name)) && !avoided.contains(&name)
+            (allowed.is_empty(player) || allowed.has(player, &name)) && !avoided.has(player, &name)
         });
         if found.is_empty() {
             return Err(Refused("allowMoves, avoidMoves: no legal move is left".to_owned()));
