@@ -215,7 +215,7 @@ class Gtp(Protocol):
         line, unsettled = self._board.line_of(color), self._board.unsettled
         if line is None or unsettled is None:
             return "pass"
-        state = self._board.state(line)
+        state = line.state
         action = state.num_actions - 1  # a pass
         if actions := unsettled(line):
             result = self._think(line, color, actions=actions).result
@@ -236,7 +236,7 @@ class Gtp(Protocol):
         seconds = self._times.seconds(color)
         simulations = self._simulations or (self._served.simulations if seconds is None else None)
         request = Request(
-            self._board.start(line),
+            line.start,
             line.played,
             simulations,
             seconds,
@@ -251,7 +251,7 @@ class Gtp(Protocol):
         if line is None:
             raise RequestError("cannot analyze: this color has no move")
         request = Request(
-            self._board.start(line),
+            line.start,
             line.played,
             WITHOUT_END,
             actions=actions,
@@ -300,7 +300,7 @@ class Gtp(Protocol):
     def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
         """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
         rest = list(words)
-        color = max(0, self._board.state(self._board.line).turn)
+        color = max(0, self._board.line.state.turn)
         if rest and rest[0].lower() in COLORS:
             color = _color([rest.pop(0)])
         interval, named = 1.0, {"allow": set[str](), "avoid": set[str]()}
@@ -321,7 +321,7 @@ class Gtp(Protocol):
         line, interval = self._board.line_of(color), max(_LEAST_REPORT, interval)
         if line is None or not any(named.values()):
             return line, color, interval, None
-        state = self._board.state(line)
+        state = line.state
         legal = {self._board.vertex(state, action).upper(): action for action in state.legal_actions()}
         allowed = (named["allow"] or set(legal)) - named["avoid"]
         return line, color, interval, [action for name, action in legal.items() if name in allowed] or None

@@ -12,7 +12,6 @@ import re
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 
 import azpy
@@ -36,12 +35,13 @@ def expect(words: Sequence[str], pattern: str, expected: str) -> None:
         raise RequestError(f"syntax error: expected {expected}")
 
 
-@dataclass(frozen=True)
 class Line:
-    """A position, and how it came about: where it began (None: at the start of the game) and what was played then."""
+    """A position, `state`, and how it came about: where it began, and what was played then. It stays as it is."""
 
-    start: _core.State | None = None
-    played: tuple[int, ...] = ()
+    def __init__(self, start: _core.State, played: Sequence[int] = ()) -> None:
+        self.start, self.played, self.state = start, tuple(played), start.clone()
+        for action in played:
+            self.state.play(action)
 
     def after(self, action: int) -> "Line":
         """The line with one more action."""
@@ -65,7 +65,7 @@ class Board(ABC):
 
     def __init__(self, start: _core.State) -> None:
         self._first, self.size = start, start.obs_shape[1]
-        self.line, self._past = Line(), deque[Line](maxlen=_MOST_UNDONE)
+        self.line, self._past = Line(start), deque[Line](maxlen=_MOST_UNDONE)
         self.commands: dict[str, Callable[[list[str]], str]] = {}
         self.unsettled: Callable[[Line], list[int]] | None = None
 
@@ -73,24 +73,13 @@ class Board(ABC):
         """Whether a player of the game that begins so can play on here."""
         return start.game == self._first.game
 
-    def start(self, line: Line) -> _core.State:
-        """Where a line begins."""
-        return self._first
-
-    def state(self, line: Line) -> _core.State:
-        """The position to which a line leads."""
-        state = self.start(line).clone()
-        for action in line.played:
-            state.play(action)
-        return state
-
     def line_of(self, color: int) -> Line | None:
         """A line to the present position with this color to move; None where this color has no move."""
-        return self.line if self.state(self.line).turn == color else None
+        return self.line if self.line.state.turn == color else None
 
     def clear(self) -> None:
         """Begins at the start again, which nothing leads back from."""
-        self.line = Line()
+        self.line = Line(self._first)
         self._past.clear()
 
     def play(self, color: int, vertex: str) -> None:
@@ -99,12 +88,12 @@ class Board(ABC):
         Raises:
             RequestError: an illegal move, or no vertex of this board.
         """
-        line = self.line_of(color)
-        state = None if line is None else self.state(line)
-        legal = {} if state is None else {state.action_name(action).upper(): action for action in state.legal_actions()}
-        if line is None or vertex.upper() not in legal:
-            raise RequestError("illegal move")
-        self.advance(line, legal[vertex.upper()])
+        if (line := self.line_of(color)) is not None:
+            for action in line.state.legal_actions():
+                if line.state.action_name(action).upper() == vertex.upper():
+                    self.advance(line, action)
+                    return
+        raise RequestError("illegal move")
 
     def advance(self, line: Line, action: int) -> None:
         """Plays an action after a line; `undo` leads back to the position now."""
@@ -142,24 +131,24 @@ class _Othello(Board):
     name = "Othello"
 
     def play(self, color: int, vertex: str) -> None:
-        state = self.state(self.line)
+        state = self.line.state
         has_passed = self.line.played[-1:] == (state.num_actions - 1,) and state.turn != color
         if vertex.lower() != "pass" or not (state.is_terminal or has_passed):
             super().play(color, vertex)
 
     def advance(self, line: Line, action: int) -> None:
         super().advance(line, action)
-        state = self.state(self.line)
+        state = self.line.state
         if state.legal_actions() == [state.num_actions - 1]:
             self.line = self.line.after(state.num_actions - 1)
 
     def picture(self) -> str:
-        state = self.state(self.line)
+        state = self.line.state
         turn = "Game ended" if state.is_terminal else f"Next move: {('Black', 'White')[state.turn]}"
         return f"{turn}\n{state.render(color=False)}"
 
     def score(self) -> str:
-        state = self.state(self.line)
+        state = self.line.state
         if not state.is_terminal:
             raise RequestError("cannot score")
         discs = list(state.board().values())
@@ -211,28 +200,35 @@ class _Go(Board):
         """The empty board with a komi."""
         return azpy.make_game("go", **(self._first.params | {"komi": komi}))
 
-    def start(self, line: Line) -> _core.State:
-        empty = self._rules(self._komi)
-        if line.start is None:
-            return empty
-        return _core.parse_state(empty, re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text()))
+    def clear(self) -> None:
+        super().clear()
+        self.line = self._with_komi(self.line)
+
+    def undo(self) -> str:
+        super().undo()
+        self.line = self._with_komi(self.line)
+        return ""
+
+    def _with_komi(self, line: Line) -> Line:
+        """The line with the komi of now, which counts for earlier positions too."""
+        if line.start.params["komi"] == self._komi:
+            return line
+        text = re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text())
+        return Line(_core.parse_state(self._rules(self._komi), text), line.played)
 
     def line_of(self, color: int) -> Line:
-        state = self.state(self.line)
+        line, state = self.line, self.line.state
         if state.is_terminal:
-            plies = len(self.line.played)
+            plies = len(line.played)
             count = max(0, min(plies // 2, plies - 2))  # two passes at the end are played again
-            earlier = self.state(Line(self.line.start, self.line.played[:count]))
-            line = Line(earlier.without_past(), self.line.played[count:])
-            if self.state(line).turn == color:
-                return line
-        return self.line if state.turn == color else Line(state.without_past(color))
+            line = Line(Line(line.start, line.played[:count]).state.without_past(), line.played[count:])
+        return line if line.state.turn == color else Line(state.without_past(color))
 
     def picture(self) -> str:
-        return "\n" + self.state(self.line).render(color=False)
+        return "\n" + self.line.state.render(color=False)
 
     def score(self) -> str:
-        state = self.state(self.line)
+        state = self.line.state.clone()
         while not state.is_terminal:
             state.play(state.num_actions - 1)
         found = re.search(r"RE\[([^\]]*)\]", state.to_text())
@@ -240,8 +236,7 @@ class _Go(Board):
 
     def _unsettled(self, line: Line) -> list[int]:
         """Moves of the color to move that may still take stones of the other one."""
-        state = self.state(line)
-        stones = self._cells(state)
+        state, stones = line.state, self._cells(line.state)
         points = unsettled(stones[state.turn], stones[1 - state.turn], self.size)
         return [action for action in state.legal_actions() if action in points]
 
@@ -253,7 +248,7 @@ class _Go(Board):
     def _status_list(self, words: list[str]) -> str:
         """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""
         expect(words, "alive|dead|seki", "alive, dead or seki")
-        state, found = self.state(self.line), list[_Cells]()
+        state, found = self.line.state, list[_Cells]()
         if words == ["alive"]:
             found = [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
         return "\n".join(" ".join(state.action_name(cell) for cell in sorted(chain)) for chain in found)
@@ -267,6 +262,7 @@ class _Go(Board):
         except (ValueError, AzpyError):
             raise RequestError(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
         self._komi = float(words[0])
+        self.line = self._with_komi(self.line)
         return ""
 
     def _set_rules(self, words: list[str]) -> str:
@@ -335,7 +331,7 @@ class _Go(Board):
 
     def _set_stones(self, points: Sequence[int]) -> str:
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
-        if self.state(self.line).board():
+        if self.line.state.board():
             raise RequestError("board not empty")
         stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
         text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]AB{stones}PL[W])"
@@ -366,7 +362,7 @@ class _Go(Board):
     def _print(self, words: list[str]) -> str:
         """The game as SGF: the answer, or a file where one is named."""
         expect(words, r"\S*", "a file")
-        text = self.state(self.line).to_text()
+        text = self.line.state.to_text()
         if not words:
             return text
         path = Path(words[0])

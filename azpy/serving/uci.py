@@ -34,7 +34,8 @@ _RESERVED = {"name", "type", "default", "min", "max", "var", "value", "<empty>"}
 _NO_MOVE = "bestmove (none)"
 _STANDARD = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 # Castling where king and rooks begin as in standard chess: as Chess960 writes it, and as standard chess does.
-_CASTLING = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+_STEPS = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+_TAKES = {steps: takes for takes, steps in _STEPS.items()}
 
 
 @dataclass
@@ -440,19 +441,11 @@ class Positions:
     """
 
     def __init__(self, start: _core.State, chess960: bool | None) -> None:
-        self._starts, self._begin = [start], start
-        self._castling: Mapping[str, str] = {}  # what the other program calls the castling of our name
-        if chess960 is None:
-            return
-        learned = _is_chess960(start)
-        if learned:
+        self._chess960, self._starts, self._begin = chess960, [start], start
+        if chess960 is not None and _is_chess960(start):
             self._begin = _core.parse_state(start, _STANDARD)
         elif chess960:
             self._starts.append(azpy.make_game("chess", **(start.params | {"chess960": 518})))
-        if learned and not chess960:
-            self._castling = _CASTLING
-        elif chess960 and not learned:
-            self._castling = {steps: takes for takes, steps in _CASTLING.items()}
 
     def read(self, words: Sequence[str]) -> tuple[_core.State, list[int], str | None]:
         """Where the line of a `position` begins, its actions up to an illegal move, and what is wrong with that move.
@@ -484,10 +477,10 @@ class Positions:
 
     def name(self, state: _core.State, action: int) -> str:
         """What the other program calls an action that is legal there."""
-        name = state.action_name(action)
-        other = self._castling.get(name)
-        ours = other is not None and _is_chess960(state) == _is_chess960(self._starts[0])
-        return other if other and ours and state.short_name(action).startswith("O-O") else name
+        name, takes = state.action_name(action), _is_chess960(state)
+        if self._chess960 in (None, takes) or not state.short_name(action).startswith("O-O"):
+            return name
+        return (_STEPS if takes else _TAKES).get(name, name)
 
     def line(self, state: _core.State, actions: Sequence[int]) -> list[str]:
         """The names of actions that are played one after the other."""
