@@ -25,7 +25,6 @@ from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_
 from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
-from azpy.fleet.table import AHEAD, id_after
 from azpy.games.names import make_position, must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -471,8 +470,6 @@ class Trainer(Loop):
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._next_game = int(checkpoint.state["next_game"])
-            if self._next_game > AHEAD and not self._settings.deterministic:  # as `_drop_games_never_asked_for`
-                self._next_game = id_after(0, (game for i in held for game in self._run.sealed.ids(i)))
             self._window.refill(seen, held, self._run.sealed.read)
         self._resume_budget("iteration")
         if self._settings.tensorboard:
