@@ -617,6 +617,9 @@ def test_a_message_is_acknowledged_once_the_last_of_its_games_is_written_down() 
     assert kept == [1, 1, 2, 2, 3]  # the first message has no games
 
 
+BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
+
+
 @pytest.mark.parametrize(
     ("facts", "text"),
     [

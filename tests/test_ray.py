@@ -5,6 +5,7 @@ import importlib.util
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -451,6 +452,66 @@ def test_a_head_that_is_killed_goes_on_with_the_same_games(
     for name in ("run", "alone"):
         with RunFolder(tmp_path / name, {}) as run:
             found.append((run.games_hash(), run.weights_hash(4)))
+    assert found[0] == found[1]
+
+
+def ip(*words: str) -> None:
+    """A command of iproute2; where it cannot be, the test is skipped."""
+    try:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs network namespaces: {error}")
+
+
+@pytest.fixture
+def hosts() -> Iterator[dict[str, str]]:
+    """Two network namespaces with a cable between them, as two hosts with nothing beside: their names and addresses."""
+    found = {f"azpy-{os.getpid()}-{number}": f"10.201.7.{number}" for number in (1, 2)}
+    try:
+        for name in found:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        first, second = found
+        ip("-n", first, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", second)
+        for name, address in found.items():
+            ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
+            ip("-n", name, "link", "set", "cable", "up")
+        yield found
+    finally:
+        for name in found:
+            there = subprocess.run(["ip", "netns", "pids", name], capture_output=True, check=False).stdout.split()
+            for pid in there:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+@here
+@pytest.mark.slow
+def test_two_hosts_are_one_cluster_and_play_the_same_games(hosts: dict[str, str], tmp_path: Path) -> None:
+    chosen = {name: value for name, value in os.environ.items() if name != "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"}
+    first, second = hosts
+    address = f"{hosts[first]}:6379"
+
+    def at(host: str, *words: str, **variables: str) -> str:
+        command = ["ip", "netns", "exec", host, sys.executable, "-m", *words]
+        done = subprocess.run(command, env=chosen | variables, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    ray = ("ray.scripts.scripts", "start", "--num-cpus", "1", "--object-store-memory", str(100 << 20))
+    at(first, *ray, "--head", "--node-ip-address", hosts[first], "--port", "6379", "--include-dashboard", "false")
+    at(second, *ray, "--node-ip-address", hosts[second], "--address", address)
+    run = [*command("tic_tac_toe", tmp_path / "run", 2), "--games-per-iteration", "200", "--workers", "ray"]
+    said = at(first, "azpy.cli.train", *run, RAY_ADDRESS=address)
+    assert f"RAY_ADDRESS={address}: 2 workers on 2 nodes" in said
+    at(first, "azpy.cli.train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as folder:
+            found.append((folder.games_hash(), folder.weights_hash(2)))
+            rows = [row for row in folder.metrics() if row["kind"] == "worker"]
+            assert len({row["worker"] for row in rows if row["games"]}) == (2 if name == "run" else 0)
     assert found[0] == found[1]
 
 

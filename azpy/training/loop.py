@@ -102,10 +102,6 @@ class Loop:
         found = path, self._iteration, seconds, game, run.is_repeatable(), games_hash, weights_hash, collected
         return Finished(*found, has_model=bool(run.checkpoints()))
 
-    def _change_over(self) -> Iterator[Event]:
-        """Called now and then while games are played."""
-        return iter(())
-
     def close(self) -> None:
         """Stops self-play and lets go of the run folder.
 
@@ -210,7 +206,6 @@ class Loop:
                 done, left = fleet.longest - longest, fleet.plies - fleet.longest
                 soon = (now - begin) * left / done if done > 0 and left > 0 else None
                 yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, soon)
-                yield from self._change_over()
         fleet.pause()
         self._cut_short = len(known) < target
         seconds, workers = time.monotonic() - begin, fleet.workers
