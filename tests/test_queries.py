@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy._core import Line, Message, Query
+from azpy._core import Message, Query
 from azpy.games.names import make_position
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
 from azpy.serving.queries import Analyst
 from azpy.serving.track import Track
-from go_games import KO_AT_THE_END
 from test_onnx import make_model
 
 
@@ -200,15 +199,6 @@ def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
         assert game.played == played
 
 
-def test_a_game_that_is_over_keeps_its_moves() -> None:
-    line = Line(make_position("chess"))
-    for name in ("f2f3", "e7e5", "g2g4", "d8h4"):
-        line.play(name)
-    line.go_on()
-    assert line.state.is_terminal
-    assert len(line.played) == 4
-
-
 def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
     """What a real engine answers to queries, each sent after the answer to the one before."""
     served = open_player(player, game, 60)
@@ -218,22 +208,6 @@ def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits 
             analyst.ask(**{"id": str(number), **query})
             analyst.wait()
     return analyst.said
-
-
-def test_ko_holds_where_too_many_plies_ended_the_game() -> None:
-    line = Line(make_position("go(size=5)"))
-    for name in KO_AT_THE_END:
-        line.play(name)
-    board = line.state.render(color=False).splitlines()[1:]
-    assert line.state.is_terminal
-    line.go_on()
-    assert (line.state.is_terminal, line.state.turn) == (False, 0)
-    assert line.state.render(color=False).splitlines()[1:] == board
-    assert {line.state.action_name(action) for action in line.state.legal_actions()} == {"D2", "E2", "E1", "pass"}
-    with pytest.raises(ValueError, match="not legal"):
-        line.play("C4")
-    line.play("D2")
-    assert len(line.played) == 26
 
 
 def test_a_game_that_is_back_at_its_start_begins_with_an_empty_tree() -> None:

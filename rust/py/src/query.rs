@@ -499,20 +499,6 @@ pub(crate) struct Line {
     line: CoreLine<Any>,
 }
 
-impl Line {
-    /// Changes the line, or leaves it as it is where something is wrong.
-    fn change(
-        &mut self,
-        py: Python<'_>,
-        change: impl FnOnce(&mut CoreLine<Any>) -> Result<(), Refused> + Send,
-    ) -> PyResult<()> {
-        let mut line = self.line.clone();
-        self.line.start.ask(py, || change(&mut line))?;
-        self.line = line;
-        Ok(())
-    }
-}
-
 #[pymethods]
 impl Line {
     #[new]
@@ -541,15 +527,10 @@ impl Line {
     /// Plays the action, or takes the roll, of a name, in Go in any case. Raises ValueError, and changes nothing, if none is
     /// legal.
     fn play(&mut self, py: Python<'_>, name: &str) -> PyResult<()> {
-        self.change(py, |line| line.play(name, None))
-    }
-
-    /// Begins anew at the present board where the game is over by its past alone.
-    fn go_on(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.change(py, |line| {
-            line.go_on(None);
-            Ok(())
-        })
+        let mut line = self.line.clone();
+        self.line.start.ask(py, || line.play(name, None))?;
+        self.line = line;
+        Ok(())
     }
 
     /// The first plies of the line.

@@ -122,7 +122,6 @@ fn named((name, player): (String, Option<Player>)) -> Value {
 
 /// The board that size, komi, stones and player describe.
 fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Result<P, Refused> {
-    let mut size = start.obs_shape()[1] as i64;
     let mut sides = Vec::new();
     for name in ["boardXSize", "boardYSize"] {
         sides.extend(fields.get(name).map(|value| whole(value, name, 2, 25)).transpose()?);
@@ -132,7 +131,7 @@ fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Resu
     {
         return Err(Refused(format!("boardXSize, boardYSize: expected a square board, got {side} x {other}")));
     }
-    size = sides.first().copied().unwrap_or(size);
+    let size = sides.first().copied().unwrap_or(start.obs_shape()[1] as i64);
     let mut params = vec![("size", size.to_string())];
     if let Some(komi) = fields.given("komi") {
         params.push(("komi", number(komi, "komi", -1000.0, 1000.0)?.to_string()));
@@ -159,7 +158,8 @@ fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Resu
 fn sgf_point(vertex: &str, size: usize) -> Option<String> {
     let vertex = vertex.to_uppercase();
     let column = COLUMNS.find(vertex.chars().next()?)?;
-    let row: usize = vertex[1..].parse().ok().filter(|_| vertex.len() <= 3)?;
+    let row = Some(&vertex[1..]).filter(|row| row.len() <= 2 && row.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let row: usize = row.parse().ok()?;
     let letter = |index: usize| char::from(b'a' + index as u8);
     let is_there = column < size && (1..=size).contains(&row);
     is_there.then(|| format!("{}{}", letter(column), letter(size - row)))

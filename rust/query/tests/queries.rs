@@ -253,8 +253,8 @@ fn chess_goes_on_after_a_third_repetition_and_not_after_mate() {
     let line = &query(&chess(), json!({"moves": moves})).unwrap().places[0].line;
     assert_eq!((line.state.turn(), line.played.len()), (Turn::Player(Player::Zero), 4));
     let over = query(&chess(), json!({"moves": "f2f3 e7e5 g2g4 d8h4"})).unwrap();
-    let state = &over.places[0].line.state;
-    assert_eq!(state.turn(), Turn::Terminal);
+    let Line { state, played, .. } = &over.places[0].line;
+    assert_eq!((state.turn(), played.len()), (Turn::Terminal, 4));
     let said: Value = serde_json::from_str(&over.end(4, state, &[]).unwrap().unwrap()).unwrap();
     let root = json!({"player": null, "visits": 0, "value": null, "outcome": -1.0, "stop": "game over"});
     assert_eq!((&said["rootInfo"], &said["moveInfos"]), (&root, &json!([])));
@@ -268,15 +268,29 @@ fn go_goes_on_after_two_passes_and_ko_holds() {
     assert_eq!(turns, [Player::Zero, Player::One, Player::Zero].map(Turn::Player));
     let board = found.places[2].line.state.render();
     assert_eq!((board.matches('x').count(), board.matches('o').count()), (1, 2), "{board}");
+}
+
+/// 50 plies on 5x5, the most there are. Black may not take back the ko at once.
+const KO_AT_THE_END: &str = "A1 A2 A5 B5 A3 A4 C5 A5 B1 B2 D5 B3 E5 B4 C4 A3 C1 D4 C2 C3 D1 E4 C4 C5 D5 C4 D3 E5 E3 pass \
+    D5 A5 B5 C5 E5 A2 A4 B4 A3 A5 B2 B5 C4 D4 A2 E4 D5 E5 B3 C3";
+
+#[test]
+fn ko_holds_where_too_many_plies_ended_the_game() {
     let mut line = Line::new(go());
-    for _ in 0..200 {
-        let mut legal = Vec::new();
-        line.go_on(None);
-        line.state.legal_actions(&mut legal);
-        line.play(&line.state.action_name(legal[0]).to_lowercase(), None).unwrap();
+    for name in KO_AT_THE_END.split_whitespace() {
+        line.play(name, None).unwrap();
     }
-    assert!(line.play("Z9", None).is_err());
-    assert_eq!(line.upto(3).played, line.played[..3]);
+    let board = line.state.render();
+    assert_eq!(line.state.turn(), Turn::Terminal);
+    line.go_on(None);
+    assert_eq!((line.state.turn(), line.state.render()), (Turn::Player(Player::Zero), board));
+    let mut legal = Vec::new();
+    line.state.legal_actions(&mut legal);
+    let names: Vec<_> = legal.into_iter().map(|action| line.state.action_name(action)).collect();
+    assert_eq!(names, ["D2", "E2", "E1", "pass"]);
+    assert_eq!(line.play("C4", None).unwrap_err().to_string(), "'C4' is not legal there");
+    line.play("d2", None).unwrap();
+    assert_eq!((line.played.len(), line.upto(3).played.len()), (26, 3));
 }
 
 #[test]
@@ -461,6 +475,12 @@ proptest! {
         ask(&fields, &tic_tac_toe());
         ask(&fields, &go());
         ask(&fields, &chess());
+    }
+
+    #[test]
+    fn what_is_written_is_read(value in values()) {
+        let fields = object(json!({"value": value}));
+        prop_assert_eq!(Object::read(&serde_json::to_string(fields.fields()).unwrap()), Ok(fields));
     }
 
     #[test]
