@@ -1,5 +1,6 @@
 # make train   build, install, train Connect Four for five minutes
 # make test    all tests but the slow and the gpu suite
+# make quick   the core, searches, self-play and one run of training: a minute once `make test` or `make quick` has built
 # VENV=FOLDER uses a virtual environment of yours, with the packages in it.
 # The rest is for working on azpy: see CONTRIBUTING.md.
 
@@ -21,7 +22,11 @@ export PYO3_PYTHON = $(BIN)/python
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
 
-.PHONY: train test build lint lint-rust lint-python test-rust test-python test-slow bench wheel clean tools
+# What `make quick` asks of Python.
+QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
+	test_cli.py::test_a_small_run_prints_what_a_user_needs
+
+.PHONY: train test quick build lint lint-rust lint-python test-rust test-python test-slow bench wheel clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
@@ -32,6 +37,10 @@ train: $(VENV)/.train
 test: tools
 	$(MAKE) --no-print-directory $(LIGHT)/.built
 	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-python lint-rust test-rust lint-python
+
+quick: $(VENV)/.dev
+	MAKEFLAGS= cargo test --locked -p azpy-core
+	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
 build: $(BIN)/maturin

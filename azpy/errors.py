@@ -65,7 +65,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "openspiel": ("open_spiel",),
     "train": ("torch", "safetensors", "onnx", "matplotlib"),
     "tensorboard": ("tensorboard",),
-    "serve": ("starlette", "uvicorn", "websockets"),
+    "serve": ("starlette", "uvicorn<0.55", "h11", "websockets", "prometheus-client"),
     "ray": ("ray",),
 }
 

@@ -9,9 +9,14 @@ the learning rate falls along a cosine. Networks that learn from the same games 
 games. What they would play themselves is not asked: settings of self-play, of the window, `passes` and `schedule` have
 no effect.
 
-The columns are those of benches/heldout.py, as means over the seeds with the standard error of the difference to the
-first SETTINGS, seed by seed. `cpu` is the time of all threads in seconds. --out keeps what is done, and the same
-command goes on from there.
+The columns are means over the seeds, with the standard error of the difference to the first SETTINGS, seed by seed.
+--out keeps what is done, and the same command goes on from there.
+
+policy: cross-entropy of the search's policy, in nats; `excess` is what it exceeds the policy's own entropy by.
+top: share of rows in which the network's first action is the search's.
+value: mean squared error of the outcome; `explained` is 1 - variance(outcome - value) / variance(outcome), 1 at best
+and 0 for a network that knows nothing of the outcome.
+cpu: the time of all threads in seconds.
 """
 
 import argparse
@@ -19,21 +24,20 @@ import functools
 import json
 import math
 import statistics
-import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parent))
 import azpy
 from azpy.matches.query import parse_query
 from azpy.runs.reader import StoredRun
 from azpy.settings.run import Settings, combine, parse
 from azpy.training.fitting import learner_of, sampling_of
-from heldout import measured, rows_of
 
 _BATCH = 1024
 _COLUMNS = ("policy", "excess", "top", "value", "explained", "cpu")
@@ -49,6 +53,33 @@ def settings_of(run: StoredRun, text: str, seed: int) -> Settings:
     """The run's settings with those of a text."""
     changes = parse_query(text, parse) if text else {}
     return combine(vars(run.settings) | changes | {"seed": seed, "deterministic": False})
+
+
+def measured(
+    logits: NDArray[np.float32],
+    values: NDArray[np.float32],
+    legal: NDArray[np.bool_],
+    policies: NDArray[np.float32],
+    outcomes: NDArray[np.float32],
+) -> dict[str, float]:
+    """The figures of a network's answers, logits [N, A] and values [N]."""
+    masked = np.where(legal, logits.astype(np.float64), -np.inf)
+    masked -= masked.max(axis=1, keepdims=True)
+    logs = np.where(legal, masked - np.log(np.exp(masked).sum(axis=1, keepdims=True)), 0.0)
+    cross = -(policies * logs).sum(axis=1).mean()
+    entropy = -(policies * np.log(np.where(policies > 0, policies, 1.0))).sum(axis=1).mean()
+    top = (np.where(legal, logits, -np.inf).argmax(axis=1) == policies.argmax(axis=1)).mean()
+    error, spread = outcomes.astype(np.float64) - values, float(outcomes.var(dtype=np.float64))
+    explained = 1.0 - float(error.var()) / spread if spread > 0 else float("nan")
+    found = {"policy": float(cross), "excess": float(cross - entropy), "top": float(top)}
+    return found | {"value": float((error**2).mean()), "explained": explained}
+
+
+def rows_of(run: StoredRun, iterations: Sequence[int], rows: int) -> tuple[Any, ...]:
+    """Rows of these iterations, drawn once without symmetries: observations, legal, policies and outcomes."""
+    buffer = azpy.ReplayBuffer(run.start, max_positions=2**40)
+    buffer.extend(record for _, record in run.games(iterations))
+    return buffer.sample(rows, seed=0, symmetries=False)
 
 
 def fitted(settings: Settings, start: azpy.State, buffer: azpy.ReplayBuffer, steps: int, held_out: Any) -> Any:
@@ -104,7 +135,7 @@ def main() -> None:
         buffer.extend(record for _, record in run.games(learned))
         return buffer
 
-    *rows, _ = rows_of(run, held_out, given.rows)
+    rows = rows_of(run, held_out, given.rows)
     what = [str(given.records.resolve()), learned[0], learned[-1], held_out[0], held_out[-1], given.steps, given.rows]
     done = dict[str, dict[str, float]]()
     if given.out is not None and given.out.exists():

@@ -1,30 +1,24 @@
-"""Self-play against what the network could do alone and against a peer, everything taking turns in one run.
+"""Self-play against what the network could do alone, everything taking turns in one run.
 
     python benches/selfplay.py [RUN] [--game connect_four] [--network 5x64] [--simulations 100] [--slots 256]
-        [--seconds 10] [--repeats 5] [--no-int8] [--only NAME ...] [--peer] [--json FILE]
+        [--seconds 10] [--repeats 5] [--no-int8] [--only NAME ...] [--json FILE]
 
 With RUN, the last model of that run plays, else one with random weights. Each turn measures
 
 - the network alone: as many threads as cores that do nothing but evaluate, in batches as large as self-play's, in fp32
   and in int8
 - self-play with nothing but the network, and with tree reuse, the cache and int8, each on its own and all together
-- with --peer: pgx and mctx, a process pinned to each core, with an equally large network (`benches/pgx_peer.py`)
 
 The first turn warms up; the rest give medians and ranges. "Efficiency" is evaluations a second over those of the
 network alone in the same precision and turn, with the cache off: the two take turns by parts of a turn, as a machine's
 speed changes within minutes. A simulation is a visit that a search adds: what a reused tree brings is on top and not
-counted, and one that the cache answers counts like one that the network answers. The peer plans with Gumbel, searches
-on through finished games, and runs the network in XLA: "of the peer" compares what a user gets, not search alone.
+counted, and one that the cache answers counts like one that the network answers.
 """
 
 import argparse
 import contextlib
 import json
-import os
-import signal
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -57,53 +51,6 @@ LEVERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-class Peers:
-    """One process of pgx and mctx a core."""
-
-    def __init__(self, game: str, network: str, simulations: int, slots: int) -> None:
-        script = Path(__file__).parent / "pgx_peer.py"
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cores()))
-        games = str(max(1, slots // len(cores)))
-        self._processes = [
-            subprocess.Popen(
-                [sys.executable, script, game, network, str(simulations), games, str(core)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for core in cores
-        ]
-        for process in self._processes:
-            self._answer(process)
-            process.send_signal(signal.SIGSTOP)  # its threads would go on looking for work while others are measured
-
-    @staticmethod
-    def _answer(process: "subprocess.Popen[str]") -> str:
-        line = process.stdout.readline() if process.stdout else ""
-        if not line:
-            raise SystemExit("a process of pgx and mctx ended: see above what it lacks")
-        return line
-
-    def run(self, seconds: float) -> dict[str, float]:
-        """Evaluations and simulations a second of all processes together, each for so long at least."""
-        for process in self._processes:
-            process.send_signal(signal.SIGCONT)
-            assert process.stdin is not None
-            process.stdin.write(f"{seconds}\n")
-            process.stdin.flush()
-        found = [json.loads(self._answer(process)) for process in self._processes]
-        for process in self._processes:
-            process.send_signal(signal.SIGSTOP)
-        rates = {name: sum(one[name] / one["seconds"] for one in found) for name in ("evaluations", "simulations")}
-        return rates | {"seconds": 1.0}
-
-    def close(self) -> None:
-        """Ends the processes."""
-        for process in self._processes:
-            process.kill()
-            process.wait()
-
-
 def models(given: argparse.Namespace) -> tuple[State, str, dict[str, bytes]]:
     """Where games start, the network's size, and the model in each precision."""
     if given.run is not None:
@@ -124,7 +71,7 @@ def models(given: argparse.Namespace) -> tuple[State, str, dict[str, bytes]]:
     return start, network, found
 
 
-def turns(given: argparse.Namespace, start: State, network: str, found: Mapping[str, bytes]) -> Iterator[Any]:
+def turns(given: argparse.Namespace, start: State, found: Mapping[str, bytes]) -> Iterator[Any]:
     """For each turn: what was done by name of what was measured."""
     cores = usable_cores()
     evaluators = {name: OnnxEvaluator(model, game=start) for name, model in found.items()}
@@ -135,10 +82,6 @@ def turns(given: argparse.Namespace, start: State, network: str, found: Mapping[
             for name, (precision, options) in LEVERS.items()
             if precision in evaluators and name in (given.only or LEVERS)
         }
-        peers = None
-        if given.peer:
-            peers = Peers(given.game if given.run is None else start.game, network, given.simulations, given.slots)
-            stack.callback(peers.close)
         for turn in range(given.repeats + 1):
             done: dict[str, dict[str, float]] = {}
             for name, play in plays.items():
@@ -155,9 +98,6 @@ def turns(given: argparse.Namespace, start: State, network: str, found: Mapping[
                 done[name] = {what: sum(part[what] for part in parts) for what in parts[0]}
                 rate = sum(rates) / PARTS
                 done[f"{name}{ALONE}"] = {"rows": rate, "simulations": 0.0, "seconds": 1.0}
-            if peers is not None:
-                ran = peers.run(given.seconds)
-                done["pgx + mctx"] = ran | {"rows": ran["evaluations"]}
             if turn:
                 yield done
 
@@ -184,9 +124,6 @@ def table(done: list[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
                 turn[name]["seconds_growing"] / (turn[name]["seconds_growing"] + turn[name]["seconds_evaluating"])
                 for turn in done
             ]
-            if "pgx + mctx" in done[0]:
-                peer = [turn["pgx + mctx"]["simulations"] / turn["pgx + mctx"]["seconds"] for turn in done]
-                row["of the peer"] = [rate / other for rate, other in zip(rates["simulations"], peer, strict=True)]
         rows.append(row)
     return rows
 
@@ -202,7 +139,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--int8", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--only", nargs="+", choices=list(LEVERS), help="of self-play's rows; fp32 is always there")
-    parser.add_argument("--peer", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     given.only = None if given.only is None else {"fp32", *given.only}
@@ -213,8 +149,8 @@ def main() -> None:
     print(f"{on['cpu']}, {on['cores']} cores, {instructions} int8 instructions", flush=True)
     model = given.run or f"{given.game}, random weights"
     print(f"{model}, {network}, {given.slots} slots, {given.simulations} simulations", flush=True)
-    rows = table(list(turns(given, start, network, found)))
-    names = ("evaluations/s", "simulations/s", "of fp32", "of the peer", "efficiency", "hits", "growing")
+    rows = table(list(turns(given, start, found)))
+    names = ("evaluations/s", "simulations/s", "of fp32", "efficiency", "hits", "growing")
     shown = [name for name in names if any(name in row for row in rows)]
     print(f"{'':24}" + "".join(f"{name:>26}" for name in shown))
     for row in rows:

@@ -3,9 +3,7 @@
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -44,17 +42,3 @@ def one_thread() -> None:
     """Torch begins every test with one thread: several take ten times the processor time for networks this small."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
-
-
-@pytest.fixture
-def writers(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of the threads that write a field of a run's `Generations`, as they come."""
-    generations = pytest.importorskip("azpy.training.generations").Generations
-    names, plain = set[str](), generations.__setattr__
-
-    def noted(self: Any, name: str, value: Any) -> None:
-        names.add(threading.current_thread().name)
-        plain(self, name, value)
-
-    monkeypatch.setattr(generations, "__setattr__", noted)
-    return names

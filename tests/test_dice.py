@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import Batch, DiceCountdown, Hashed, Position, Solver, after, random_positions, turn_of
+from oracles import Batch, DiceCountdown, Hashed, Position, Solver, random_positions
 
 SIMULATIONS = 20_000
 TARGET = 20
@@ -101,26 +101,6 @@ def pig_points_of(observation: NDArray[np.float32]) -> tuple[int, int, int]:
     """Own bank, the other's, and the table."""
     own, other, table, *_ = (observation.ravel() * TARGET).round().astype(int).tolist()
     return own, other, table
-
-
-def test_the_rules_of_pig_are_those_of_the_exact_values() -> None:
-    # One step of the recursion by the rules themselves, at many positions.
-    values = pig_values()
-    for _, position in random_positions(azpy.make_game("pig", target=TARGET), 100, seed=8, longest=60):
-        expected = pig_actions(values, *pig_points(position))
-        assert list(expected) == position.legal_actions()
-        for action, value in expected.items():
-            assert one_step(after(position, action), turn_of(position)) == pytest.approx(value, abs=1e-6)
-
-
-def one_step(position: azpy.State, player: int) -> float:
-    """The value for `player` by the rules, and by the exact values once a player is to move."""
-    if position.turn == azpy.TERMINAL:
-        return position.outcome() if player == 0 else -position.outcome()
-    if position.turn == azpy.CHANCE:
-        return sum(p * one_step(after(position, o), player) for o, p in position.chance_outcomes())
-    value = max(pig_actions(pig_values(), *pig_points(position)).values())
-    return value if position.turn == player else -value
 
 
 def test_dice_fall_by_their_probabilities() -> None:

@@ -180,10 +180,8 @@ def test_an_evaluators_exception_ends_every_request_with_a_copy_and_the_session_
     evaluator = Fails()
     with azpy.Engine(evaluator, max_batch=8, simulations=30) as engine:
         futures = [engine.submit(state) for state in positions(20)]
-        began = time.monotonic()
         evaluator.leave.set()
         found = [future.exception(PATIENCE) for future in futures]
-        assert time.monotonic() - began < 10
         # Raising an exception adds to its traceback, so no two futures share one.
         assert len({id(each) for each in found}) == 20
         for each in found:
@@ -301,6 +299,7 @@ def test_a_full_session_says_so_at_once() -> None:
         evaluator.leave.set()
         for future in futures:
             future.result(PATIENCE)
+        assert (engine.stats["requests"], engine.stats["finished"], engine.stats["open"]) == (3, 3, 0)
         assert engine.submit(STATE).result(PATIENCE).visits.sum() == 10
 
 
@@ -530,18 +529,17 @@ def test_ctrl_c_ends_a_wait() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
         for wait in (future.result, engine.close):
-            began = time.monotonic()
             try:
                 wait()
             except KeyboardInterrupt:
-                print(time.monotonic() - began < 10)
+                print("interrupted")
             threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
         try:
             time.sleep(1)
         except KeyboardInterrupt:
             print(future.cancelled())
     """)
-    assert said == (0, "True\nTrue\nTrue\n", "")
+    assert said == (0, "interrupted\ninterrupted\nTrue\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")

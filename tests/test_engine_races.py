@@ -2,7 +2,6 @@
 
 import gc
 import os
-import queue
 import subprocess
 import sys
 import textwrap
@@ -93,7 +92,7 @@ def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> N
             for thread in threads:
                 thread.start()
             failed = 0
-            while any(thread.is_alive() for thread in threads):
+            while failed == 0 or any(thread.is_alive() for thread in threads):
                 failed += isinstance(game.search().exception(), ValueError)
         print("failed", failed > 0)
     """
@@ -331,20 +330,6 @@ def test_an_engines_results_have_standard_errors_where_the_request_asked_for_the
         other = engine.game(STATE).search(standard_errors=True).result(PATIENCE)
         twin = engine.submit(STATE).result(PATIENCE)
         np.testing.assert_array_equal(other.standard_errors, twin.standard_errors)
-
-
-def test_a_full_engine_counts_what_it_took() -> None:
-    evaluator = Held()
-    with azpy.Engine(evaluator, simulations=5, max_requests=2) as engine:
-        state = azpy.make_game("connect_four")
-        taken = [engine.submit(state) for _ in range(2)]
-        for _ in range(3):
-            with pytest.raises(queue.Full):
-                engine.submit(state)
-        evaluator.leave.set()
-        for pending in taken:
-            pending.result(PATIENCE)
-        assert (engine.stats["requests"], engine.stats["finished"], engine.stats["open"]) == (2, 2, 0)
 
 
 def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:

@@ -1,6 +1,7 @@
 """Worker processes: the same games and weights as without them, whatever dies, and nobody is left behind."""
 
 import itertools
+import math
 import os
 import queue
 import signal
@@ -8,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,12 +19,14 @@ import pytest
 
 import azpy
 from azpy.errors import RunError, SettingsError
-from azpy.fleet import child, desk, local, player
+from azpy.fleet import head as fleet_head
+from azpy.fleet import worker
+from azpy.fleet.channels import Backend, Channel, Message, pipe
+from azpy.fleet.channels.pipe import Pipes, settings_of_worker
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup, PlayingNetwork
-from azpy.fleet.local import LocalFleet, settings_of_worker
-from azpy.fleet.remote import RemoteFleet, RemoteWorker
-from azpy.fleet.table import IdTable
+from azpy.fleet.fleet import Lineup, PlayingNetwork, digest_of
+from azpy.fleet.head import Head
+from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
 from azpy.fleet.worker import Worker
 from azpy.games.names import make_position
@@ -53,22 +56,24 @@ SOON = 120.0  # seconds that no step takes
 @pytest.fixture(autouse=True)
 def every_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """An event for every few games, so that tests see the middle of each iteration, however late this process comes."""
-    take = LocalFleet.take
+    take = Head.take
     monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-    monkeypatch.setattr(LocalFleet, "take", lambda self, most: take(self, min(most, 3)))
+    monkeypatch.setattr(
+        Head, "take", lambda self, most: take(self, min(most, 3) if isinstance(self._backend, Pipes) else most)
+    )
 
 
 def settings(**changes: Any) -> Settings:
     return Settings(**({"game": "tic_tac_toe"} | SMALL | changes))
 
 
-def train(path: Path, look: Callable[[LocalFleet, Event], None] = lambda *_: None, **changes: Any) -> list[Event]:
+def train(path: Path, look: Callable[[Head, Event], None] = lambda *_: None, **changes: Any) -> list[Event]:
     """Trains; `look` sees each event when it comes."""
     found = list[Event]()
     with Trainer(settings(**changes), path) as trainer:
         for event in trainer.run():
             found.append(event)
-            if isinstance(trainer._fleet, LocalFleet):
+            if isinstance(trainer._fleet, Head):
                 look(trainer._fleet, event)
     return found
 
@@ -82,6 +87,13 @@ def hashes(events: list[Event]) -> tuple[str | None, str | None]:
 
 def notices(events: list[Event]) -> list[str]:
     return [event.text for event in events if isinstance(event, Noticed)]
+
+
+def process_of(fleet: Head, index: int) -> subprocess.Popen[bytes]:
+    """The process of one of a head's workers on this machine."""
+    line = fleet.workers_here[index].line
+    assert isinstance(line, pipe.Pipe)
+    return line.process
 
 
 def middle(event: Event, iteration: int) -> bool:
@@ -112,9 +124,9 @@ def test_any_number_of_workers_gives_the_same_games_and_weights(
 def test_a_worker_that_is_killed_in_every_iteration_changes_no_game(straight: tuple[str, str], tmp_path: Path) -> None:
     killed = list[int]()
 
-    def kill(fleet: LocalFleet, event: Event) -> None:
+    def kill(fleet: Head, event: Event) -> None:
         if middle(event, len(killed) + 1):
-            process = fleet._workers[len(killed) % 2].process
+            process = process_of(fleet, len(killed) % 2)
             process.kill()
             killed.append(process.pid)
 
@@ -122,31 +134,31 @@ def test_a_worker_that_is_killed_in_every_iteration_changes_no_game(straight: tu
     assert hashes(events) == straight
     assert len(killed) == 4
     told = notices(events)
-    assert all("ended: killed by SIGKILL; worker" in text for text in told)
+    assert all("ended: killed by SIGKILL; its games are open again" in text for text in told)
     assert 3 <= len(told) <= 4  # the other worker may have had the last iteration's games
 
 
 def test_the_only_worker_may_be_killed(straight: tuple[str, str], tmp_path: Path) -> None:
     killed = list[int]()
 
-    def kill(fleet: LocalFleet, event: Event) -> None:
+    def kill(fleet: Head, event: Event) -> None:
         if middle(event, 2) and not killed:
             killed.append(1)
-            fleet._workers[0].process.kill()
+            process_of(fleet, 0).kill()
         if isinstance(event, Noticed):
-            assert fleet._table.held("worker 1") == 0  # its ids are open again, or another's
+            assert fleet.table.held("worker 1") == 0  # its ids are open again, or another's
 
     events = train(tmp_path, kill, workers=1)
     assert hashes(events) == straight
-    assert notices(events) == ["worker 1 ended: killed by SIGKILL; worker 2 takes its place"]
+    assert notices(events) == ["worker 1 ended: killed by SIGKILL; its games are open again"]
 
 
 def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tmp_path: Path) -> None:
     stopped = list[subprocess.Popen[bytes]]()
 
-    def stop(fleet: LocalFleet, event: Event) -> None:
+    def stop(fleet: Head, event: Event) -> None:
         if middle(event, 1) and not stopped:
-            stopped.append(fleet._workers[1].process)
+            stopped.append(process_of(fleet, 1))
             stopped[0].send_signal(signal.SIGSTOP)
         if middle(event, 4) and stopped[0].poll() is None:
             stopped[0].send_signal(signal.SIGCONT)  # it sends what nobody needs any more
@@ -158,24 +170,24 @@ def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tm
 def test_the_only_worker_is_replaced_once_its_lease_has_lapsed(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ahead, stopped, take = [0.0], list[int](), LocalFleet.take
+    ahead, stopped, take = [0.0], list[int](), Head.take
 
     def clock() -> float:
         return time.monotonic() + ahead[0]
 
-    def taken(self: LocalFleet, most: int) -> list[azpy.GameRecord]:
+    def taken(self: Head, most: int) -> list[azpy.GameRecord]:
         found = take(self, most)
         if stopped and not found and not ahead[0]:
             ahead[0] = 10_000.0  # nothing more comes from it
         return found
 
-    def stop(fleet: LocalFleet, event: Event) -> None:
+    def stop(fleet: Head, event: Event) -> None:
         if middle(event, 2) and not stopped:
-            stopped.append(fleet._workers[0].process.pid)
+            stopped.append(process_of(fleet, 0).pid)
             os.kill(stopped[0], signal.SIGSTOP)
 
-    monkeypatch.setattr(LocalFleet, "take", taken)
-    monkeypatch.setattr("azpy.training.loop.IdTable", lambda **options: IdTable(**options, clock=clock))
+    monkeypatch.setattr(Head, "take", taken)
+    monkeypatch.setattr("azpy.training.loop.open_fleet", lambda run, start: Head(run, start, Pipes(run), clock))
     events = train(tmp_path, stop, workers=1)
     assert hashes(events) == straight
     assert len(notices(events)) == 1
@@ -212,10 +224,10 @@ def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_p
 def test_a_free_run_has_each_game_once_and_names_every_network(tmp_path: Path) -> None:
     killed = list[int]()
 
-    def kill(fleet: LocalFleet, event: Event) -> None:
+    def kill(fleet: Head, event: Event) -> None:
         if middle(event, 2) and not killed:
             killed.append(1)
-            fleet._workers[0].process.kill()
+            process_of(fleet, 0).kill()
 
     events = train(tmp_path, kill, workers=2, deterministic=False, historical_share=0.0)
     run = StoredRun(tmp_path)
@@ -252,32 +264,29 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
         ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
         ("import os, sys; os.write(int(sys.argv[2]), b'12345678'); input()", "the last one: a message of 875770417"),
     ):
-        monkeypatch.setattr(child, "_COMMAND", (sys.executable, "-c", code))
+        monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):
             train(tmp_path, workers=2)
 
 
 def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(child, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
+    monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
     run = settings(workers=1)
-    table = IdTable(deterministic=True)
-    table.ask(range(10))
-    fleet = LocalFleet(run, make_position("tic_tac_toe"), table, clock=lambda: now)
+    fleet = Head(run, make_position("tic_tac_toe"), Pipes(run), clock=lambda: now)
+    fleet.ask([range(10)], {})
     try:
         for _ in range(2):  # a new lineup gives it no more time
             fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
             now += 160
             assert fleet.notices == []
             assert fleet.take(1) == []
-        assert fleet.notices == ["worker 1 ended: it did not open its network in 300 seconds; worker 2 takes its place"]
-        assert ids_of(table) == list(range(10))  # it was given none
+        assert fleet.notices == ["worker 1 ended: it did not open its network in 300 seconds; its games are open again"]
+        assert fleet.table.num_open == 10  # it was given none
+        fleet.take(1)
+        assert [worker.name for worker in fleet.workers if worker.alive] == ["worker 2"]
     finally:
         fleet.close()
-
-
-def ids_of(table: IdTable) -> list[int]:
-    return [game for part in table.lease("anyone", 100) for game in part]
 
 
 def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +304,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
 def test_a_deterministic_run_refuses_a_worker_whose_network_answers_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "answers_of", lambda evaluator: "other")
+    monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
     with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
         train(tmp_path, workers=1)
 
@@ -447,138 +456,298 @@ def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_finished_games_are_sent_in_parts_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     games = frames_of("tic_tac_toe") * 5
     sizes = [len(game.to_bytes()) for game in games]
-    monkeypatch.setattr(player, "MOST_OF_A_PART", 2 * max(sizes))
-    parts = list(player.in_parts(games))
+    monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * max(sizes))
+    parts = list(worker._in_parts(games))
     assert [game for part in parts for game in part] == games
     assert all(sum(len(game.to_bytes()) for game in part) <= 2 * max(sizes) for part in parts)
     assert len(parts) < len(games)
-    monkeypatch.setattr(player, "MOST_BYTES", max(sizes) - 1)
+    monkeypatch.setattr(worker, "MOST_BYTES", max(sizes) - 1)
     with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
-        list(player.in_parts(games))
+        list(worker._in_parts(games))
 
 
 def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(player, "MOST_OF_A_PART", 1)
+    monkeypatch.setattr(worker, "MOST_OF_A_PART", 1)
     inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[bytes]()
     alone = {"sha256": None, "precision": "fp32"}
-    inbox.put(({"do": "begin", "settings": asdict(settings(historical_share=0.0))}, b""))
+    run = asdict(settings(historical_share=0.0))
+    inbox.put(({"do": "begin", "settings": run, "version": azpy.__version__}, b""))
     search = {"resign_below": -1.0, "simulations": None}
     inbox.put(({"do": "play", "lineup": 1, "network": alone, "opponents": [], **search}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 
-    def send(data: bytes) -> None:
-        said.append(data)
-        if sum(b'"said": "games"' in each for each in said) == 20:
+    def send(message: Mapping[str, Any], body: bytes) -> None:
+        if body:
+            said.append(body)
+        if len(said) == 20:
             inbox.put(({"do": "stop"}, b""))
 
     assert Worker(inbox, send).run()
-    messages = [message for data in said for message in Unpacker(1 << 20).feed(data)]
-    frames = [body for message, body in messages if message["said"] == "games" and body]
-    assert [len(storage.unframe(frame)) for frame in frames] == [1] * 20
+    assert [len(storage.unframe(frame)) for frame in said] == [1] * 20
 
 
 def test_finished_games_wait_for_others_while_all_slots_play() -> None:
-    worker = Worker(queue.SimpleQueue(), lambda _: None)
-    for busy, in_hand, pace, expected in (
-        (True, 9, 1.0, 0.1),  # seconds between two games
-        (True, 40, 0.001, 0.008),
-        (True, 9, 0.001, 0.001),  # after one game more, a slot would have none
-        (True, 8, 1.0, 0.0),
-        (False, 9, 1.0, 0.0),
+    player = Worker(queue.SimpleQueue(), lambda *_: None)
+    player._self_play, player._settings = SimpleNamespace(), SimpleNamespace(slots=8)  # type: ignore[assignment]
+    for paused, in_hand, pace, expected in (
+        (False, 9, 1.0, 0.1),  # seconds between two games
+        (False, 40, 0.001, 0.008),
+        (False, 10, 0.001, 0.001),  # after two games more, a slot would have none
+        (False, 8, 1.0, 0.0),
+        (True, 9, 1.0, 0.0),
     ):
-        worker._player = SimpleNamespace(busy=busy, in_hand=in_hand)  # type: ignore[assignment]
-        worker._slots, worker._pace = 8, pace
-        assert worker._gather_seconds() == pytest.approx(expected)
+        player._paused, player._in_hand, player._pace = paused, in_hand, pace
+        assert player._gather_seconds() == pytest.approx(expected)
 
 
-class Told(RemoteWorker):
-    """A worker that hears messages and does nothing."""
+class Told(Channel):
+    """A line to a worker that hears messages, and says what the test has it say."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
-        super().__init__(name, settings)
-        self.messages = list[dict[str, Any]]()
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.messages, self.says, self.acknowledged = list[dict[str, Any]](), list[Message](), 0
 
-    def say(self, message: dict[str, Any], body: bytes = b"") -> None:
-        self.messages.append(message)
+    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
+        self.messages.append(dict(message))
 
-    def flush(self) -> None:
-        pass
+    def poll(self) -> Iterator[Message]:
+        while self.says:
+            yield self.says.pop(0)
 
-    def end(self, seconds: float = 0.0) -> str:
+    def acknowledge(self, count: int) -> None:
+        self.acknowledged = count
+
+    def close(self, why: str = "") -> str:
         return "it is gone"
 
 
-class Telling(RemoteFleet[Told]):
-    """A head with one such worker."""
+class Telling(Backend):
+    """Workers that come when the test has them come."""
 
-    def _fill(self) -> None:
-        self._begin(Told("worker 1", self._settings))
+    def __init__(self) -> None:
+        super().__init__()
+        self.come, self.now = list[Channel](), 1000.0
 
-    def _exchange(self, seconds: float) -> None:
+    def play(self, *_: Any) -> None:
         pass
 
-    def _replace(self, worker: Told) -> str:
-        return ""
+    def look(self, seconds: float) -> list[Channel]:
+        come, self.come, self.now = self.come, [], self.now + seconds
+        return come
+
+    def close(self, *, ended: bool) -> None:
+        pass
+
+
+class Alone:
+    """A head with one worker, on a clock that the test moves; it has told the worker what to play."""
+
+    def __init__(self, ids: int = 10, **changes: Any) -> None:
+        run, self.backend = settings(historical_share=0.0, **changes), Telling()
+        self.line = Told(run)
+        self.backend.come.append(self.line)
+        self.head = Head(run, make_position("tic_tac_toe"), self.backend, lambda: self.backend.now)
+        self.head.ask([range(ids)], {})
+        self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        self.worker = self.head.workers_here[0]
+        self.facts = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
+
+    def says(self, games: Sequence[azpy.GameRecord] = (), most: int = 100, **facts: Any) -> list[int]:
+        """The worker sends a message; returns the games that the head gives to its caller."""
+        self.line.says.append((self.facts | facts, storage.frame(*games) if games else b""))
+        return self.take(most)
+
+    def take(self, most: int = 100) -> list[int]:
+        return [game.game_id for game in self.head.take(most)]
+
+    @property
+    def given(self) -> list[int]:
+        """The ids that the worker was told to play."""
+        parts = [part for message in self.line.messages for part in message.get("ids", ())]
+        return [game for first, count in parts for game in range(first, first + count)]
+
+
+def games_of(**options: Any) -> list[azpy.GameRecord]:
+    """Games 0 to 3 of the run of these tests, or others."""
+    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **chosen) as play:
+        return sorted(play, key=lambda game: game.game_id)
 
 
 def test_a_worker_gets_many_ids_in_one_message_and_is_never_short_of_them() -> None:
-    table, slots = IdTable(deterministic=True), 128
-    table.ask(range(1000))
-    fleet = Telling(settings(slots=slots, historical_share=0.0), make_position("tic_tac_toe"), table)
-    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
-    (worker,) = fleet._workers
-    worker.lineup = 1
-    worker.messages.clear()
+    alone, slots = Alone(1000, slots=128), 128
+    alone.says()
+    alone.line.messages.clear()
     for game in range(640):
-        fleet.take(1)
-        assert table.held(worker.name) > slots
-        table.accept(worker.name, game, b"")
-    assert all(message["do"] == "games" for message in worker.messages)
-    assert len(worker.messages) <= 640 / 32 + 1
+        alone.take()
+        assert alone.head.table.held("worker 1") > slots
+        alone.head.table.accept("worker 1", game, b"")
+    assert all(message["do"] == "games" for message in alone.line.messages)
+    assert len(alone.line.messages) <= 640 / 32 + 1
 
 
-def told(**changes: Any) -> tuple[Telling, Told]:
-    """A head that has told its worker what to play, on a clock that goes on by a second at each look."""
-    table = IdTable(deterministic=True)
-    table.ask(range(10))
-    clock = itertools.count().__next__
-    fleet = Telling(settings(historical_share=0.0, **changes), make_position("tic_tac_toe"), table, clock)
-    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
-    return fleet, fleet._workers[0]
+def test_few_ids_are_shared_out() -> None:
+    alone = Alone(10, slots=8)
+    other = Told(alone.line.settings)
+    alone.backend.come.append(other)
+    other.says.append((alone.facts, b""))
+    alone.says()
+    assert [alone.head.table.held(f"worker {number}") for number in (1, 2)] == [5, 5]
 
 
 def test_games_that_were_taken_and_not_written_down_are_there_at_an_interrupt() -> None:
-    fleet, worker = told()
-    fleet._read(worker, pack({"said": "playing", "lineup": 1, "row_exact": True, "answers": [None]}))
-    fleet._table.lease(worker.name, 3)
-    games = sorted(frames_of("tic_tac_toe"), key=lambda game: game.game_id)
-    fleet._read(worker, pack({"said": "games", "stats": {}, "pipelines": {}}, storage.frame(*games)))
-    assert [game.game_id for game in fleet.take(1)] == [0]
-    assert [game.game_id for game in fleet.rest()] == [0, 1, 2]
+    alone = Alone()
+    alone.says()
+    assert alone.says(games_of(), most=1) == [0]
+    assert [game.game_id for game in alone.head.rest()] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("lineup", [float("inf"), 10**30, 2, 0, -1, 1.0, True, "1", None])
-def test_a_worker_cannot_play_a_lineup_that_is_none(lineup: object) -> None:
-    fleet, worker = told()
-    with pytest.raises(ValueError, match="it says that it plays lineup"):  # the head ends such a worker
-        fleet._read(worker, pack({"said": "playing", "lineup": lineup, "row_exact": True, "answers": [None]}))
-    fleet._read(worker, pack({"said": "playing", "lineup": 1, "row_exact": True, "answers": [None]}))
-    assert worker.lineup == 1
+def test_a_message_is_acknowledged_once_the_last_of_its_games_is_written_down() -> None:
+    """The caller has written a game down when it asks for the next one: not before."""
+    alone, games, kept = Alone(), games_of(), list[int]()
+    alone.says()
+    alone.line.says.append((alone.facts, storage.frame(*games[:2])))
+    alone.line.says.append((alone.facts, storage.frame(*games[2:])))
+    taken = []
+    for _ in range(5):
+        taken += alone.take(1)
+        kept.append(alone.line.acknowledged)
+    assert taken == [0, 1, 2, 3]
+    assert kept == [1, 1, 2, 2, 3]  # the first message has no games
+
+
+BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        *(
+            ({"lineup": lineup}, "it says that it plays lineup")
+            for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")
+        ),
+        *(({"slots": slots}, "it says that it plays") for slots in (0, -1, 2**40, True, "8", None)),
+        *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
+        ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
+        ({"run": "other"}, "it plays another run"),
+        ({"row_exact": False}, "its network's answer to a position depends on what else is in its batch"),
+        ({"answers": ["other"]}, "its network gives other bits"),
+        ({"said": "games", "plays": 1, "lineup": None}, "it says that it plays lineup"),
+    ],
+)
+def test_a_worker_that_says_what_none_can_say_is_ended(facts: dict[str, Any], text: str) -> None:
+    alone = Alone()
+    assert alone.says(games_of(), **facts) == []
+    assert alone.head.workers_here == []
+    assert text in alone.head.notices[0]
+
+
+def test_names_of_totals_do_not_add_up() -> None:
+    alone = Alone()
+    for first in range(0, 640, 64):
+        alone.says(stats={str(first + number): 1 for number in range(64)})
+    assert len(alone.head.stats) == 64
+
+
+def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
+    for game in (ENDLESS - 1, 15):
+        alone = Alone(deterministic=False)
+        alone.says()
+        alone.head.ask([range(10, 20)], {})
+        assert alone.says(games_of(games=1, first_game=game)) == []
+        assert f"game {game} was not given to any worker" in alone.head.notices[0]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None:
+    alone, left = Alone(deterministic=deterministic), Told(settings())
+    alone.backend.left = left
+    alone.head.ask([range(10, 20)], {})
+    for facts, games in (
+        ({}, games_of()[:2]),
+        ({}, games_of()[:2]),  # once more
+        ({"run": "other"}, games_of()[2:]),
+        ({}, games_of(games=1, first_game=ENDLESS - 1)),
+        ({}, games_of(games=1, first_game=15)),  # this head has given it to nobody
+        ({"lineup": 77}, games_of()[2:]),  # lineups have other numbers there
+    ):
+        left.says.append((alone.facts | facts, storage.frame(*games)))
+    assert alone.take() == [0, 1, 15, 2, 3]
+    assert alone.head.notices == []
+    assert left.acknowledged == 0
+    alone.take()
+    assert left.acknowledged == 6
+
+
+def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
+    alone, left = Alone(slots=2), Told(settings())
+    alone.backend.left = left
+    left.says += [(alone.facts, storage.frame(game)) for game in games_of()]
+    alone.line.says.append((alone.facts, b""))
+    assert alone.take(1) == [0]
+    assert alone.given == []
+    assert alone.take(1) + alone.take(1) + alone.take(1) == [1, 2, 3]
+    alone.take()
+    assert alone.given[0] == 4
+
+
+def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later() -> None:
+    alone, games = Alone(), games_of(games=6)
+    alone.head.ask([range(20, 30)], {15: digest_of(games_of(games=1, first_game=15)[0]), 16: b"another game"})
+    alone.says()
+    assert alone.says([*games_of(games=1, first_game=15), *games]) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(RunError, match="game 16 came twice with different bytes"):
+        alone.says(games_of(games=1, first_game=16))
+
+
+def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
+    alone = Alone()
+    alone.says()
+    alone.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()]), resign_below=-0.5))
+    assert alone.says(games_of()) == []  # it has not heard of the new lineup
+    assert alone.head.notices == []
+    assert alone.head.table.num_open == 10
+
+
+def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
+    alone = Alone(1000)
+    alone.says()
+    alone.backend.now += 10**6
+    alone.take()  # nobody knows yet how long a game takes
+    assert alone.says(games_of()) == [0, 1, 2, 3]
+    alone.head.pause()
+    alone.backend.now += 2 * 10**6
+    alone.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))  # a fit was longer than a lease
+    alone.head.ask([range(1000, 1100)], {})
+    alone.says(lineup=2, plays=alone.head._plays)
+    assert alone.head.notices == []
+    lease = alone.head.table.lease_seconds()
+    assert lease >= 4 * 10**6
+    alone.backend.now += lease + 1
+    alone.take()
+    assert alone.head.notices == [
+        f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games are open again"
+    ]
 
 
 def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
-    run = settings()
-    found = desk.Desk(run, make_position("tic_tac_toe"), IdTable(deterministic=True))
+    backend = Telling()
+    run = settings(historical_share=0.0, deterministic=False)
+    found = Head(run, make_position("tic_tac_toe"), backend)
+    found.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    facts = {"said": "games", "lineup": 1, "slots": 1, "run": found._run}
     for number in range(1000):
-        name = f"worker {number}"
-        found.tally(name).note({"stats": {"rows": number, "games": 1}, "pipelines": {"rounds": 2}})
-        if number != 500:
-            found.forget(name)
+        backend.come.append(line := Told(run))
+        line.says.append((facts | {"stats": {"rows": number, "games": 1}, "pipelines": {"rounds": 2}}, b""))
+        found.take(1)
+        line.alive, line.weight = number == 500, 0.0
+    found.take(1)
     assert found.stats == {"rows": sum(range(1000)), "games": 1000}
     assert found.pipeline_stats == [{"rounds": 2000}]
-    names = [worker.name for worker in found.states([])]
+    names = [one.name for one in found.workers]
     assert len(names) < 300
-    assert {"worker 500", "worker 999"} <= set(names)
+    assert {"worker 501", "worker 1000"} <= set(names)
 
 
 def test_messages_come_whole_in_pieces_of_any_size() -> None:
@@ -600,7 +769,7 @@ def test_messages_come_whole_in_pieces_of_any_size() -> None:
 
 TALK = """
 import errno, socket, sys, threading
-from azpy.fleet.child import talk
+from azpy.fleet.channels.pipe import talk
 
 class Line:
     def recv(self, size):
@@ -616,7 +785,7 @@ class Line:
 
 READ, SENT = {read}, {sent}
 _, send = talk(Line())
-send(b"games")
+send({}, b"games")
 threading.Event().wait()
 """
 
@@ -644,7 +813,7 @@ def test_only_a_parent_that_is_gone_ends_a_child_without_an_error(read: str, sen
 
 
 def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "usable_cores", lambda: 8)
+    monkeypatch.setattr(pipe, "usable_cores", lambda: 8)
     run = settings(slots=128, pipelines=8, workers=4, cache_positions=1000, deterministic=False)
     mine = settings_of_worker(run, ["cpu"], 3)
     assert (mine.slots, mine.pipelines, mine.threads, mine.cache_positions, mine.workers) == (32, 2, 1, 250, 0)

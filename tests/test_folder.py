@@ -1,12 +1,14 @@
 """Workers at a shared folder: the same games and weights as without them, and nothing in the folder is believed."""
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,34 +19,30 @@ import pytest
 import azpy
 from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
-from azpy.fleet import folder, guest
+from azpy.fleet.channels import files, folder
+from azpy.fleet.channels.files import MOST_SAID, Files, Pulse, Sign, as_object, new_name, seal, unseal
+from azpy.fleet.channels.folder import Folder, FolderWorker
 from azpy.fleet.fleet import Lineup, PlayingNetwork
-from azpy.fleet.folder import FolderFleet, _Worker, digest_of_lineup
-from azpy.fleet.guest import Guest
-from azpy.fleet.place import MOST_SAID, Place, Pulse, Sign, as_object, seal, unseal
-from azpy.fleet.table import ENDLESS, IdTable
+from azpy.fleet.head import Head
 from azpy.fleet.wire import pack, unpack
 from azpy.games.names import make_position
 from azpy.runs import storage
-from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
-from starts import Starts, command
-from test_fleet import hashes, middle, settings, train
+from test_fleet import games_of, hashes, middle, settings, train
 
 KEY = "0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((folder, "_WAIT"), (folder, "_LOOK_AT_WORKERS"), (guest, "_LOOK"), (guest, "_WAIT")):
-        monkeypatch.setattr(module, name, 0.02)
-    monkeypatch.setattr(guest, "_RESULT_SECONDS", 0.0)
-    monkeypatch.setattr("azpy.fleet.place.BEAT", 0.05)
+    for name in ("_WAIT", "_LOOK_AT_WORKERS", "_LOOK"):
+        monkeypatch.setattr(folder, name, 0.02)
+    monkeypatch.setattr(files, "BEAT", 0.05)
 
 
-class Guests:
+class Workers:
     """Workers in threads of this process."""
 
     def __init__(self, place: Path, count: int) -> None:
@@ -57,11 +55,11 @@ class Guests:
     def _work(self, place: Path) -> None:
         layout = {"slots": 4, "pipelines": 1, "threads": 1}
         try:
-            self.said.append(Guest(str(place), None, layout, 60.0, lambda _: None, self.end.is_set).run())
+            self.said.append(FolderWorker(str(place), None, layout, 60.0, lambda _: None, self.end.is_set).run())
         except Exception as error:
             self.said.append(str(error))
 
-    def __enter__(self) -> "Guests":
+    def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,15 +86,15 @@ def with_folder(tmp_path: Path, **changes: Any) -> list[Event]:
 def test_workers_at_a_folder_give_the_same_games_and_weights(
     count: int, straight: tuple[str, str], tmp_path: Path
 ) -> None:
-    with Guests(tmp_path / "place", count) as guests:
+    with Workers(tmp_path / "place", count) as workers:
         assert hashes(with_folder(tmp_path)) == straight
-        guests.join()
-    assert guests.said == ["the run has ended"] * count
+        workers.join()
+    assert workers.said == ["the run has ended"] * count
 
 
-def rubbish(path: Path) -> Iterator[tuple[str, Path]]:
+def rubbish(path: Path) -> Iterator[Path]:
     """Things in the place of a file that do harm to a careless reader."""
-    (path / "pipe").parent.mkdir(exist_ok=True)
+    path.mkdir()
     os.mkfifo(path / "pipe")
     (path / "link").symlink_to("/dev/zero")
     (path / "folder" / "in it").mkdir(parents=True)
@@ -105,307 +103,398 @@ def rubbish(path: Path) -> Iterator[tuple[str, Path]]:
     (path / "text").write_text("no result")
     with (path / "sparse").open("wb") as file:
         file.truncate(10 << 30)
-    for entry in path.iterdir():
-        yield entry.name, entry
+    yield from list(path.iterdir())
 
 
-def test_rubbish_in_the_place_of_results_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
+def test_rubbish_in_the_place_of_messages_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
-    Place(place, make=False).close()
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    for number, (_, entry) in enumerate(list(rubbish(kept))):
-        entry.rename(place / "results" / f"{KEY}-{number:08d}")
-    for number, (_, entry) in enumerate(list(rubbish(kept))):
+    Files(place, make=False).close()
+    for number, entry in enumerate(rubbish(tmp_path / "first")):
+        entry.rename(place / "from" / f"{KEY}-{number:08d}")
+    for number, entry in enumerate(rubbish(tmp_path / "second")):
         entry.rename(place / "workers" / f"{number:016x}")
-    with Guests(place, 1):
+    with Workers(place, 1):
         assert hashes(with_folder(tmp_path)) == straight
-    assert not list((place / "results").glob(f"{KEY}*"))
-
-
-def test_a_head_that_stops_in_the_middle_is_followed_by_another(straight: tuple[str, str], tmp_path: Path) -> None:
-    with Guests(tmp_path / "place", 2) as guests:
-        for iteration in (1, 3):
-            with Trainer(settings(workers=f"folder:{tmp_path / 'place'}"), tmp_path / "run") as trainer:
-                next(event for event in trainer.run() if middle(event, iteration))
-        assert hashes(with_folder(tmp_path)) == straight
-        guests.join()
-    assert guests.said == ["the run has ended"] * 2
-
-
-class Head:
-    """A head with one fleet, whose worker is this test."""
-
-    def __init__(self, path: Path, **changes: Any) -> None:
-        chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
-        self.table = IdTable(deterministic=chosen.deterministic)
-        self.table.ask(range(10))
-        self.table.lease("one that died", 10)
-        self.table.release("one that died")
-        self.fleet = FolderFleet(chosen, make_position("tic_tac_toe"), self.table, str(path), sleep=lambda _: None)
-        self.fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
-        head = as_object(self.fleet._there.read("", "head", MOST_SAID))
-        lineup = digest_of_lineup(self.fleet._desk.message)
-        self.facts = {"epoch": head["epoch"], "run": head["run"], "lineup": lineup, "stats": {}, "pipelines": {}}
-        self.facts |= {"row_exact": True, "answers": [None]}
-
-    def send(self, number: int, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
-        """Puts a result into the folder; returns the games that the head accepts."""
-        return self.sent(number, seal(pack(self.facts | facts, storage.frame(*games))), key)
-
-    def sent(self, number: int, data: bytes, key: str = KEY) -> list[int]:
-        self.fleet._there.write("results", f"{key}-{number:08d}", data)
-        return [game.game_id for game in self.fleet.take(100)]
-
-
-def games_of(**options: Any) -> list[azpy.GameRecord]:
-    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **chosen) as play:
-        return sorted(play, key=lambda game: game.game_id)
-
-
-def test_a_result_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
-    head, games = Head(tmp_path), games_of()
-    assert head.send(0, games[:2]) == [0, 1]
-    assert (tmp_path / "results" / f"{KEY}-00000000").exists()
-    assert head.send(1, games[:2]) == []  # once more
-    assert not (tmp_path / "results" / f"{KEY}-00000000").exists()
-    assert head.send(2, games[2:3], epoch="f" * 16) == [2]  # of the head before: it is still open
-    assert head.send(3, games[3:], epoch="f" * 16, run="other") == []
-    assert head.send(4, games[3:], lineup="other") == []
-    assert head.fleet.notices == []
-    assert head.send(5, games[3:]) == [3]
-    head.fleet.close()
-
-
-def test_a_result_stays_until_the_last_of_its_games_is_written_down(tmp_path: Path) -> None:
-    """The caller has written a game down when it asks for the next one: not before."""
-    head, games, taken, kept = Head(tmp_path), games_of(), list[int](), list[list[int]]()
-    for number, part in enumerate((games[:2], games[2:])):
-        data = seal(pack(head.facts, storage.frame(*part)))
-        head.fleet._there.write("results", f"{KEY}-{number:08d}", data)
-    for _ in range(5):
-        taken += [game.game_id for game in head.fleet.take(1)]
-        kept.append([int(path.name[-8:]) for path in sorted((tmp_path / "results").iterdir())])
-    assert taken == [0, 1, 2, 3]
-    assert kept == [[0, 1], [0, 1], [1], [1], []]
-    head.fleet.close()
-
-
-def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one(tmp_path: Path) -> None:
-    first, games = Head(tmp_path), games_of()
-    assert first.send(0, games[:2]) == [0, 1]
-    first.fleet._sign._ended.set()  # no word more of it
-    second = Head(tmp_path)
-    assert [game.game_id for game in second.fleet.take(9)] == [0, 1]
-    assert [game.game_id for game in second.fleet.rest()] == [0, 1]  # an interrupt came before they were written down
-    second.fleet.close()
-    assert len(list((tmp_path / "results").iterdir())) == 1
-    third = Head(tmp_path)
-    assert [game.game_id for game in third.fleet.take(9)] == [0, 1]
-    third.fleet.close()  # the run has ended, and has them
-    assert not list((tmp_path / "results").iterdir())
-
-
-def test_what_is_damaged_is_dropped_and_what_is_wrong_ends_its_worker(tmp_path: Path) -> None:
-    head, games = Head(tmp_path), games_of()
-    whole = seal(pack(head.facts, storage.frame(*games)))
-    for number, data in enumerate((whole[:-1], whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])):
-        assert head.sent(number, data) == []
-        assert "is damaged and was dropped: its seal does not hold" in head.fleet.notices.pop()
-    assert head.send(2, games_of(seed=1), key="a" * 16) == []
-    assert "is refused: game 0 is of seed 1, expected 0" in head.fleet.notices.pop()
-    assert head.send(3, games, key="a" * 16) == []  # nothing more of it counts
-    assert head.send(4, games, key="b" * 16, answers=["other"]) == []
-    assert "is refused: its network gives other bits" in head.fleet.notices.pop()
-    said = as_object((tmp_path / "head").read_bytes())
-    assert sorted(said["refused"]) == ["a" * 16, "b" * 16]
-    assert head.send(5, games, key="c" * 16) == [0, 1, 2, 3]  # and deaths count from here on
-    assert head.send(6, games, key="d" * 16, row_exact=False) == []
-    assert "is refused: its network's answer to a position depends on what else is in its batch" in (
-        head.fleet.notices.pop()
-    )
-    head.fleet.close()
-
-
-def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker(tmp_path: Path) -> None:
-    head, made_up = Head(tmp_path, deterministic=False), games_of(games=2, first_game=ENDLESS - 2)[-1:]
-    unasked = games_of(games=2, first_game=15)
-    head.table.ask(range(10, 20))
-    assert made_up[0].game_id == ENDLESS - 1
-    assert head.send(0, made_up, key="a" * 16) == []
-    assert f"is refused: game {ENDLESS - 1} was not given to any worker" in head.fleet.notices.pop()
-    assert head.send(1, unasked, key="b" * 16) == []
-    assert "is refused: game 15 was not given to any worker" in head.fleet.notices.pop()
-    assert head.send(2, made_up, key="c" * 16, epoch="f" * 16) == []
-    assert head.send(3, unasked, key="c" * 16, epoch="f" * 16) == [15, 16]  # a head before may have
-    assert head.fleet.notices == []
-    head.fleet.close()
-
-
-def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
-    now = [0.0]
-    head = Head(tmp_path)
-    head.fleet._clock = lambda: now[0]
-    head.fleet._workers[KEY] = worker = _Worker(KEY, "worker 1", Pulse(lambda: now[0]), is_here=True, slots=8)
-    head.fleet.take(1)
-    for name in head.fleet._there.names("open"):
-        assert head.fleet._there.claim(name, KEY)
-    head.fleet.take(1)
-    assert head.table.held(worker.name) > 0
-    assert head.fleet._there.names("taken") == []  # or the folder would fill up
-    now[0] = 1000.0
-    head.fleet.take(1)
-    assert head.table.held(worker.name) == 0
-    assert "gave no sign of life for 120 seconds" in head.fleet.notices[0]
-    head.fleet.close()
-
-
-def test_a_task_that_is_offered_to_a_worker_that_ends_is_free_for_others(tmp_path: Path) -> None:
-    head = Head(tmp_path)
-    fleet, keys = head.fleet, [letter * 16 for letter in "abc"]
-    busy, idle, late = (
-        _Worker(key, f"worker {key}", Pulse(), is_here=True, slots=8, idle=key != keys[0]) for key in keys
-    )
-    fleet._workers = {keys[0]: busy}
-    fleet.take(1)
-    while names := fleet._there.names("open"):
-        for name in names:
-            assert fleet._there.claim(name, keys[0])
-        fleet.take(1)
-    assert head.table.held(busy.name) == 10
-    head.table._seconds.append(0.0)  # a game takes no time
-    for worker, end in ((idle, fleet._forget), (late, fleet._refuse)):
-        fleet._workers[worker.key] = worker
-        fleet.take(1)
-        (name,) = fleet._there.names("open")
-        assert name.endswith(worker.key)
-        assert head.table.held(worker.name) > 0
-        end(worker, "it is bad")
-        assert fleet._there.names("open") == []
-        assert fleet._tasks == {}
-        assert head.table.held(worker.name) == 0
-    fleet.close()
-
-
-def test_a_result_is_no_longer_than_the_head_takes(
-    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("azpy.fleet.player.MOST_OF_A_PART", 1)  # one game in each result
-    write, sizes = Place.write, list[int]()
-
-    def noted(place: Place, part: str, name: str, data: bytes, **options: Any) -> None:
-        if part == "results":
-            _, frame = unpack(unseal(data), 1 << 20)
-            sizes.append(len(storage.unframe(frame)))
-        write(place, part, name, data, **options)
-
-    monkeypatch.setattr(Place, "write", noted)
-    with Guests(tmp_path / "place", 1):
-        assert hashes(with_folder(tmp_path)) == straight
-    assert set(sizes) == {1}
-
-
-def test_a_worker_that_cannot_write_waits_and_goes_on(
-    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, claim, full = Place.write, Guest._claim, ["results", "workers", "results"]
-
-    def filled(place: Place, part: str, name: str, data: bytes, **options: Any) -> None:
-        if full and part == full[-1]:
-            full.pop()
-            raise OSError(28, "No space left on device")
-        write(place, part, name, data, **options)
-
-    def claimed(self: Guest, player: Any) -> None:
-        assert not self._stuck  # it takes no more games while it holds some that it cannot send
-        claim(self, player)
-
-    monkeypatch.setattr(Place, "write", filled)
-    monkeypatch.setattr(Guest, "_claim", claimed)
-    with Guests(tmp_path / "place", 1) as guests:
-        assert hashes(with_folder(tmp_path)) == straight
-        guests.join()
-    assert guests.said == ["the run has ended"]
-    assert not full
+    assert not list((place / "from").glob(f"{KEY}*"))
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_what_could_not_be_sent_before_the_network_changed_is_kept_where_it_may_count(
-    deterministic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_head_that_stops_in_the_middle_is_followed_by_another(
+    deterministic: bool, straight: tuple[str, str], tmp_path: Path
 ) -> None:
-    worker, games = Guest(str(tmp_path), say=lambda _: None, sleep=lambda _: None), games_of()
-    worker._head, worker._finished = {"settings": {"deterministic": deterministic}}, list(games)
-    monkeypatch.setattr(worker, "_try_to_send", lambda: None)  # the disk is full
-    player: Any = SimpleNamespace(play=lambda _: {}, in_hand=0)
-    worker._play(player, {"number": 2, "network": {"sha256": None}, "opponents": []})
-    assert worker._finished == ([] if deterministic else games)
-    worker._sign.close()
-    worker._place.close()
+    chosen: dict[str, Any] = {"deterministic": deterministic, "historical_share": 0.3 * deterministic}
+    with Workers(tmp_path / "place", 2) as workers:
+        for iteration in (1, 3):
+            with Trainer(settings(workers=f"folder:{tmp_path / 'place'}", **chosen), tmp_path / "run") as trainer:
+                next(event for event in trainer.run() if middle(event, iteration))
+        events = with_folder(tmp_path, **chosen)
+        workers.join()
+    assert workers.said == ["the run has ended"] * 2
+    if deterministic:
+        assert hashes(events) == straight
+    run = StoredRun(tmp_path / "run")
+    games = [game.game_id for _, game in run.games(run.sealed_iterations())]
+    assert len(set(games)) == len(games) == 4 * 30
+
+
+def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> None:
+    """Ids below the highest known one were never asked for again, and their games were deleted."""
+    chosen: dict[str, Any] = {"deterministic": False, "historical_share": 0.0, "games_per_iteration": 4}
+    with Trainer(settings(**chosen, iterations=1), tmp_path / "run") as trainer:
+        list(trainer.run())
+    run = StoredRun(tmp_path / "run")
+    known = {game.game_id for _, game in run.games(run.sealed_iterations())}
+    missing = min(set(range(40)) - known)
+    (left,) = games_of(games=1, first_game=missing)
+    head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
+    place = Files(tmp_path / "place", make=True)
+    place.write("from", f"{KEY}-00000000", seal(pack(head.facts, storage.frame(left))))
+    place.close()
+    with Workers(tmp_path / "place", 1):
+        with_folder(tmp_path, **chosen, iterations=3)
+    found = {game.game_id: game.to_bytes() for _, game in run.games([2, 3])}
+    assert found[missing] == left.to_bytes()
+    head.head.close()
+
+
+class AtFolder:
+    """A head at a folder, whose workers are this test, on a clock that moves while the head waits; or on a real one."""
+
+    def __init__(self, path: Path, *, real: bool = False, **changes: Any) -> None:
+        run, self.now = settings(workers=f"folder:{path}", historical_share=0.0, **changes), 1000.0
+        self.path = path
+        clock = time.monotonic if real else lambda: self.now
+        self.folder = Folder(run, str(path), clock, time.sleep if real else self._sleep)
+        self.head = Head(run, make_position("tic_tac_toe"), self.folder, clock)
+        self.head.ask([range(10)], {})
+        self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 8, "stats": {}, "pipelines": {}}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
+        self._sent = dict[str, int]()
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def comes(self, key: str = KEY, beat: int = 0, **facts: Any) -> list[int]:
+        """A worker gives a sign of life."""
+        said = {"epoch": self.folder._epoch, "beat": beat, "host": "h"}
+        self.folder.files.write("workers", key, json.dumps(said | facts).encode())
+        self.now += 1.0
+        return self.take()
+
+    def send(self, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
+        """A worker sends a message; returns the games that the head gives to its caller."""
+        return self.sent(seal(pack(self.facts | facts, storage.frame(*games) if games else b"")), key)
+
+    def sent(self, data: bytes, key: str = KEY) -> list[int]:
+        number = self._sent[key] = self._sent.get(key, -1) + 1
+        self.folder.files.write("from", f"{key}-{number:08d}", data)
+        return self.take()
+
+    def take(self) -> list[int]:
+        self.now += 0.1
+        return [game.game_id for game in self.head.take(100)]
+
+    def told(self, key: str = KEY) -> list[dict[str, Any]]:
+        """What the head has said to a worker."""
+        names = [name for name in self.folder.files.names("to") if name.startswith(key)]
+        return [unpack(unseal(self.folder.files.read("to", name, MOST_SAID)), MOST_SAID)[0] for name in names]
+
+
+def test_a_message_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
+    at, games = AtFolder(tmp_path), games_of()
+    at.comes()
+    at.send([])
+    assert [message["do"] for message in at.told()] == ["begin", "play", "games"]
+    assert at.send(games[:2]) == [0, 1]
+    assert (tmp_path / "from" / f"{KEY}-00000001").exists()
+    assert at.send(games[:2]) == []  # once more
+    assert not (tmp_path / "from" / f"{KEY}-00000001").exists()
+    assert at.send(games[2:], key="f" * 16) == [2, 3]  # of a worker that this head does not know
+    assert at.head.notices == []
+    at.head.close()
+
+
+def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one(tmp_path: Path) -> None:
+    first, games = AtFolder(tmp_path), games_of()
+    first.comes()
+    first.send([])
+    assert first.send(games[:2]) == [0, 1]
+    assert first.folder._sign is not None
+    first.folder._sign._ended.set()  # no word more of it
+    second = AtFolder(tmp_path)
+    assert second.take() == [0, 1]
+    assert [game.game_id for game in second.head.rest()] == [0, 1]  # an interrupt came before they were written down
+    second.head.close()
+    assert len(list((tmp_path / "from").iterdir())) == 1
+    third = AtFolder(tmp_path)
+    assert third.take() == [0, 1]
+    third.head.close()  # the run has ended, and has them
+    assert not list((tmp_path / "from").iterdir())
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:]])
+def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Path) -> None:
+    at, games = AtFolder(tmp_path), games_of()
+    at.comes()
+    at.send([])
+    assert at.head.table.num_open == 0
+    assert at.sent(damage(seal(pack(at.facts, storage.frame(*games))))) == []
+    assert "a message of it is damaged: its seal does not hold" in at.head.notices[0]
+    assert at.head.table.num_open == 10
+    assert "is damaged" in at.told()[-1]["error"]
+    assert at.sent(seal(pack(at.facts, storage.frame(*games)))) == [0, 1, 2, 3]  # what is whole counts still
+    at.head.close()
+
+
+def test_what_may_not_be_read_is_damaged_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, read = AtFolder(tmp_path), Files.read
+
+    def refused(self: Files, part: str, name: str, most: int) -> bytes:
+        if part == "from" and name.startswith(KEY):
+            raise PermissionError(13, "Permission denied")
+        return read(self, part, name, most)
+
+    monkeypatch.setattr(Files, "read", refused)
+    assert at.sent(b"x") == []
+    assert at.send(games_of(), key="f" * 16) == [0, 1, 2, 3]
+    at.head.close()
+
+
+def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    at.comes()
+    at.send([])
+    assert at.head.table.held("worker 1") == 10
+    at.now += 119.0
+    at.comes(beat=1)
+    at.now += 119.0
+    at.take()
+    assert at.head.table.held("worker 1") == 10
+    at.now += 2.0
+    at.take()
+    assert at.head.table.held("worker 1") == 0
+    assert at.head.notices == [
+        "worker 1 ended: it gave no sign of life for 120 seconds (on h); its games are open again"
+    ]
+    assert at.told()[-1] == {"do": "stop"}
+    assert at.comes(beat=2) == []  # it wakes up, and is gone
+    assert [worker.name for worker in at.head.workers_here] == []
+    assert at.send(games_of()) == [0, 1, 2, 3]  # what it has counts still
+    at.head.close()
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_worker_that_ends_is_a_death_only_if_it_failed(failed: bool, tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    with pytest.raises(RunError, match="3 workers ended") if failed else contextlib.nullcontext():
+        for number in range(4):
+            at.comes(f"{number:016x}")
+            at.comes(f"{number:016x}", ended="it broke", failed=failed)
+    assert "worker 1 ended: it broke (on h); its games are open again" in at.head.notices
+    assert at.head.table.num_open == 10
+    at.head.close()
 
 
 def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
-    first = Head(tmp_path)
-    second = Head(tmp_path)
-    first.fleet.pause()
-    first.fleet._sign._write()
+    first, second = AtFolder(tmp_path), AtFolder(tmp_path)
+    assert first.folder._sign is not None
+    first.folder._sign._write()
     with pytest.raises(RunError, match="another az-train has taken over"):
-        first.fleet.take(1)
-    second.fleet.take(1)
-    first.fleet.close()
-    second.fleet.close()
+        first.take()
+    second.take()
+    first.head.close()
+    second.head.close()
+
+
+def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, write = AtFolder(tmp_path), Files.write
+    monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    at.comes()
+    at.send([])
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "write", full)
+        at.head.pause()
+        for _ in range(5):
+            at.take()
+        assert at.head.notices == [f"{tmp_path} cannot be used, trying again: No space left on device"]
+        at.now += 700.0
+        with pytest.raises(RunError, match="cannot be used: No space left"):
+            at.take()
+    assert Files.write is write
+    at.take()
+    assert at.told()[-1] == {"do": "pause"}  # it was kept
+    at.head.close()
 
 
 def test_a_folder_that_cannot_be_listed_is_one_error_and_the_next_start_takes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error was lost in an AttributeError of `close`."""
-    names = Place.names
+    names = Files.names
 
-    def failing(place: Place, part: str) -> list[str]:
-        if part == "taken":
+    def failing(self: Files, part: str) -> list[str]:
+        if part == "networks":
             raise OSError(5, "Input/output error")
-        return names(place, part)
+        return names(self, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Place, "names", failing)
+        patch.setattr(Files, "names", failing)
         with (
             pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"),
             Trainer(settings(workers=f"folder:{tmp_path / 'place'}", iterations=1), tmp_path / "run") as trainer,
         ):
             list(trainer.run())
-    with Guests(tmp_path / "place", 1):
+    with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, iterations=1)
 
 
-def test_one_of_two_workers_gets_a_task(tmp_path: Path) -> None:
-    place = Place(tmp_path, make=True)
-    for number in range(50):
-        name, won = f"{KEY}-{number:08d}", list[str]()
-        place.write("open", name, b"{}")
-        ready = threading.Barrier(2)
+def test_a_head_begins_with_messages_of_its_own(tmp_path: Path) -> None:
+    place = Files(tmp_path, make=True)
+    place.write("to", f"{KEY}-00000001", b"{}")
+    place.write("workers", KEY, b"{}")
+    place.write("networks", "0" * 64, b"half of one")
+    at = AtFolder(tmp_path)
+    assert [place.names(part) for part in ("to", "workers", "networks")] == [[], [], []]
+    at.head.close()
+    place.close()
 
-        def claim(key: str, name: str = name, won: list[str] = won, ready: threading.Barrier = ready) -> None:
-            ready.wait()
-            if place.claim(name, key):
-                won.append(key)
 
-        threads = [threading.Thread(target=claim, args=(letter * 16,)) for letter in "ab"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(won) == 1
-        assert place.names("taken")[number] == f"{name}-{won[0]}"
+def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    at.comes()
+    for number in range(4):
+        model = bytes([number])
+        at.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()], model)))
+        at.take()
+        assert hashlib.sha256(model).hexdigest() in at.folder.files.names("networks")
+    assert len(at.folder.files.names("networks")) == 2  # some workers may still open the one before
+    at.head.close()
+
+
+# A worker
+
+
+def test_a_worker_that_cannot_write_waits_and_goes_on(
+    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, full = Files.write, ["from", "workers", "from"]
+
+    def filled(self: Files, part: str, name: str, data: bytes, **options: Any) -> None:
+        if full and part == full[-1]:
+            full.pop()
+            raise OSError(28, "No space left on device")
+        write(self, part, name, data, **options)
+
+    monkeypatch.setattr(Files, "write", filled)
+    with Workers(tmp_path / "place", 1) as workers:
+        assert hashes(with_folder(tmp_path)) == straight
+        workers.join()
+    assert workers.said == ["the run has ended"]
+    assert not full
+
+
+@pytest.mark.parametrize("part", ["networks", "to"])
+def test_what_is_damaged_on_its_way_to_a_worker_is_not_believed(
+    part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker looks again, until it is whole."""
+    read, damaged = Files.read, [b"", b"another file"]
+
+    def spoilt(self: Files, where: str, name: str, most: int) -> bytes:
+        if where == part and damaged:
+            return damaged.pop()
+        return read(self, where, name, most)
+
+    monkeypatch.setattr(Files, "read", spoilt)
+    with Workers(tmp_path / "place", 1):
+        assert hashes(with_folder(tmp_path)) == straight
+    assert not damaged
+
+
+def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.fleet.worker.digest_of_run", lambda _: "other rules")
+    at = AtFolder(tmp_path, real=True)
+    with Workers(tmp_path, 1) as workers:
+        while not at.head.notices:
+            at.take()
+        workers.join()
+    assert workers.said == ["az-train refused this worker: it plays another run"]
+    at.head.close()
+
+
+def test_a_worker_whose_games_are_let_go_begins_anew(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path, real=True)
+    at.head.ask([range(10, 10000)], {})
+    with Workers(tmp_path, 1) as workers:
+        while not any(worker.games for worker in at.head.workers):
+            at.take()
+        at.head._bury(at.head.workers_here[0], "it finished no game in 60 seconds")
+        while [worker.name for worker in at.head.workers if worker.games] != ["worker 1", "worker 2"]:
+            at.take()
+        at.head.close()
+        workers.join()
+    assert workers.said == ["the run has ended"]
+
+
+def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    assert at.folder._sign is not None
+    at.folder._sign.close()  # it counts no more
+    now, seen = [0.0], list[int]()
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        seen.append(len(at.folder.files.names("workers")))
+
+    worker = FolderWorker(str(tmp_path), None, {}, 5.0, lambda _: None, lambda: False, lambda: now[0], sleep)
+    with pytest.raises(RunError, match=f"no sign of az-train at {tmp_path} for 5 seconds: start it again"):
+        worker.run()
+    assert set(seen) == {0}
+    at.head.close()
+
+
+def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
+    place, waited = Files(tmp_path, make=True), list[int]()
+
+    def sleep(_: float) -> None:
+        waited.append(len(place.names("from")))
+        for name in place.names("from")[:3]:
+            place.delete("from", name)
+
+    visit = folder._Visit(place, "f" * 16, lambda: True, lambda _: None, lambda: 0.0, sleep)
+    for _ in range(9):
+        visit.send({"said": "games"}, b"")
+    assert waited == [4, 4]
+    visit.close("it ends", failed=False)
+    said = as_object(place.read("workers", visit.key, MOST_SAID))
+    assert (said["ended"], said["failed"], said["epoch"]) == ("it ends", False, "f" * 16)
     place.close()
 
 
 def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
-    guests = Guests(tmp_path, 1)
-    guests.join()
-    assert guests.said == [f"{tmp_path}/stop is there"]
+    workers = Workers(tmp_path, 1)
+    workers.join()
+    assert workers.said == [f"{tmp_path}/stop is there"]
+
+
+@pytest.mark.parametrize("facts", [{"version": "0.0.9"}, {"protocol": 0}])
+def test_a_worker_of_another_version_says_so(facts: dict[str, Any], tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    assert at.folder._sign is not None
+    at.folder._sign.note(**facts)
+    workers = Workers(tmp_path, 1)
+    workers.join()
+    assert "install the same azpy" in workers.said[0]
+    at.head.close()
 
 
 # Processes
@@ -454,60 +543,44 @@ def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]
             process.wait()
 
 
-def kill_one_that_plays(fleet: FolderFleet, place: Path, processes: list[subprocess.Popen[bytes]]) -> str:
-    """Kills a worker that has games in play; returns its name, or an empty text if there is none just now."""
-    for worker in fleet._workers.values():
-        if fleet._table.held(worker.name):
-            pid = json.loads((place / "workers" / worker.key).read_bytes())["pid"]
-            next(process for process in processes if process.pid == pid).kill()
-            return worker.name
-    return ""
+# Files
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("deterministic", [True, False])
-def test_a_worker_that_is_killed_in_the_middle_of_a_task(
-    deterministic: bool, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A free run has each game once; a deterministic run has the same games and weights."""
-    see_claims, place, killed = FolderFleet._see_claims, tmp_path / "place", ""
-
-    def seen(fleet: FolderFleet) -> None:
-        """Kills a worker when the head sees its claim: where workers are faster than the head, it rarely has games."""
-        nonlocal killed
-        see_claims(fleet)
-        if not killed and fleet._desk.number >= 2:
-            killed = kill_one_that_plays(fleet, place, processes)
-
-    monkeypatch.setattr(FolderFleet, "_see_claims", seen)
-    monkeypatch.setattr(folder, "_SILENT_SECONDS", 5.0)
-    chosen = settings(workers=f"folder:{place}", deterministic=deterministic, historical_share=0.3 * deterministic)
-    with az_workers(place, 2) as processes:
-        with Trainer(chosen, tmp_path / "run") as trainer:
-            events = list(trainer.run())
-        assert killed, "no worker had a game in play"
-        assert sorted(process.wait(60) for process in processes) == [-9, 0]  # the other one sees the run's end
-    if deterministic:
-        assert hashes(events) == straight
-    run = StoredRun(tmp_path / "run")
-    games = [game.game_id for _, game in run.games(run.sealed_iterations())]
-    assert len(set(games)) == len(games) == 4 * 30
+def test_a_write_is_whole_and_a_read_believes_nothing(tmp_path: Path) -> None:
+    place = Files(tmp_path / "place", make=True)
+    place.write("to", f"{KEY}-00000001", b"whole")
+    assert place.read("to", f"{KEY}-00000001", 5) == b"whole"
+    with pytest.raises(ValueError, match="has more than 4 bytes"):
+        place.read("to", f"{KEY}-00000001", 4)
+    for number, entry in enumerate(rubbish(tmp_path / "rubbish")):
+        entry.rename(tmp_path / "place" / "from" / f"{KEY}-{number:08d}")
+    (tmp_path / "place" / "from" / "other").touch()
+    names = place.names("from")
+    assert len(names) == 6
+    for name in names:
+        with contextlib.suppress(ValueError, IsADirectoryError):
+            assert place.read("from", name, 1000) in (b"", b"no result")
+        place.delete("from", name)
+    assert place.names("from") == []
+    place.close()
 
 
-@pytest.mark.slow
-def test_a_head_that_is_killed_is_followed_by_another(starts: Starts, tmp_path: Path) -> None:
-    arguments = [*command("tic_tac_toe", tmp_path / "run", 3), "--games-per-iteration", "60"]
-    with az_workers(tmp_path / "place", 2) as processes:
-        arguments += ["--workers", f"folder:{tmp_path / 'place'}"]
-        assert starts.run(*arguments, kill_when="iteration 1").code == -9
-        assert "going on after iteration " in starts.finish(*arguments).output
-        assert [process.wait(60) for process in processes] == [0, 0]
-    starts.finish(*command("tic_tac_toe", tmp_path / "alone", 3), "--games-per-iteration", "60")
-    found = []
-    for name in ("run", "alone"):
-        with RunFolder(tmp_path / name, {}) as run:
-            found.append((run.games_hash(), run.weights_hash(3)))
-    assert found[0] == found[1]
+def test_a_seal_shows_damage_and_a_pulse_life() -> None:
+    whole = seal(b"data")
+    assert unseal(whole) == b"data"
+    for data in (whole[:-1], b"", whole[:20] + b"x" + whole[21:]):
+        with pytest.raises(ValueError, match="its seal does not hold"):
+            unseal(data)
+    now = [0.0]
+    pulse = Pulse(lambda: now[0])
+    for count, when, silent in ((1, 5.0, 0.0), (1, 7.0, 2.0), (2, 8.0, 0.0)):
+        now[0] = when
+        pulse.note(count)
+        assert pulse.silent == silent
+    assert new_name() != new_name()
+    for text in (b"[]", b"{", b"[" * 10**5):
+        with pytest.raises(ValueError, match=r"it is |Expecting"):
+            as_object(text)
 
 
 def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -518,22 +591,10 @@ def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monke
             super().start()
             super().join()
 
-    monkeypatch.setattr("azpy.fleet.place.threading.Thread", AtOnce)
-    monkeypatch.setattr("azpy.fleet.place.BEAT", 0.0)
-    place = Place(tmp_path, make=True)
+    monkeypatch.setattr("azpy.fleet.channels.files.threading.Thread", AtOnce)
+    monkeypatch.setattr(files, "BEAT", 0.0)
+    place = Files(tmp_path, make=True)
     sign = Sign(place, "", "head", lambda: False)
     sign.say(epoch="new")
     assert as_object(place.read("", "head", MOST_SAID))["epoch"] == "new"
-    place.close()
-
-
-def test_a_head_begins_with_tasks_of_its_own(tmp_path: Path) -> None:
-    place, old = Place(tmp_path, make=True), "f" * 16
-    place.write("open", f"{old}-00000001", b"{}")
-    place.write("open", f"{old}-00000002-{KEY}", b"{}")
-    place.write("taken", f"{old}-00000003-{KEY}", b"{}")
-    place.write("networks", "0" * 64, b"half of one")
-    head = Head(tmp_path)
-    assert [place.names(part) for part in ("open", "taken", "networks")] == [[], [], []]
-    head.fleet.close()
     place.close()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy._core import FAST_SEARCH, SEARCHED
+from azpy._core import SEARCHED
 from azpy.cli.replay import main as az_replay
 from azpy.errors import SettingsError
 from azpy.fleet.examine import Examiner, RefusedError
@@ -22,7 +22,6 @@ from azpy.training.budget import Budget
 from azpy.training.collector import Collector
 from azpy.training.events import Finished, Saved
 from azpy.training.trainer import Trainer
-from oracles import Hashed
 from test_budget import Clock
 
 GROWING: dict[str, Any] = {
@@ -168,25 +167,6 @@ def test_without_the_setting_no_record_and_no_row_has_a_number(tmp_path: Path) -
     assert {record.to_bytes()[0] for record in games_of(tmp_path, 1)} == {3}  # the format of before
     with RunFolder(tmp_path, {}) as run:
         assert not [row for row in run.metrics() if row["kind"] == "iteration" and "simulations" in row]
-
-
-def test_a_fast_search_has_a_quarter_and_never_more_than_a_full_one() -> None:
-    for few, expected in ((None, {16: 4, 3: 1}), (6, {16: 6, 3: 3})):
-        options: dict[str, Any] = {"simulations": 400, "fast_simulations": few, "full_search_share": 0.5, "games": 0}
-        options |= {"tree_reuse": False, "root_noise": None, "temperature_plies": 0, "eval_batch": 1}
-        for number, fast in expected.items():
-            network = Hashed(9)
-            with azpy.SelfPlay("tic_tac_toe", network, slots=4, **options) as play:
-                play.set_simulations(number)
-                play.admit(0, 6)
-                records = list(play)
-            for record in records:
-                position = azpy.make_game("tic_tac_toe")
-                for ply, action in enumerate(record.actions.tolist()):
-                    simulations = fast if record.flags[ply] & FAST_SEARCH else number
-                    found = azpy.Search(network, simulations=simulations, eval_batch=1).run(position)
-                    assert record.root_values[ply] == found.value
-                    position.play(action)
 
 
 def test_a_number_of_simulations_that_cannot_be_is_refused() -> None:

@@ -11,11 +11,11 @@ import pytest
 import azpy
 from azpy import OnnxEvaluator, doctor
 from azpy.cli.doctor import main
-from azpy.fleet.fleet import Lineup, PlayingNetwork
-from azpy.fleet.folder import FolderFleet, digest_of_run
+from azpy.fleet.channels.files import Files
+from azpy.fleet.channels.folder import Folder
+from azpy.fleet.fleet import Lineup, PlayingNetwork, digest_of_run
+from azpy.fleet.head import Head
 from azpy.fleet.inspection import Finding, inspect_place
-from azpy.fleet.place import Place, taken_name
-from azpy.fleet.table import IdTable
 from azpy.games.names import make_position
 from azpy.settings import Settings
 from test_fleet import settings
@@ -24,7 +24,7 @@ from test_onnx import make_model
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.fleet.place.BEAT", 0.02)
+    monkeypatch.setattr("azpy.fleet.channels.files.BEAT", 0.02)
 
 
 class Clock:
@@ -51,13 +51,15 @@ class Running:
     def __init__(self, path: Path, model: bytes | None, **changes: Any) -> None:
         chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
         start = make_position(chosen.game)
-        self.path, self.fleet = path, FolderFleet(chosen, start, IdTable(deterministic=True), str(path))
+        self.path, self.folder = path, Folder(chosen, str(path))
+        self.fleet = Head(chosen, start, self.folder)
         evaluator = azpy.UniformEvaluator() if model is None else OnnxEvaluator(model, game=start)
         self.fleet.play(Lineup(PlayingNetwork([evaluator], model)))
 
     def stands_still(self, **facts: Any) -> None:
         """Ends the counting; the head's file then has these facts."""
-        self.fleet._sign.close()
+        assert self.folder._sign is not None
+        self.folder._sign.close()
         head = self.path / "head"
         head.write_text(json.dumps(json.loads(head.read_text()) | facts))
 
@@ -83,7 +85,7 @@ def everything(path: Path) -> list[str]:
 def test_a_place_without_az_train(tmp_path: Path) -> None:
     found = look(tmp_path)
     assert list(found) == ["folder", "az-train"]
-    assert "can be written, and renames are atomic" in found["folder"].text
+    assert found["folder"].text == "it can be written and read"
     assert found["az-train"].text == "was never here"
     assert found["az-train"].advice == f"start az-train GAME --workers folder:{tmp_path}"
     assert not any(finding.is_fault for finding in found.values())
@@ -117,23 +119,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Place, "write", full)
+    monkeypatch.setattr(Files, "write", full)
     (finding,) = inspect_place(str(tmp_path))
     assert finding.is_fault
     assert finding.text == "it cannot be written: No space left on device"
-    assert everything(tmp_path) == []
-
-
-def test_a_file_system_on_which_two_claims_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def copy(place: Place, name: str, worker: str) -> bool:
-        """Renames as a store of objects does: a copy, and later the deletion."""
-        place.write("taken", taken_name(name, worker), place.read("open", name, 100), sync=False)
-        return True
-
-    monkeypatch.setattr(Place, "claim", copy)
-    (finding,) = inspect_place(str(tmp_path))
-    assert finding.is_fault
-    assert "renames are not atomic there: 8 of 8 claims of one file won" in finding.text
     assert everything(tmp_path) == []
 
 
@@ -240,7 +229,7 @@ def test_without_a_place_the_flag_is_refused(flags: list[str], capsys: pytest.Ca
 def test_the_command_prints_each_line_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--no-speed", "--workers", f"folder:{tmp_path}"]) == 0
     text = capsys.readouterr().out.partition(f"\nWorkers at {tmp_path}:\n")[2]
-    assert text.startswith("  folder           it can be written, and renames are atomic as seen from this machine")
+    assert text.startswith("  folder           it can be written and read")
     assert f"  az-train         was never here: start az-train GAME --workers folder:{tmp_path}\n" in text
     assert main(["--no-speed", "--workers", f"{tmp_path}/no"]) == 2
     capsys.readouterr()

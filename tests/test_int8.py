@@ -284,12 +284,6 @@ def test_an_int8_model_that_cannot_be_opened_here_does_not_stop_the_run(
 
 
 @pytest.mark.usefixtures("whatever_agrees")
-def test_no_other_thread_writes_what_generations_hold(tmp_path: Path, writers: set[str]) -> None:
-    train(tmp_path, **FREE, precision="auto", iterations=2)
-    assert writers == {threading.current_thread().name}
-
-
-@pytest.mark.usefixtures("whatever_agrees")
 def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plays, timed = list[Any](), list[bool]()
     open_it: Any = vars(here)["open_self_play"]

@@ -385,6 +385,7 @@ def test_several_players_and_levels() -> None:
         ("weak", "tic_tac_toe", 2),
         ("strong", "tic_tac_toe", 90),
     ]
+    assert (models[0]["sideNames"], models[0]["canRotate"]) == (["x", "o"], True)
     assert client.ask(action="query_version")["version"] == azpy.__version__
     client.close()
 

@@ -12,8 +12,7 @@ import pytest
 
 import azpy
 from azpy.errors import RunError
-from azpy.fleet import child
-from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker
+from azpy.fleet.channels import pipe
 from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
@@ -118,7 +117,7 @@ def test_a_long_fit_says_little_while_nobody_reads(tmp_path: Path) -> None:
     trainee = learner_of(run.settings, run.start)
     task = {"games": str(tmp_path / "games"), "settings": vars(run.settings), "taken": 0, "steps": 777, "iteration": 2}
     task |= {"seen": 200, "iterations": [1], "opponents": 0, "budget": Budget(run.settings, 0).state()}
-    pupil = _Pupil(lambda data: said.extend(message for message, _ in Unpacker(MOST_OF_A_HEAD).feed(data)))
+    pupil = _Pupil(lambda message, _: said.append(dict(message)))
     pupil.fit(task, _bytes(trainee))
     assert [message["said"] for message in said] == ["step"] * 100 + ["fitted"]
     assert (said[0]["taken"], said[-1]["taken"]) == (8, 777)
@@ -211,7 +210,7 @@ def test_a_process_that_cannot_fit_ends_the_run_with_its_error(tmp_path: Path, m
 
 
 def test_a_process_that_always_dies_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "_COMMAND", ("/bin/false",))
+    monkeypatch.setattr(pipe, "_COMMAND", ("/bin/false",))
     with pytest.raises(RunError, match="died 3 times, the last one by exit code 1: memory"):
         train(tmp_path)
     rows = [row for row in RunFolder(tmp_path, {}).metrics() if row["kind"] == "iteration"]
@@ -225,7 +224,7 @@ def test_the_process_learns_from_every_iteration_though_some_had_no_steps(asked:
         games = sorted(play, key=lambda game: game.game_id)
     for iteration in range(1, 5):
         sealed.write(iteration, games[10 * iteration - 10 : 10 * iteration])
-    pupil = _Pupil(lambda _: None)
+    pupil = _Pupil(lambda *_: None)
     for newest in asked:
         there = list(range(1, newest + 1))
         seen = sum(game.positions for game in games[: 10 * newest])
@@ -234,7 +233,7 @@ def test_the_process_learns_from_every_iteration_though_some_had_no_steps(asked:
 
 
 def test_the_process_takes_no_steps_with_other_weights_than_the_trainer_has(tmp_path: Path) -> None:
-    settings, pupil = Settings(**SMALL), _Pupil(lambda _: None)
+    settings, pupil = Settings(**SMALL), _Pupil(lambda *_: None)
     task = {"settings": asdict(settings), "taken": 1}
     weights = _bytes(learner_of(settings, make_position(settings.game)))  # after no step
     for body in (b"", weights, b""):

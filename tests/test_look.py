@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.reports.tree_picture import tidy_rows
-from oracles import Answers, Batch, Countdown, DiceCountdown, Hashed, Node, Puct, after, game_starts, turn_of
+from oracles import Batch, Countdown, DiceCountdown, Hashed, after, game_starts, turn_of
 
 STATE = azpy.make_game("connect_four")
 DICE = after(azpy.make_game("pig"), 0, 3)
@@ -27,28 +26,6 @@ def searched(simulations: int = 300, **settings: Any) -> tuple[azpy.Search, azpy
 
 
 # Numbers.
-
-
-@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe", "countdown, double turns", "countdown, a pass each"])
-def test_standard_errors_are_those_of_all_values_that_went_up(name: str) -> None:
-    position = game_starts()[name]
-    evaluator = Hashed(position.num_actions)
-    result = azpy.Search(evaluator, simulations=400, eval_batch=1).run(position)
-    puct, root = Puct(Answers(evaluator)), Node(position)
-    values: dict[int, list[float]] = {action: [] for action in position.legal_actions()}
-    for _ in range(401):
-        before = {action: child.visits for action, child in root.children.items()}
-        value = puct.simulate(root)
-        for action, child in root.children.items():
-            if child.visits > before.get(action, 0):
-                values[action].append(value)
-    assert result.visits.tolist() == [len(values[action]) for action in result.actions.tolist()]
-    expected = [
-        np.std(found, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
-        for found in (values[action] for action in result.actions.tolist())
-    ]
-    np.testing.assert_allclose(result.standard_errors, expected, atol=1e-6)
-    assert result.standard_errors.dtype == np.float32
 
 
 def test_below_two_visits_there_is_no_standard_error() -> None:
@@ -310,34 +287,6 @@ def test_no_node_covers_another(max_nodes: int) -> None:
         for index, (left, top, right, bottom) in enumerate(boxes):
             for other in boxes[:index]:
                 assert right < other[0] or other[2] < left or bottom < other[1] or other[3] < top
-
-
-def test_rows_make_a_tidy_tree() -> None:
-    rng = np.random.default_rng(1)
-    for size in (1, 2, 5, 30, 300):
-        for narrow in (1, 3, 300):
-            parents = [None, *(int(rng.integers(max(0, index - narrow), index)) for index in range(1, size))]
-            depths, children = [0], dict[int, list[int]]()
-            for index, parent in enumerate(parents):
-                if parent is not None:
-                    depths.append(depths[parent] + 1)
-                    children.setdefault(parent, []).append(index)
-            rows = tidy_rows(parents)
-            assert min(rows) == rows[0] == 0
-            # By depth the rows of all that hangs on a node.
-            below: list[dict[int, list[int]]] = [{depth: [row]} for depth, row in zip(depths, rows, strict=True)]
-            for index in reversed(range(1, size)):
-                for depth, found in below[index].items():
-                    below[parents[index] or 0].setdefault(depth, []).extend(found)
-            for parent, (eldest, *others) in children.items():
-                assert rows[parent] == rows[eldest]
-                above = {depth: max(found) for depth, found in below[eldest].items()}
-                for child in others:
-                    # A row apart where they are closest, and so no closer anywhere.
-                    assert min(min(found) - above[d] for d, found in below[child].items() if d in above) == 1
-                    above |= {depth: max(found) for depth, found in below[child].items()}
-    assert tidy_rows([None, 0, 0, 1, 1, 2, 2]) == [0, 0, 2, 0, 1, 2, 3]
-    assert tidy_rows([None, 0, 0, 0, 1, 1, 3, 3]) == [0, 0, 1, 2, 0, 1, 2, 3]
 
 
 class Line(Countdown):

@@ -23,7 +23,7 @@ from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
 from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_pairs
-from azpy.matches.openings import Book, draw_from
+from azpy.matches.openings import Book
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
 from azpy.matches.ratings import PAIR_SCORES
 from azpy.matches.results import MatchResult, Pair
@@ -210,19 +210,6 @@ def test_a_book_is_fixed_by_its_seed() -> None:
         return [opening.actions for opening in map(book(seed=seed).__getitem__, range(20))]
 
     assert actions(1) == actions(1) != actions(2)
-
-
-def test_openings_of_a_policy_follow_it() -> None:
-    class Likes:
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-            logits = np.zeros((len(observations), 5), np.float32)
-            logits[:, 2] = 3
-            return logits, np.zeros(len(observations), np.float32)
-
-    openings = Book(lambda: make_position(BOARD), 3, 1, draw_from(Likes()))
-    drawn = [action for number in range(30) for action in openings[number].actions]
-    assert drawn.count(2) / len(drawn) > 0.35
-    assert len(openings) == 30
 
 
 # Players
@@ -425,10 +412,8 @@ def test_a_sequential_test_stops_early_and_says_so(run: str, capsys: pytest.Capt
     assert "undecided whether A is 5 Elo weaker than B or 5 Elo stronger than B" in capsys.readouterr().out
 
 
-def test_openings_by_policy_and_repeated_pairs_are_told(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeated_pairs_are_told(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     both = [run, "c4/checkpoints/000001", "--simulations", "4", "--games", "40"]
-    assert main([*both, "--openings", "policy"]) == 0
-    assert "distinct openings of 3 policy plies" in capsys.readouterr().out
     assert main([*both, "--opening-plies", "1"]) == 0
     output = capsys.readouterr().out
     assert "from 5 distinct openings of 1 random ply" in output
@@ -551,10 +536,6 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "random", "--c-puct", "-1"], "c_puct must be at least 0, got -1.0"),
         (["c4", "random", "--c-puct", "1e308"], "c_puct must be at most 1000000, got 1e+308"),
         (["c4?c_puct=1e308", "random"], "c_puct must be at most 1000000, got 1e+308"),
-        (
-            ["mcts:5", "random", "--game", BOARD, "--openings", "policy"],
-            "openings by policy need a player with a model",
-        ),
         (["c4"], "a match has two players, got 1"),
         (["c4", "c4", "c4"], "a match has two players, got 3"),
         (["c4", "random", "--elo0", "0"], "needs both --elo0 and --elo1"),

@@ -524,7 +524,6 @@ def test_a_match_goes_on_though_its_games_cannot_be_saved(
         (["--save", "pipe.jsonl"], "pipe.jsonl cannot be used: not a regular file"),
         (["--save", "locked.jsonl"], "locked.jsonl is in use by another process: give another file"),
         (["--book", "none.txt"], "none.txt cannot be used: No such file or directory"),
-        (["--book", "b.txt", "--openings", "random"], "--book has the openings of a file, --openings draws them"),
         (["--book", "b.txt", "--opening-plies", "-1"], "opening_plies must be at least 0, got -1"),
         (["--book", "b.txt", "--games", "3"], "games must be an even number, got 3"),
         (["--book", "bad.txt"], 'bad.txt: line 2: action 1 is "z9"'),

@@ -144,7 +144,7 @@ def test_the_table_is_of_the_prior_and_of_searches_in_the_same_positions(
 
 
 def test_the_figures_of_held_out_rows_equal_a_loop() -> None:
-    heldout, rng = bench("heldout"), np.random.default_rng(0)
+    frozen, rng = bench("frozen"), np.random.default_rng(0)
     logits = rng.normal(size=(50, 4)).astype(np.float32)
     legal = rng.random((50, 4)) < 0.7
     legal[:, 1] = True
@@ -153,7 +153,7 @@ def test_the_figures_of_held_out_rows_equal_a_loop() -> None:
     policies[0] = [0, 1, 0, 0]
     values = rng.uniform(-1, 1, 50).astype(np.float32)
     outcomes = rng.choice([-1, 0, 1], 50).astype(np.float32)
-    found = heldout.measured(logits, values, legal, policies, outcomes)
+    found = frozen.measured(logits, values, legal, policies, outcomes)
     cross, excess, top = 0.0, 0.0, 0
     for row in range(50):
         actions = np.flatnonzero(legal[row])
@@ -167,24 +167,28 @@ def test_the_figures_of_held_out_rows_equal_a_loop() -> None:
     assert found["top"] == top / 50
     assert found["value"] == pytest.approx(np.mean((outcomes - values) ** 2))
     assert found["explained"] == pytest.approx(1 - np.var(outcomes - values) / np.var(outcomes))
-    assert heldout.of_values(outcomes, outcomes) == {"value": 0, "explained": 1}
-    assert math.isnan(heldout.of_values(values, np.zeros(50, np.float32))["explained"])
+    exact = frozen.measured(logits, outcomes, legal, policies, outcomes)
+    assert (exact["value"], exact["explained"]) == (0, 1)
+    unknown = frozen.measured(logits, values, legal, policies, np.zeros(50, np.float32))
+    assert math.isnan(unknown["explained"])
 
 
 def test_held_out_rows_are_those_of_the_iterations_asked_for() -> None:
-    heldout = bench("heldout")
+    frozen = bench("frozen")
     with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), simulations=8, games=20) as games:
         records = sorted(games, key=lambda record: record.game_id)
     run = SimpleNamespace(
         start=azpy.make_game("tic_tac_toe"),
         games=lambda iterations: ((i, record) for i in iterations for record in records[10 * i : 10 * i + 10]),
     )
-    observations, legal, policies, outcomes, searched = heldout.rows_of(run, [1], 400)
+    observations, legal, policies, outcomes = frozen.rows_of(run, [1], 400)
     assert (observations.shape, legal.shape, policies.shape) == ((400, *run.start.obs_shape), (400, 9), (400, 9))
-    possible = {np.float32(value) for record in records[10:] for value in record.root_values}
-    assert set(searched.tolist()) <= {float(value) for value in possible}
+    alone = azpy.ReplayBuffer(run.start)
+    alone.extend(records[10:])
+    there = {row.tobytes() for row in alone.sample(400, seed=0, symmetries=False)[0]}
+    assert {row.tobytes() for row in observations} <= there
     assert set(outcomes.tolist()) <= {-1.0, 0.0, 1.0}
-    again = heldout.rows_of(run, [1], 400)
+    again = frozen.rows_of(run, [1], 400)
     assert all((one == other).all() for one, other in zip((observations, outcomes), (again[0], again[3]), strict=True))
 
 
@@ -194,7 +198,6 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
     from azpy.settings import Settings
     from azpy.training.collector import Collector
 
-    monkeypatch.syspath_prepend(str(BENCHES))
     frozen = bench("frozen")
     played = Settings("tic_tac_toe", simulations=8, games_per_iteration=40, iterations=3, network="1x8", batch_size=16)
     with Collector(played, tmp_path / "run") as collector:
@@ -213,176 +216,6 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
     assert own[0] == other[0] == "2"
     assert own[2] == "±0.0000"
     assert float(other[1]) == pytest.approx(np.mean(found[1::3]), abs=1e-3)
-
-
-def stones_around(cell: int, board: list[str], size: int) -> set[str]:
-    """The stones that a cell reaches over empty cells; its own if it has one."""
-    seen, ahead = set[int](), [cell]
-    while ahead:
-        here = ahead.pop()
-        if here not in seen and board[here] == ".":
-            row, column = divmod(here, size)
-            around = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
-            ahead += [size * r + c for r, c in around if 0 <= r < size and 0 <= c < size]
-        seen.add(here)
-    return {board[here] for here in seen} - {"."}
-
-
-@pytest.mark.parametrize(("game", "komi", "cap"), [("othello(size=4)", 0, 12), ("go(size=5,komi=2.5)", 2.5, 40)])
-def test_the_targets_of_heads_are_those_of_the_games_ply_by_ply(
-    game: str, komi: float, cap: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("torch")
-    from azpy.runs.exports import game_as_dict, to_npz
-
-    monkeypatch.syspath_prepend(str(BENCHES))
-    heads, start = bench("heads"), azpy.make_game(game)
-    play: dict[str, Any] = {"simulations": 16, "full_search_share": 0.7, "fast_simulations": 4, "seed": 1}
-    play |= {"resign_below": -0.4, "resign_plies": 1, "resign_control": 0.5, "max_plies": cap}
-    with azpy.SelfPlay(game, azpy.RolloutEvaluator(), games=60, **play) as played:
-        games = [(1, record) for record in sorted(played, key=lambda record: record.game_id)]
-    to_npz(tmp_path / "rows.npz", start, games)
-    targets = heads.targets_of(start, games, dict(np.load(tmp_path / "rows.npz")), 0.25)
-    row, ends = 0, {"resigned": 0, "capped": 0, "over": 0}
-    for _, record in games:
-        last = after(start, *record.actions.tolist())
-        board = [cell for line in str(last).splitlines()[1:] for cell in line.split()[1:]]
-        sides = [stones_around(k, board, 5) if komi else {board[k]} for k in range(len(board))]
-        whose = [(side == {"x"}) - (side == {"o"}) for side in sides]
-        ends["resigned" if record.resigned else "capped" if record.capped else "over"] += 1
-        assert not last.is_terminal or np.sign(sum(whose) - komi) == record.outcome
-        plies = game_as_dict(start, record)["plies"]
-        for ply, then in zip(plies, [*plies[1:], {}], strict=False):  # a game may have no ply
-            if not ply["searched"]:
-                continue
-            view, reply = 1 - 2 * ply["player"], [0.0] * start.num_actions
-            for entry in then.get("search", []):
-                reply[entry["action"]] = entry["target"]
-            assert targets["reply"][row].tolist() == reply
-            assert targets["ended"][row] == last.is_terminal
-            assert targets["owner"][row].tolist() == [view * cell * last.is_terminal for cell in whose]
-            value = 0.75 * view * record.outcome + 0.25 * ply["root_value"]
-            loss, draw, win = targets["classes"][row].tolist()
-            assert (loss + draw + win, (win - loss) / 0.8) == pytest.approx((1, value), abs=1e-6)
-            assert targets["value"][row] == pytest.approx(value, abs=1e-6)
-            row += 1
-    assert row == len(targets["owner"])
-    assert min(ends.values()) > 0, ends
-    assert 0 < (targets["reply"].sum(1) == 0).mean() < 1
-
-
-def test_fits_with_heads_differ_from_the_learner_s_by_the_heads_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    torch = pytest.importorskip("torch")
-    from azpy.learning.network import to_arrays
-    from azpy.runs.reader import StoredRun
-    from azpy.settings import Settings
-    from azpy.training.collector import Collector
-    from azpy.training.fitting import learner_of
-
-    monkeypatch.syspath_prepend(str(BENCHES))
-    heads, falling = bench("heads"), lambda done: 0.525 + 0.475 * math.cos(math.pi * done)
-    shape: dict[str, Any] = {"network": "1x8", "batch_size": 32, "training_precision": "fp32"}
-    played = Settings("othello(size=4)", simulations=8, games_per_iteration=40, iterations=3, **shape)
-    with Collector(played, tmp_path / "run") as collector:
-        assert list(collector.run())
-    run = StoredRun(tmp_path / "run")
-    rows, start = heads.Rows(run, [1, 2], run.settings), run.start
-
-    def seen(arrays: dict[str, Any], row: int, symmetry: int) -> bytes:
-        """All of a row that a symmetry moves."""
-        places = [start.symmetric_action(symmetry, action) for action in range(start.num_actions)]
-        owner = arrays["owner"][row].astype(np.float32).reshape(1, 4, 4).repeat(2, axis=0)
-        moved = [start.symmetric_observation(symmetry, arrays["planes"][row].astype(np.float32))]
-        moved.append(start.symmetric_observation(symmetry, owner)[0])
-        for name in ("legal", "policy", "reply"):
-            moved.append(np.zeros(len(places), np.float32))
-            moved[-1][places] = arrays[name][row]
-        return b"".join(array.tobytes() for array in moved)
-
-    known = [{seen(rows.arrays, row, each) for row in range(len(rows.arrays["value"]))} for each in range(8)]
-    drawn = {name: tensor.numpy() for name, tensor in rows.sample(100, seed=1).items()}
-    found = [{each for each in range(8) if seen(drawn, row, 0) in known[each]} for row in range(100)]
-    assert all(found)
-    assert set.union(*found) == set(range(8))
-    assert any(len(each) == 1 for each in found)
-
-    class Batches:
-        def sample(self, count: int, *, seed: int) -> list[NDArray[Any]]:
-            batch = rows.sample(count, seed=seed)
-            return [batch[name].numpy() for name in ("planes", "legal", "policy", "value")]
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the learner cuts batches into a part for each
-    learner = learner_of(run.settings, start)
-    list(learner.fit(Batches(), 20, batch_size=32, schedule=falling))
-    learner.set_statistics(Batches(), batch_size=32)
-    plain, *others = (
-        to_arrays(heads.fit(start, run.settings, [name], rows, 20))
-        for name in ("plain", "soft", "reply", "ownership", "score", "wdl")
-    )
-    torch.set_num_threads(threads)
-    assert all((array == plain[name]).all() for name, array in learner.model_arrays().items())
-    assert len({arrays["trunk.0.0.weight"].tobytes() for arrays in (plain, *others)}) == 6
-
-    soft, plain_loss = heads.Trained(start, run.settings, ["soft"]), heads.Trained(start, run.settings, [])
-    plain_loss.network, batch = soft.network, rows.sample(40, seed=2)
-    legal, flat = batch["legal"], batch["policy"] ** 0.25
-    answers = soft.heads["soft"](soft.network.trunk(batch["planes"])).masked_fill(~legal, -torch.inf)
-    logs = torch.log_softmax(answers, 1).masked_fill(~legal, 0.0)
-    added = -(flat / flat.sum(1, keepdim=True) * logs).sum(1).mean()
-    torch.testing.assert_close(soft.loss(batch), plain_loss.loss(batch) + 8.0 * added)
-
-    command = ["heads", str(run.path), "--iterations", "1-2", "--held-out", "3", "--steps", "10", "--rows", "64"]
-    monkeypatch.setattr(sys, "argv", [*command, "--seeds", "2", "--threads", str(threads)])
-    heads.main()
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()[-6:]]
-    assert [line[-1] for line in lines] == ["plain", "soft", "reply", "ownership", "score", "wdl"]
-    monkeypatch.setattr(sys, "argv", [*command, "--only", "score+territory"])
-    with pytest.raises(SystemExit):
-        heads.main()
-    assert "othello(size=4) has no territory: its heads are" in capsys.readouterr().err
-
-
-def test_every_technique_of_the_ablation_can_be_trained_and_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
-    ablation = bench("ablation")
-    networks = [ablation.plain_network(game) for game in ("connect_four", "hex")]
-    assert networks == ["4x32", "3x32"]
-    compared = ablation.Comparison(tmp_path, "connect_four", {"minutes": 1.0}, {"network": networks[0]})
-    for name, (against, _) in ablation.TECHNIQUES.items():
-        base = ablation.WITH_GUMBEL if against == ablation.GUMBEL else ablation.WITH_PUCT
-        changed = ablation.changes(name, networks[0])
-        mine, theirs = (vars(compared.settings(arm, 3)) for arm in (changed, base))
-        assert any(mine[setting] != theirs[setting] for setting in mine), name
-    assert ablation.changes("global pooling", networks[0])["network"] == "4x32+pool"
-    row = {"low": 0.4, "high": 0.8, "rows_fitted": [1, 2], "evaluations": [3, 4], "seconds": [60, 60]}
-    rows = [("solver", row | {"seed": seed, "score": score}) for seed, score in enumerate((0.5, 0.6, 0.55))]
-    lines = ablation.table([*rows, ("int8", row | {"seed": 0, "score": 0.5})]).splitlines()
-    assert len(lines) == 2 + 4 + 1
-    assert lines[-1].startswith("| solver | Gumbel, 16 simulations | all 3 | 0.550 [0.426, 0.674] | +35 [-52, +126] |")
-
-
-def test_a_small_game_with_dice_is_solved_exactly() -> None:
-    exact = bench("exact").Solved(azpy.make_game("dice_nim(heap=6)"), 1000)
-    # By hand, for the player about to roll: 1 counter is won, 2 are won in 2 of 3 rolls, and so on.
-    won = [0.0, 1.0]
-    for heap in range(2, 7):
-        takes = [max(1 - won[heap - take] for take in range(1, min(roll, heap) + 1)) for roll in (1, 2, 3)]
-        won.append(sum(takes) / 3)
-    assert won[2] == pytest.approx(2 / 3)
-    found = dict[str, Any]()
-    for state, values in exact.decisions:
-        heap, roll = (int(state.to_text().split()[at]) for at in (1, 3))
-        assert values == pytest.approx({take - 1: 1 - 2 * won[heap - take] for take in range(1, min(roll, heap) + 1)})
-        found[state.to_text()] = values
-    assert len(found) == len(exact.decisions) > 10
-    best = [max(values, key=values.__getitem__) for _, values in exact.decisions]
-    assert exact.errors(best) == (0, 0.0)
-    worst = [min(values, key=values.__getitem__) for _, values in exact.decisions]
-    assert exact.errors(worst)[0] == len(worst)
-    with pytest.raises(SystemExit, match="more than 20 positions"):
-        bench("exact").Solved(azpy.make_game("dice_nim"), 20)
 
 
 OTHERS = {

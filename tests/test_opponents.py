@@ -11,151 +11,26 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy._core import FAST_SEARCH, OPPONENT, SEARCHED
+from azpy._core import FAST_SEARCH, OPPONENT
 from azpy.cli.replay import main as az_replay
 from azpy.cli.train import main as az_train
 from azpy.errors import ModelError, RunError
 from azpy.evaluators.onnx import network_id
 from azpy.playing.replay_check import repeat_game
-from azpy.playing.selfplay import rates
 from azpy.runs import exports
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Saved
 from azpy.training.generations import is_kept, opponents_of
 from azpy.training.trainer import Trainer
-from oracles import Batch, Countdown, Hashed, after
-from test_selfplay import LAYOUTS, contents, play
+from oracles import Batch, Hashed
+from test_selfplay import contents, play
 from test_trainer import run, run_until, same_weights, settings
-
-
-def networks(actions: int) -> list[Hashed]:
-    """The newest, number 1, and opponents 2 and 3; all of them differ."""
-    return [Hashed(actions, salt=n, network_id=n) for n in (1, 2, 3)]
 
 
 def opponent_of(record: azpy.GameRecord) -> tuple[int, int] | None:
     """Network and seat of the opponent, if it searched."""
     plies = np.flatnonzero(record.flags & OPPONENT)
     return (int(record.networks[plies[0]]), int(record.players[plies[0]])) if len(plies) else None
-
-
-@pytest.mark.parametrize("reuse", [False, True])
-def test_each_player_searches_with_its_own_network_and_only_the_newest_is_learned_from(reuse: bool) -> None:
-    newest, *opponents = networks(7)
-    options: dict[str, Any] = {"simulations": 24, "fast_simulations": 5, "full_search_share": 0.7, "tree_reuse": reuse}
-    options |= {"eval_batch": 1, "root_noise": None, "opponents": opponents, "opponent_share": 0.6}
-    by_id = {network.network_id: network for network in (newest, *opponents)}
-    met = set[tuple[int, int] | None]()
-    for record in play("connect_four", newest, 30, **options):
-        opponent, position = opponent_of(record), azpy.make_game("connect_four")
-        met.add(opponent)
-        for ply, action in enumerate(record.actions.tolist()):
-            is_opponents = opponent is not None and record.players[ply] == opponent[1]
-            flag, own = int(record.flags[ply]), slice(record.offsets[ply], record.offsets[ply + 1])
-            assert bool(flag & OPPONENT) == is_opponents
-            assert int(record.networks[ply]) == (opponent[0] if opponent and is_opponents else 1)
-            assert bool(flag & SEARCHED) == (flag == SEARCHED) == (own.stop > own.start)
-            if not reuse or opponent is not None:  # here players take turns: each tree would be the other network's
-                network = by_id[int(record.networks[ply])]
-                search = azpy.Search(network, simulations=5 if flag & FAST_SEARCH else 24, eval_batch=1)
-                found = search.run(position)
-                assert record.root_values[ply] == found.value
-                assert flag != SEARCHED or record.visits[own].tolist() == found.visits.tolist()
-            position.play(action)
-    assert met == {None, (2, 0), (2, 1), (3, 0), (3, 1)}
-
-
-def test_a_tree_goes_on_through_a_double_turn_of_one_network() -> None:
-    newest, *opponents = networks(3)
-    options: dict[str, Any] = {"simulations": 20, "opponents": opponents, "opponent_share": 1.0, "root_noise": None}
-    first, second = set[int](), set[int]()
-    for record in play(Countdown(14, turns=2), newest, 20, **options):
-        for ply in np.flatnonzero(record.flags & SEARCHED).tolist():
-            visits = int(record.visits[record.offsets[ply] : record.offsets[ply + 1]].sum())
-            (first if ply % 2 == 0 else second).add(visits)
-    assert first == {20}
-    assert max(second) > 20
-
-
-def test_no_finished_game_is_evaluated_and_no_opponent_gets_noise() -> None:
-    class NeverOver(Hashed):
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-            assert (observations[:, 0] > 0).all(), "a finished game was evaluated"  # the heap
-            return super().evaluate_batch(observations)
-
-    players = [NeverOver(3, salt=n, network_id=n) for n in (1, 2)]
-    options: dict[str, Any] = {"opponents": players[1:], "opponent_share": 1.0, "root_noise": (0.3, 0.9)}
-    options |= {"tree_reuse": False, "eval_batch": 1, "simulations": 12}
-    searches = 0
-    for record in play(Countdown(9), players[0], 30, **options):
-        for ply in np.flatnonzero(record.flags & OPPONENT).tolist():
-            position = after(Countdown(9), *record.actions[:ply].tolist())
-            assert azpy.Search(players[1], simulations=12, eval_batch=1).run(position).value == record.root_values[ply]
-            searches += 1
-    assert searches > 30
-
-
-def test_statistics_count_games_with_an_opponent() -> None:
-    newest, *opponents = networks(9)
-    options: dict[str, Any] = {"slots": 8, "simulations": 10, "games": 60, "opponents": opponents}
-    with azpy.SelfPlay("tic_tac_toe", newest, opponent_share=0.5, **options) as games:
-        records = list(games)
-        stats = games.stats
-    against = sum(opponent_of(record) is not None for record in records)
-    assert stats["opponent_games"] == against
-    assert 10 < against < 50
-    assert stats["positions"] == sum(int((record.flags & SEARCHED > 0).sum()) for record in records)
-    assert stats["searches"] == sum(int((record.flags > 0).sum()) for record in records)
-    assert rates(dict.fromkeys(stats, 0.0), stats, 1.0)["opponent_games"] == pytest.approx(against / 60)
-
-
-@pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
-def test_no_layout_changes_a_game_with_everything_on(game: str) -> None:
-    newest, *opponents = networks(azpy.make_game(game).num_actions)
-    options: dict[str, Any] = {
-        "opponents": opponents,
-        "opponent_share": 0.5,
-        "full_search_share": 0.4,
-        "opening_plies": 1,
-        "opening_policy_plies": 2,
-        "resign_below": -0.2,
-        "resign_plies": 1,
-        "evaluations": 12,
-        "eval_batch": 4,
-        "seed": 3,
-    }
-    found = [contents(play(game, newest, 40, **options, **layout)) for layout in LAYOUTS]
-    assert all(games == found[0] for games in found)
-
-
-def test_without_opponents_or_a_share_games_are_plain_self_play() -> None:
-    newest, *opponents = networks(9)
-    plain = contents(play("tic_tac_toe", newest, 20))
-    assert contents(play("tic_tac_toe", newest, 20, opponent_share=1.0)) == plain
-    assert contents(play("tic_tac_toe", newest, 20, opponents=opponents)) == plain
-    assert not any(opponent.batches for opponent in opponents)
-
-
-def test_opponents_change_for_games_to_come() -> None:
-    newest, *opponents = networks(9)
-    options: dict[str, Any] = {"slots": 8, "simulations": 10, "opponent_share": 1.0}
-    found: list[azpy.GameRecord] = []
-    with azpy.SelfPlay("tic_tac_toe", newest, opponents=opponents[:1], **options) as games:
-        for turn in (1, 0, 1):
-            found += [next(games) for _ in range(100)]
-            games.set_opponents([opponents[turn]])
-        found += [next(games) for _ in range(100)]
-        with pytest.raises(TypeError, match="expected an evaluator"):
-            games.set_opponents([None])
-        games.set_opponents([])
-        found += [next(games) for _ in range(200)]
-    for record in found:
-        opponent = opponent_of(record)
-        theirs = record.networks[record.flags & OPPONENT > 0]
-        assert set(theirs.tolist()) == ({opponent[0]} if opponent else set())
-    assert {opponent[0] for opponent in map(opponent_of, found) if opponent} == {2, 3}
-    # At most 80 games had begun: 64 that waited to be taken, and 8 slots twice. Any of them may end last.
-    assert sum(opponent_of(record) is not None for record in found[-200:]) <= 80
 
 
 def test_each_pipeline_has_forks_of_the_opponents_too() -> None:

@@ -1,6 +1,7 @@
 """Reduced precision on a GPU in training: a generation plays in it if it says nearly what fp32 says, and only then."""
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,16 @@ import torch
 
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.evaluators import drift as parity
+from azpy.evaluators import onnx
 from azpy.evaluators.drift import Drift
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.folder import read_checkpoint
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
-from azpy.training.events import Saved, Started
+from azpy.training.events import Noticed, Saved, Started
 from azpy.training.trainer import Trainer
-from fake_onnxruntime import gpu_on_the_cpu
+from fake_onnxruntime import TENSORRT, gpu_on_the_cpu
 
 SMALL: dict[str, Any] = {
     "game": "connect_four(width=5,height=4)",
@@ -130,9 +132,57 @@ def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monke
 
 def test_on_tensorrt_too_a_run_plays_on_in_it(tmp_path: Path) -> None:
     train(tmp_path, iterations=1, device="tensorrt")
-    started = next(event for event in train(tmp_path, device="tensorrt") if isinstance(event, Started))
+    said, started, *_ = train(tmp_path, device="tensorrt")
+    assert isinstance(said, Noticed)  # before the wait for an engine
+    assert "TensorRT builds an engine for each network before it plays" in said.text
+    assert isinstance(started, Started)
     assert "TensorRT, GPU 0, fp16" in started.evaluator
-    assert network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx, "fp16") in played(tmp_path, 2)
+    assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx, "fp16")}
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the engines that TensorRT builds, each with a file; all else is as on CUDA."""
+    names, opened = list[str](), vars(onnx)["open_on_gpu"]
+
+    def build(ort: Any, data: bytes, device: Any, providers: list[Any]) -> Any:
+        name, options = providers[0]
+        if name == TENSORRT:
+            names.append(options["trt_engine_cache_prefix"])
+            folder = Path(options["trt_engine_cache_path"])
+            folder.mkdir(exist_ok=True)
+            (folder / f"{names[-1]}_sm90.engine").touch()
+            (folder / "sm90.timing").touch()
+        return opened(ort, data, device, providers)
+
+    monkeypatch.setattr(onnx, "open_on_gpu", build)
+    return names
+
+
+def test_engines_of_tensorrt_lie_in_the_run_and_go_with_their_networks(tmp_path: Path, engines: list[str]) -> None:
+    train(tmp_path, device="tensorrt", iterations=3)
+    left = {file.name for file in (tmp_path / "engines").iterdir()}
+    newest = network_id(read_checkpoint(tmp_path / "checkpoints/000003").onnx, "fp16")
+    assert f"{newest:016x}" in engines[-1]
+    assert left == {f"{engines[-1]}_sm90.engine", "sm90.timing"}
+
+
+def test_earlier_networks_play_without_an_engine(tmp_path: Path, engines: list[str]) -> None:
+    train(tmp_path, device="tensorrt", precision="fp32", iterations=3, historical_share=0.5)
+    assert len(list(groupby(engines))) == 4  # the network before the first iteration, and one for each iteration
+    first = network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)
+    assert first in played(tmp_path, 3)
+
+
+def test_an_engine_that_cannot_be_built_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tmp_path, device="cuda", precision="fp32", iterations=1)
+
+    def fails(*_: Any) -> Any:
+        raise DeviceError("the GPU has no room")
+
+    monkeypatch.setattr(onnx, "open_on_gpu", fails)
+    with pytest.raises(DeviceError, match="no room"):  # CUDA does not take its place
+        train(tmp_path, device="tensorrt", precision="fp32")
 
 
 @pytest.mark.parametrize("now", ["fp16", "tf32", "fp32"])

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 
 import azpy
 from azpy.errors import MissingPackageError, RunError, SettingsError
+from azpy.fleet.channels.ray import Cluster, RayPlayer, environment, places_of, settings_of_actor
 from azpy.fleet.fleet import Lineup, PlayingNetwork
-from azpy.fleet.ray import RayFleet, RayPlayer, environment, places_of, settings_of_actor
-from azpy.fleet.table import IdTable
+from azpy.fleet.head import Head
 from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
 from azpy.training.events import Event, Noticed
@@ -30,9 +31,9 @@ here = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray i
 
 @pytest.fixture(autouse=True)
 def every_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = RayFleet.take
+    take = Head.take
     monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-    monkeypatch.setattr(RayFleet, "take", lambda self, most: take(self, min(most, 3)))
+    monkeypatch.setattr(Head, "take", lambda self, most: take(self, min(most, 3)))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -89,7 +90,13 @@ class DiedError(Exception):
     """An actor's process ended."""
 
 
-class Cluster:
+def a_head(now: list[float]) -> Head:
+    """A head of a run on Ray, on the test's clock."""
+    run = settings(workers="ray")
+    return Head(run, make_position("tic_tac_toe"), Cluster(run, lambda: now[0]), lambda: now[0])
+
+
+class FakeRay:
     """What the head asks of Ray, for actors that answer so many calls and then die.
 
     Attributes:
@@ -104,7 +111,6 @@ class Cluster:
         names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "ActorUnschedulableError", "RayError")
         errors = {name: type(name, (Exception,), {}) for name in names}
         self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
-        self._private = SimpleNamespace(worker=SimpleNamespace())
         self.job_config = SimpleNamespace(JobConfig=lambda code_search_path: code_search_path)
         self.util = SimpleNamespace(
             scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: 0)
@@ -123,10 +129,10 @@ class Cluster:
         assert kind is RayPlayer
         left = [b""] * self._answers
 
-        def answer() -> bytes:
+        def answer() -> tuple[bytes, bool]:
             if not left:
                 raise DiedError
-            return left.pop()
+            return left.pop(), True
 
         # Each call is another object, which `get` calls.
         exchange = SimpleNamespace(remote=lambda *_: lambda: answer())
@@ -139,6 +145,12 @@ class Cluster:
     def get(self, call: Any, **_: Any) -> Any:
         return call()
 
+    def kill(self, actor: Any) -> None:
+        pass
+
+    def put(self, data: bytes) -> bytes:
+        return data
+
     def shutdown(self) -> None:
         pass
 
@@ -150,11 +162,10 @@ class Cluster:
 def test_actors_that_answered_and_die_count_as_one_death_together(
     answers: int, deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ray, now, run = Cluster(4, answers), [0.0], settings(workers="ray")
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
-    table = IdTable(deterministic=True)
-    table.ask(range(10))
-    fleet = RayFleet(run, make_position("tic_tac_toe"), table, clock=lambda: now[0])
+    ray, now = FakeRay(4, answers), [0.0]
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
+    fleet = a_head(now)
+    fleet.ask([range(10)], {})
 
     def play() -> None:
         fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
@@ -197,10 +208,10 @@ def read(path: Path) -> bytes:
 
 
 def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, now, run = Cluster(1, 10**6), [0.0], settings(workers="ray")
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    ray, now = FakeRay(1, 10**6), [0.0]
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    fleet = RayFleet(run, make_position("tic_tac_toe"), IdTable(deterministic=True), clock=lambda: now[0])
+    fleet = a_head(now)
     with socket.create_server(("127.0.0.1", 0)) as server:
         ray.head_node = f"127.0.0.1:{server.getsockname()[1]}"
         fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
@@ -218,19 +229,20 @@ def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pyte
 
 
 def test_a_head_node_that_does_not_even_refuse_ends_the_run_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, now, run = Cluster(1, 10**6), [0.0], settings(workers="ray")
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    ray, now = FakeRay(1, 10**6), [0.0]
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    fleet = RayFleet(run, make_position("tic_tac_toe"), IdTable(deterministic=True), clock=lambda: now[0])
+    fleet = a_head(now)
     fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     fleet.take(1)
-    fleet._head_node = "127.0.0.1:1"
+    assert isinstance(fleet._backend, Cluster)
+    fleet._backend._head_node = "127.0.0.1:1"
 
     def wait(_: object, seconds: float) -> None:
         now[0] += seconds
         raise TimeoutError
 
-    monkeypatch.setattr("azpy.fleet.ray.socket.create_connection", wait)
+    monkeypatch.setattr("azpy.fleet.channels.ray.socket.create_connection", wait)
     now[0] += 100.0  # a network was fitted: one look after it says little
     fleet.take(1)
     begin = now[0]
@@ -271,8 +283,8 @@ def test_where_ray_does_not_begin_an_error_is_short(
     def init(**_: Any) -> None:
         raise error
 
-    ray = Cluster(1, 1)
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
+    ray = FakeRay(1, 1)
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     with pytest.raises(RunError) as caught:
@@ -282,55 +294,54 @@ def test_where_ray_does_not_begin_an_error_is_short(
 
 
 def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, now, table, actors = Cluster(1, 1), [0.0], IdTable(deterministic=True), list[Any]()
+    ray, now, actors = FakeRay(1, 1), [0.0], list[Any]()
 
     def remote(kind: type) -> Any:
         actors.append(kind)
-        return Cluster.remote(ray, kind)
+        return FakeRay.remote(ray, kind)
 
-    def get(call: Any, **_: Any) -> bytes:
+    def get(call: Any, **_: Any) -> Any:
         if len(actors) < 20:
             raise ray.exceptions.ActorUnschedulableError
-        answer: bytes = call()
-        return answer
+        return call()
 
     monkeypatch.setattr(ray, "remote", remote)
     monkeypatch.setattr(ray, "get", get)
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
-    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), table, clock=lambda: now[0])
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
+    fleet = a_head(now)
     fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     while len(actors) < 20:
         fleet.take(1)
         now[0] += 3.0
-    assert [worker.answered for worker in fleet._workers] == [True]
+    fleet.take(1)
+    assert [worker.line.waits for worker in fleet.workers_here] == [False]
     assert not any("ended" in text for text in fleet.notices)
     fleet.close()
 
 
 def test_ray_does_not_keep_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, before = Cluster(1, 1), signal.getsignal(signal.SIGTERM)
+    ray, before = FakeRay(1, 1), signal.getsignal(signal.SIGTERM)
 
     def init(job_config: Any, **_: Any) -> None:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))  # as Ray does
 
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
-    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), IdTable(deterministic=True))
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
+    fleet = a_head([0.0])
     fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     fleet.close()
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.fleet.ray._MOST_OF_A_REPLY", 10)
-    ray, table = Cluster(1, 1), IdTable(deterministic=True)
-    monkeypatch.setattr(ray, "get", lambda call, **_: bytes(11))
-    monkeypatch.setattr(ray, "kill", lambda actor, no_restart: None, raising=False)
-    monkeypatch.setattr("azpy.fleet.ray._import_ray", lambda: ray)
-    fleet = RayFleet(settings(workers="ray"), make_position("tic_tac_toe"), table)
+    monkeypatch.setattr("azpy.fleet.channels.ray._MOST_OF_A_REPLY", 10)
+    ray = FakeRay(1, 1)
+    monkeypatch.setattr(ray, "get", lambda call, **_: (bytes(11), True))
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
+    fleet = a_head([0.0])
     fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
     fleet.take(1)
-    assert "worker 1 ended: it sent 11 bytes at once, expected 10 at most" in fleet.notices
+    assert "worker 1 ended: it sent 11 bytes at once, expected 10 at most; its games are open again" in fleet.notices
     fleet.close()
 
 
@@ -340,14 +351,14 @@ def test_actors_play_the_same_games_also_if_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     straight = hashes(train(tmp_path / "straight"))
-    monkeypatch.setattr("azpy.fleet.ray.usable_cores", lambda: 2)
-    monkeypatch.setattr("azpy.fleet.ray.CPUS_OF_ACTOR", 1)
+    monkeypatch.setattr("azpy.fleet.channels.ray.usable_cores", lambda: 2)
+    monkeypatch.setattr("azpy.fleet.channels.ray.CPUS_OF_ACTOR", 1)
     # A node imports its own azpy: what the head's class does is not sent.
-    monkeypatch.setattr(RayPlayer, "exchange", lambda self, name, stream, seconds, *models: 1 / 0)
+    monkeypatch.setattr(RayPlayer, "exchange", lambda self, stream, seconds, *models: 1 / 0)
     killed, found = list[int](), list[Event]()
     with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
         fleet = trainer._fleet
-        assert isinstance(fleet, RayFleet)
+        assert isinstance(fleet, Head)
         for event in trainer.run():
             found.append(event)
             if middle(event, 2) and not killed:
@@ -363,9 +374,9 @@ def test_actors_play_the_same_games_also_if_one_is_killed(
 @contextlib.contextmanager
 def a_cluster() -> Iterator[Any]:
     """A cluster of Ray on the loopback, whose head node has no CPUs for actors; RAY_ADDRESS names it."""
-    from ray.cluster_utils import Cluster
+    from ray.cluster_utils import Cluster as Nodes
 
-    found = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False})
+    found = Nodes(initialize_head=True, head_node_args=NODE | {"num_cpus": 0, "include_dashboard": False})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", found.address)
         try:
@@ -388,7 +399,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127
 @pytest.mark.slow
 def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     straight = hashes(train(tmp_path / "straight"))
-    monkeypatch.setattr("azpy.fleet.ray._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("azpy.fleet.channels.ray._LOOK_SECONDS", 0.1)
     first, second = (cluster.add_node(**NODE) for _ in range(2))
     steps = [
         lambda: cluster.remove_node(first, allow_graceful=False),  # the second one plays alone
@@ -441,6 +452,66 @@ def test_a_head_that_is_killed_goes_on_with_the_same_games(
     for name in ("run", "alone"):
         with RunFolder(tmp_path / name, {}) as run:
             found.append((run.games_hash(), run.weights_hash(4)))
+    assert found[0] == found[1]
+
+
+def ip(*words: str) -> None:
+    """A command of iproute2; where it cannot be, the test is skipped."""
+    try:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs network namespaces: {error}")
+
+
+@pytest.fixture
+def hosts() -> Iterator[dict[str, str]]:
+    """Two network namespaces with a cable between them, as two hosts with nothing beside: their names and addresses."""
+    found = {f"azpy-{os.getpid()}-{number}": f"10.201.7.{number}" for number in (1, 2)}
+    try:
+        for name in found:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        first, second = found
+        ip("-n", first, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", second)
+        for name, address in found.items():
+            ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
+            ip("-n", name, "link", "set", "cable", "up")
+        yield found
+    finally:
+        for name in found:
+            there = subprocess.run(["ip", "netns", "pids", name], capture_output=True, check=False).stdout.split()
+            for pid in there:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+@here
+@pytest.mark.slow
+def test_two_hosts_are_one_cluster_and_play_the_same_games(hosts: dict[str, str], tmp_path: Path) -> None:
+    chosen = {name: value for name, value in os.environ.items() if name != "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"}
+    first, second = hosts
+    address = f"{hosts[first]}:6379"
+
+    def at(host: str, *words: str, **variables: str) -> str:
+        command = ["ip", "netns", "exec", host, sys.executable, "-m", *words]
+        done = subprocess.run(command, env=chosen | variables, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    ray = ("ray.scripts.scripts", "start", "--num-cpus", "1", "--object-store-memory", str(100 << 20))
+    at(first, *ray, "--head", "--node-ip-address", hosts[first], "--port", "6379", "--include-dashboard", "false")
+    at(second, *ray, "--node-ip-address", hosts[second], "--address", address)
+    run = [*command("tic_tac_toe", tmp_path / "run", 2), "--games-per-iteration", "200", "--workers", "ray"]
+    said = at(first, "azpy.cli.train", *run, RAY_ADDRESS=address)
+    assert f"RAY_ADDRESS={address}: 2 workers on 2 nodes" in said
+    at(first, "azpy.cli.train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as folder:
+            found.append((folder.games_hash(), folder.weights_hash(2)))
+            rows = [row for row in folder.metrics() if row["kind"] == "worker"]
+            assert len({row["worker"] for row in rows if row["games"]}) == (2 if name == "run" else 0)
     assert found[0] == found[1]
 
 

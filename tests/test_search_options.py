@@ -19,7 +19,7 @@ from azpy.cli.train import settings_from
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_search
 from azpy.settings import Settings
-from oracles import Countdown, DiceCountdown, Hashed, Solver, after, another, random_positions, turn_of
+from oracles import Countdown, Hashed, after, another
 
 
 def connect_four(*actions: int) -> azpy.State:
@@ -94,18 +94,6 @@ def test_gumbel_must_know_how_long_it_has() -> None:
     assert search.run(connect_four(), 20, seconds=60.0).visits.sum() == 20
 
 
-def test_a_decided_search_stops_with_the_same_action() -> None:
-    evaluator = Hashed(7)
-    saved = 0
-    for _, position in random_positions(connect_four(), 30, seed=4, longest=20):
-        whole = azpy.Search(evaluator, simulations=100, eval_batch=1).run(position)
-        short = azpy.Search(evaluator, simulations=100, eval_batch=1, early_stop=True).run(position)
-        assert short.action == whole.action
-        assert short.stop in {"decided", "simulations"}
-        saved += int(whole.visits.sum() - short.visits.sum())
-    assert saved > 100
-
-
 def test_a_proven_win_ends_the_search() -> None:
     # Three in a row on the floor, open on both sides: whoever moves next is too late.
     state = connect_four(2, 2, 3, 3, 4)
@@ -127,25 +115,6 @@ def test_a_look_ahead_finds_forced_ends_without_the_network() -> None:
         assert (search.run(state).stop, search.run(state).value) == ("proven", -1.0)
         # With the look only the root needs the network: a winning reply is seen from each of its actions.
         assert (search.run(azpy.State(state)).stats["evaluations"] == 1) == (lookahead == 1)
-
-
-@pytest.mark.parametrize("eval_batch", [1, 8])
-@pytest.mark.parametrize("start", [Countdown(9), Countdown(8, 1, turns=2), DiceCountdown(5, roll=2)], ids=str)
-def test_what_is_proven_is_what_a_plain_solver_finds(start: Any, eval_batch: int) -> None:
-    solver, proven = Solver(), 0
-    for _, position in random_positions(start, 12, seed=1, longest=4):
-        search = azpy.Search(Hashed(3), simulations=20_000, eval_batch=eval_batch, solver=True)
-        result = search.run(position)
-        assert result.stop == "proven"
-        sign = 1 if turn_of(position) == 0 else -1
-        assert result.value == pytest.approx(sign * solver.value(position), abs=1e-6)
-        exact = solver.actions(position)
-        for action, proof, q in zip(result.actions, result.proofs, result.q, strict=True):
-            if proof >= 0:
-                proven += 1
-                assert q == pytest.approx(exact[int(action)], abs=1e-6)
-        assert result.action in solver.best(position)
-    assert proven > 5
 
 
 def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> None:

@@ -42,25 +42,6 @@ def contents(records: Iterable[azpy.GameRecord]) -> list[bytes]:
     return [record.to_bytes() for record in records]
 
 
-@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
-def test_games_admitted_in_any_order_are_those_of_a_plain_run(game: str) -> None:
-    evaluator, options = Hashed(start_of(STARTS[game]).num_actions), dict[str, Any](opening_plies=3, seed=5)
-    plain = contents(play(STARTS[game], evaluator, 40, **options))
-    found = list[azpy.GameRecord]()
-    with azpy.SelfPlay(STARTS[game], evaluator, slots=8, simulations=20, games=0, **options) as games:
-        assert list(games) == []
-        for first, n in ((30, 5), (7, 1), (0, 0), (20, 9), (3, 4)):
-            games.admit(first, n)
-            found += games.take_finished(2)
-        found += games
-        assert list(games) == []
-        games.admit(39, 1)
-        found += games
-        assert games.stats["games"] == len(found)
-    ids = sorted([*range(30, 35), 7, *range(20, 29), *range(3, 7), 39])
-    assert contents(sorted(found, key=lambda record: record.game_id)) == [plain[game_id] for game_id in ids]
-
-
 def test_a_bad_range_of_ids_is_refused() -> None:
     with azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1, games=0) as games:
         for first, n, text in (
@@ -166,16 +147,6 @@ LAYOUTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("game", STARTS)
-def test_games_are_the_same_for_any_threads_slots_pipelines_and_cache(game: str) -> None:
-    actions = start_of(STARTS[game]).num_actions
-    found = [
-        contents(play(STARTS[game], Hashed(actions, network_id=9), 24, seed=3, eval_batch=4, opening_plies=2, **layout))
-        for layout in LAYOUTS
-    ]
-    assert all(games == found[0] for games in found)
-
-
 @pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
 def test_no_option_makes_games_depend_on_the_layout(game: str) -> None:
     options: dict[str, Any] = {
@@ -194,48 +165,6 @@ def test_no_option_makes_games_depend_on_the_layout(game: str) -> None:
 
 
 # Resignation.
-
-
-def slow_resign_ply(record: azpy.GameRecord, below: float, plies: int, search: azpy.Search) -> int | None:
-    """Searches every position of a game again and applies the rule as it is told."""
-    position, lost = azpy.make_game("connect_four"), {0: 0, 1: 0}
-    for ply, action in enumerate(record.actions.tolist()):
-        result = search.run(position)
-        assert result.action is not None
-        best = float(result.q[result.actions.tolist().index(result.action)])
-        lost[position.turn] = lost[position.turn] + 1 if result.value < below and best < below else 0
-        if lost[position.turn] == plies:
-            return ply
-        position.play(action)
-    return None
-
-
-def test_a_player_resigns_exactly_where_a_slow_reading_of_the_rule_says() -> None:
-    below, plies = -0.02, 2
-    settings: dict[str, Any] = {"tree_reuse": False, "root_noise": None, "temperature_plies": 99, "resign_below": below}
-    settings |= {"resign_plies": plies, "seed": 2, "eval_batch": 1, "simulations": 8}
-    whole = play("connect_four", Hashed(7), 30, resign_control=1.0, **settings)
-    cut = play("connect_four", Hashed(7), 30, resign_control=0.0, **settings)
-    search = azpy.Search(Hashed(7), simulations=8, eval_batch=1)
-    buffer = azpy.ReplayBuffer("connect_four")
-    wrong = 0
-    for control, resigned in zip(whole, cut, strict=True):
-        expected = slow_resign_ply(control, below, plies, search)
-        assert control.resign_ply == resigned.resign_ply == expected
-        assert control.control
-        assert not control.resigned
-        assert resigned.resigned == (expected is not None)
-        assert resigned.actions.tolist() == control.actions.tolist()[:expected]
-        if expected is not None:
-            resigner = int(control.players[expected])
-            assert resigned.outcome == (-1.0 if resigner == 0 else 1.0)
-            assert control.false_resignation == (control.outcome != resigned.outcome)
-            wrong += control.false_resignation
-        assert not resigned.false_resignation
-        buffer.add(control)
-        buffer.add(resigned)
-    assert sum(record.resigned for record in cut) > 10
-    assert wrong > 0
 
 
 def test_the_threshold_can_be_moved_while_games_go_on() -> None:
@@ -278,27 +207,6 @@ def test_a_reused_tree_leaves_all_evaluations_to_the_new_search() -> None:
         assert games.stats["evaluations"] == sum(evaluator.batches) == 30 * searches
 
 
-def test_policy_openings_are_neither_searched_nor_learned_from() -> None:
-    lengths = set[int]()
-    evaluator = Hashed(7, network_id=5)
-    for record in play("connect_four", evaluator, 60, opening_policy_plies=3, simulations=4):
-        searched = (record.flags & SEARCHED).astype(bool)
-        opening = int(np.argmax(searched))
-        assert searched[opening:].all()
-        assert set(record.networks.tolist()) == {5}
-        assert not record.root_values[:opening].any()
-        lengths.add(opening)
-    assert lengths == {0, 1, 2, 3}
-
-
-def test_the_temperature_decays_with_its_half_life() -> None:
-    def openings(**settings: Any) -> list[list[int]]:
-        return [record.actions.tolist() for record in play("connect_four", Hashed(7), 20, **settings)]
-
-    assert openings(temperature_halflife=1e-4) == openings(temperature_plies=1)
-    assert openings(temperature_halflife=1e-4) != openings(temperature_halflife=10.0)
-
-
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
@@ -320,16 +228,6 @@ def test_options_out_of_range_are_refused_by_name(settings: dict[str, Any], text
         azpy.SelfPlay("tic_tac_toe", Hashed(9), **settings)
 
 
-def test_another_seed_is_other_games() -> None:
-    found = [[record.actions.tolist() for record in play("connect_four", Hashed(7), 8, seed=seed)] for seed in (1, 2)]
-    assert all(game not in found[1] for game in found[0])
-
-
-def test_a_range_of_games_is_part_of_the_whole() -> None:
-    whole = contents(play("tic_tac_toe", Hashed(9), 20))
-    assert contents(play("tic_tac_toe", Hashed(9), 7, first_game=9)) == whole[9:16]
-
-
 def test_the_cache_spares_evaluations_and_nothing_else() -> None:
     asked = dict[int, int]()
     for positions in (0, 100_000):
@@ -345,15 +243,6 @@ def test_the_cache_is_not_used_for_a_network_without_an_identity() -> None:
     with azpy.SelfPlay("tic_tac_toe", evaluator, slots=4, simulations=20, games=10) as games:
         assert len(list(games)) == 10
         assert games.stats["cache_hits"] == 0
-
-
-def test_games_cut_by_the_ply_cap_are_draws_and_say_so() -> None:
-    for record in (records := play("tic_tac_toe", Hashed(9), 60, max_plies=6)):
-        position = after(azpy.make_game("tic_tac_toe"), *record.actions.tolist())
-        assert len(record) <= 6
-        assert record.capped == (not position.is_terminal)
-        assert record.outcome == (0.0 if record.capped else position.outcome())
-    assert {record.capped for record in records} == {True, False}
 
 
 @pytest.mark.parametrize("reuse", [False, True])
@@ -488,7 +377,6 @@ def test_far_more_leaves_than_threads_are_outstanding_without_a_hang() -> None:
             return super().evaluate_batch(observations)
 
     evaluator = Slow(7)
-    began = time.monotonic()
     records = play(
         "connect_four",
         evaluator,
@@ -502,35 +390,7 @@ def test_far_more_leaves_than_threads_are_outstanding_without_a_hang() -> None:
     )
     assert len(records) == 128
     assert max(evaluator.batches) > 128 * 8
-    assert time.monotonic() - began < 60
     assert contents(records) == contents(play("connect_four", Hashed(7), 128, eval_batch=16, simulations=64))
-
-
-class Device(Hashed):
-    """One device that all pipelines share: a batch takes time by its rows, one batch after another."""
-
-    lock = threading.Lock()
-
-    def __init__(self, seconds_a_row: float) -> None:
-        super().__init__(7)
-        self.seconds_a_row = seconds_a_row
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-        rows = len(observations)
-        with self.lock:
-            self.batches.append(rows)
-            # Cheap, the same bits in any batch, and different for different positions.
-            values = (observations[:, 0, :, 3] - observations[:, 1, :, 3]).sum(axis=1) / np.float32(8)
-            time.sleep(self.seconds_a_row * rows)
-            return np.zeros((rows, 7), np.float32), values
-
-
-def test_a_second_pipeline_changes_no_game_when_the_device_is_slow() -> None:
-    def games(pipelines: int) -> list[bytes]:
-        settings: dict[str, Any] = {"slots": 64, "simulations": 60, "eval_batch": 16, "pipelines": pipelines}
-        return contents(play("connect_four", Device(2e-6), 64, cache_positions=0, **settings))
-
-    assert games(1) == games(2) == games(3)
 
 
 def test_paused_pipelines_use_no_processor_time() -> None:

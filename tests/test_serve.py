@@ -67,7 +67,7 @@ def test_answers_of_several_turns_and_reports_come_as_lines() -> None:
         assert {json.loads(line)["turnNumber"] for line in response.text.splitlines()} == {0, 1, 3}
         with connect(f"ws://{address}/ws") as web:
             assert ask(web, simulations=20)["rootInfo"]["visits"] == 20
-        assert "azpy_search_seconds_count 4\n" in httpx.get(f"http://{address}/metrics").text
+        assert "azpy_search_seconds_count 4.0\n" in httpx.get(f"http://{address}/metrics").text
         response = post(
             address, {"id": "1", "seconds": 0.4, "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
         )

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import azpy
@@ -436,23 +435,6 @@ def test_a_bound_of_zero_standard_errors_is_refused_and_none_is_off(name: str) -
     with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
         settings_from(["pig", "--" + name.replace("_", "-"), "0"])
     assert getattr(settings_from(["pig", "--" + name.replace("_", "-"), "none"])[0], name) is None
-
-
-def test_a_bound_of_zero_in_an_older_runs_file_is_read_as_it_played(tmp_path: Path) -> None:
-    settings = asdict(combine({"game": "pig", "match_lcb": None}))
-    RunFolder(tmp_path / "run", settings).close()
-    file = tmp_path / "run/config.toml"
-    text = file.read_text()
-    assert 'match_lcb = "none"' in text
-    file.write_text("lcb = 0.0\n" + text.replace('match_lcb = "none"', "match_lcb = 0.0"))
-    found = read_config(file)
-    assert found["match_lcb"] is None
-    with RunFolder(tmp_path / "run", settings | {"lcb": found["lcb"]}) as run:
-        assert run.changed == {}
-    position = azpy.make_game("connect_four")  # the highest mean of those with a tenth of the most visits
-    result = azpy.Search(azpy.RolloutEvaluator(3), simulations=200, lcb=found["lcb"]).run(position)
-    often = np.flatnonzero(result.visits >= 0.1 * result.visits.max())
-    assert result.action == result.actions[often[result.q[often].argmax()]]
 
 
 def test_a_setting_that_is_gone_is_read_over_in_a_runs_file_alone(tmp_path: Path) -> None:

@@ -367,7 +367,7 @@ def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
         task = {"games": str(tmp_path / "run/games"), "settings": vars(run.settings), "opponents": 0, "iteration": 2}
         task |= {"budget": Budget(run.settings, 0).state(), "steps": 1, "taken": 0, "iterations": iterations}
         seen = sum(record.positions for record in games[1])
-        _Pupil(lambda data: None).fit(task | {"seen": seen}, _bytes(learner_of(run.settings, run.start)))
+        _Pupil(lambda *_: None).fit(task | {"seen": seen}, _bytes(learner_of(run.settings, run.start)))
         assert found.pop() == expected
 
 

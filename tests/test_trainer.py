@@ -215,7 +215,6 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
         "symmetries": False,
         "schedule": "cosine",
         "window_min": 150,
-        "window_growth": 0.75,
         "value_lambda": 0.75,
         "merge_positions": True,
     }
@@ -529,7 +528,6 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
         ({"resign_below": -1.1}, "resign_below must be at least -1, got -1.1"),
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
         ({"temperature_halflife": 0.0}, "temperature_halflife must be more than 0, got 0.0"),
-        ({"window_growth": 1.5}, "window_growth must be at most 1, got 1.5"),
         ({"schedule": "steps"}, "schedule must be linear-tail or cosine or constant, got the text 'steps'"),
     ],
 )
@@ -573,14 +571,8 @@ def test_rows_are_those_that_the_settings_ask_for(tmp_path: Path, monkeypatch: p
 
 
 def test_the_window_grows_as_it_is_told() -> None:
-    def sizes(growth: float | None) -> list[int]:
-        chosen = settings(window_min=1000, window_share=0.4, window_max=50_000, window_growth=growth)
-        return [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)]
-
-    assert sizes(None) == [1000, 1000, 6400, 50_000]
-    # 1000 (1 + 0.4 (16^0.75 - 1) / 0.75) with 16^0.75 = 8
-    assert sizes(0.75) == [1000, 1000, 4733, 50_000]
-    assert sizes(1.0) == [1000, 1000, 7000, 50_000]
+    chosen = settings(window_min=1000, window_share=0.4, window_max=50_000)
+    assert [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)] == [1000, 1000, 6400, 50_000]
 
 
 @pytest.mark.parametrize("learner_lag", [0, 1])

@@ -1,8 +1,7 @@
 """What self-play does for training: targets apart from visits, fast searches, rows drawn by surprise."""
 
-import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,15 @@ import azpy
 from azpy._core import FAST_SEARCH, SEARCHED
 from azpy.cli.replay import main as az_replay
 from azpy.playing.replay_check import repeat_game
-from azpy.playing.selfplay import rates
 from azpy.runs import exports
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.collector import Collector
-from oracles import Countdown, Hashed, after, observation_of
+from oracles import Hashed, after, observation_of
 from test_replay import slow_samples
-from test_selfplay import LAYOUTS, contents, play
+from test_selfplay import play
 
 # Targets.
-
-# A game of dice_nim(heap=3) as it was stored in November 2026.
-FORMAT_2 = (
-    "AgAAABAAAABkaWNlX25pbShoZWFwPTMpAAAAAAAAAAAEAAAAAAAAAAAAgL8E/////wQAAAAFAAAAAgAAAP8AAAAAAAAAAAAAAAAAAAAAAAABMzMz"
-    "PwAAAAAAAAAAAgAAAP8AAAAAAAAAAAAAAAAAAQAAAAEBzcxMPwAAAAAAAAAAAAAAAAAAAAADAAAAAwAAAAUAAAAAAAAAAQAAAAIAAAAAAAAAAQAA"
-    "AAEAAAABAAAABwAAAAEAAAAIAAAAq6qqPquqqj6rqqo+AAAAPwAAAD8="
-)
 
 
 def with_targets(record: azpy.GameRecord, targets: Sequence[float] | NDArray[Any]) -> azpy.GameRecord:
@@ -55,17 +46,6 @@ def test_targets_are_the_shares_of_the_visits_where_none_are_stored() -> None:
             visits = record.visits[begin:end]
             assert record.targets[begin:end].tolist() == (visits / max(visits.sum(), 1)).astype(np.float32).tolist()
         assert record.targets.dtype == np.float32
-
-
-def test_a_game_stored_before_there_were_targets_is_read() -> None:
-    record = azpy.GameRecord.from_bytes(base64.b64decode(FORMAT_2))
-    assert record.actions.tolist() == [2, 0, 2, 1]
-    assert record.visits.tolist() == [1, 1, 7, 1, 8]
-    assert record.targets.tolist() == pytest.approx([1 / 9, 1 / 9, 7 / 9, 1 / 9, 8 / 9])
-    assert (record.control, record.resign_ply, record.outcome) == (True, None, -1.0)
-    buffer = azpy.ReplayBuffer("dice_nim(heap=3)")
-    buffer.add(record)
-    assert buffer.num_positions == 2
 
 
 def test_stored_targets_reach_training_and_every_export(tmp_path: Path) -> None:
@@ -95,50 +75,7 @@ def test_stored_targets_reach_training_and_every_export(tmp_path: Path) -> None:
         assert targets == game.targets.tolist()
 
 
-@pytest.mark.parametrize("bad", [[1.1, 0.1], [0.5, 0.502], [-0.5, 1.5], [float("nan"), 1.0], [float("inf"), 0.0]])
-def test_targets_that_are_no_distribution_are_refused(bad: list[float]) -> None:
-    record = play(Countdown(3), Hashed(3), 1)[0]
-    targets = record.targets.copy()
-    targets[:2] = bad
-    with pytest.raises(ValueError, match=r"the policy target of ply 0 must be shares that sum to 1, got \["):
-        azpy.ReplayBuffer(Countdown(3)).add(with_targets(record, targets))
-
-
 # Fast searches.
-
-
-def test_fast_searches_have_their_own_simulations_no_noise_and_are_no_samples() -> None:
-    settings: dict[str, Any] = {"tree_reuse": False, "eval_batch": 1, "simulations": 24, "fast_simulations": 5}
-    games = play("connect_four", Hashed(7), 30, full_search_share=0.3, root_noise=0.25, **settings)
-    counts, noisy = {FAST_SEARCH: 0, SEARCHED: 0}, 0
-    for record in games:
-        position = azpy.make_game("connect_four")
-        for ply, action in enumerate(record.actions.tolist()):
-            flag = int(record.flags[ply])
-            found = azpy.Search(Hashed(7), simulations=5 if flag == FAST_SEARCH else 24, eval_batch=1).run(position)
-            own = slice(record.offsets[ply], record.offsets[ply + 1])
-            counts[flag] += 1
-            if flag == FAST_SEARCH:
-                assert record.root_values[ply] == found.value
-                assert own.start == own.stop
-            else:
-                assert record.visits[own].sum() == 24
-                noisy += record.visits[own].tolist() != found.visits.tolist()
-            position.play(action)
-    searches = sum(counts.values())
-    assert abs(counts[SEARCHED] - 0.3 * searches) < 4 * np.sqrt(0.3 * 0.7 * searches)
-    assert noisy > counts[SEARCHED] / 2
-
-
-def test_statistics_count_samples_and_fast_searches_apart() -> None:
-    settings: dict[str, Any] = {"slots": 8, "simulations": 20, "games": 20, "full_search_share": 0.5}
-    with azpy.SelfPlay("connect_four", Hashed(7), **settings) as games:
-        flags = np.concatenate([record.flags for record in games])
-        stats = games.stats
-    fast, full = (int((flags & flag != 0).sum()) for flag in (FAST_SEARCH, SEARCHED))
-    assert (stats["fast_searches"], stats["positions"], stats["searches"]) == (fast, full, fast + full)
-    assert stats["simulations"] == 20 * full + 5 * fast  # a quarter, where fast_simulations is not given
-    assert rates(dict.fromkeys(stats, 0.0), stats, 1.0)["fast_searches"] == pytest.approx(fast / (fast + full))
 
 
 def test_training_and_statistics_see_full_searches_alone() -> None:
@@ -199,52 +136,6 @@ def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys:
 # Surprise.
 
 
-def divergence(record: azpy.GameRecord, ply: int) -> float:
-    """KL of a ply's target from its priors."""
-    own = slice(record.offsets[ply], record.offsets[ply + 1])
-    target, prior = record.targets[own].astype(np.float64), record.priors[own].astype(np.float64)
-    tried = target > 0
-    return float((target[tried] * np.log(target[tried] / prior[tried])).sum())
-
-
-def as_played(record: azpy.GameRecord) -> azpy.GameRecord:
-    return record
-
-
-def as_made_up(record: azpy.GameRecord) -> azpy.GameRecord:
-    return with_targets(record, made_up(record))
-
-
-def unsurprising(record: azpy.GameRecord) -> azpy.GameRecord:
-    return with_targets(record, record.priors)
-
-
-@pytest.mark.parametrize("change", [as_played, as_made_up, unsurprising])
-@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
-def test_rows_are_drawn_as_often_as_their_surprise_says(
-    weight: float, change: Callable[[azpy.GameRecord], azpy.GameRecord]
-) -> None:
-    games = [change(record) for record in play("connect_four", Hashed(7), 6, full_search_share=0.7)]
-    buffer, start = azpy.ReplayBuffer("connect_four"), azpy.make_game("connect_four")
-    chance = dict[bytes, float]()
-    for record in games:
-        buffer.add(record)
-        plies = np.flatnonzero(record.flags & SEARCHED).tolist()
-        surprises = np.array([divergence(record, ply) for ply in plies])
-        by_surprise = surprises / surprises.sum() if surprises.sum() > 1e-4 else np.full(len(plies), 1 / len(plies))
-        for ply, share in zip(plies, (1 - weight) / len(plies) + weight * by_surprise, strict=True):
-            key = observation_of(after(start, *record.actions[:ply].tolist())).tobytes()
-            chance[key] = chance.get(key, 0.0) + len(plies) * share
-    rows = 200 * buffer.num_positions
-    planes, *_ = buffer.sample(rows, seed=1, symmetries=False, surprise_weight=weight)
-    counts = dict.fromkeys(chance, 0)
-    for row in planes:
-        counts[row.tobytes()] += 1
-    expected = 200 * np.array(list(chance.values()))
-    assert (np.abs(np.array(list(counts.values())) - expected) < 6 * np.sqrt(expected + 1)).all()
-    assert expected.sum() == pytest.approx(rows)
-
-
 def test_a_row_depends_on_the_seed_and_its_number_alone_with_surprise_too() -> None:
     buffer = azpy.ReplayBuffer("tic_tac_toe")
     for record in play("tic_tac_toe", Hashed(9), 20):
@@ -264,11 +155,3 @@ def test_a_weight_out_of_range_is_refused() -> None:
     for weight in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match=r"surprise_weight must be in \[0, 1\], got"):
             buffer.sample(8, seed=0, surprise_weight=weight)
-
-
-@pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
-def test_the_layout_changes_no_game_with_fast_searches(game: str) -> None:
-    evaluator = Hashed(azpy.make_game(game).num_actions, network_id=9)
-    settings: dict[str, Any] = {"seed": 3, "eval_batch": 4, "full_search_share": 0.3, "fast_simulations": 3}
-    found = [contents(play(game, evaluator, 24, **settings, **layout)) for layout in LAYOUTS]
-    assert all(games == found[0] for games in found)

@@ -9,8 +9,9 @@ import contextlib
 import pickle
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,14 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy._core import TERMINAL, Facts, Look, State, Walk
-from azpy.checks.elsewhere import begun, facts_elsewhere, made, plain, unasked
+from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
+from azpy.checks.elsewhere import begun, facts_elsewhere, made, unasked
 from azpy.checks.faults import Broken, Line, NoLine, Path, asked, broken_by, shrink
-from azpy.checks.findings import Finding, Report
-from azpy.checks.game_checks import check_object, digest, key_clash, observed
-from azpy.checks.hidden import Hidden, opposite
-from azpy.checks.perspective import Perspective, clash_of_results
-from azpy.checks.rules import RULES
+from azpy.checks.game_checks import check_object
+from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
 
-__all__ = ["Finding", "Report", "check_game"]
+__all__ = ["Report", "check_game"]
 
 _MOST_LINES = 20_000  # of the enumeration
 _ELSEWHERE_LINES = 300
@@ -35,6 +34,30 @@ _SEARCHES, _SIMULATIONS = 8, 100
 _HIDDEN = 0.1  # of the time, for what follows positions that look alike
 
 Progress = Callable[[str, float, str], object]
+
+
+@dataclass
+class Report:
+    """What a check looked at, and what it found."""
+
+    game: str  # the spec
+    failure: Broken | None = None  # the first fault
+    warnings: list[Broken] = field(default_factory=list)  # signs of mistakes that can also be right
+    lines: int = 0  # of play, in the enumeration
+    depth: int = 0  # the enumeration has all lines of at most this many plies
+    complete: bool = False  # the enumeration has seen every position of the game
+    games: int = 0  # at random, played to the end
+    plies: int = 0  # of all of them
+    lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
+    results: Counter[float] = field(default_factory=Counter)  # games by outcome for player 0
+    positions: int = 0  # different keys
+    met_again: int = 0  # positions met again with a key that was known, and compared with it
+    elsewhere: int = 0  # positions compared with those of another process
+    searches: int = 0  # pairs of searches, with and without a cache
+    symmetries: int = 0  # besides the identity
+    mirrored: int = 0  # symmetries under which the games were played as well
+    max_plies: int = 0  # what the game says
+    seconds: float = 0.0  # how long it took
 
 
 def check_game(
@@ -58,7 +81,7 @@ def check_game(
         checker.compare_processes()
         checker.search(begin + seconds)
     except Broken as broken:
-        report.failure = checker.finding(broken)
+        report.failure = checker.shown(broken)
     else:
         report.warnings = checker.warnings()
     report.positions = len(checker.known)
@@ -88,7 +111,7 @@ class _Checker:
             self.report.symmetries = self.start.num_symmetries - 1
             self.walk = Walk(self.start)
             self.first = self.walk.facts()
-        self.hidden = Hidden(self._after, self.start.max_plies, _HIDDEN * self.seconds)
+        self.alike = Alike(self._after, self.start.max_plies, _HIDDEN * self.seconds)
         self.report.mirrored = len(self.walk.symmetries)
         self._look(self.walk, (), from_start=True)
 
@@ -177,20 +200,15 @@ class _Checker:
                 if without != cached:
                     raise Broken("core", f"visits {without} without a cache and {cached} with one", "the same visits")
             self.report.searches += 1
-        if self.report.games == 0:
-            return  # a game may take for ever
-        begin, games, plies = time.monotonic(), 1, 0
-        while (spent := time.monotonic() - begin) < 0.2:
-            plies += _core.random_playouts(self.start, games, self.seed + games)
-            games *= 2
-        self.report.plies_per_second = plies / spent
 
-    def warnings(self) -> list[Finding]:
+    def warnings(self) -> list[Broken]:
         """What may be wrong."""
-        if self.hidden.warning is not None:
-            self.warned["hidden"] = self._shortened_pair(self.hidden.warning, sure=False)
-        warned = {broken.rule: broken for broken in [*self.perspective.warnings(), *self.warned.values()]}
-        return [self.finding(each) for each in warned.values()]
+        alike = self.alike.warnings
+        if "one" in alike:
+            alike["both"] = self._shortened_pair(alike["one"], sure=False)
+        found = [*self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
+        found = [*([alike["both"]] if "both" in alike else []), *found]
+        return [self.shown(each) for each in found]
 
     # One position.
 
@@ -204,10 +222,7 @@ class _Checker:
                 some = facts.turn == TERMINAL or len(line).bit_count() == 1
                 return walk.look(from_start=from_start or some)
             except _core.GameError as error:
-                broken = broken_by(error)
-                if broken.rule == "length":
-                    broken.got += self._how_long(line)
-                raise broken from error
+                raise broken_by(error) from error
 
     def _inspect(self, line: Line) -> Look:
         """Checks the position after a line.
@@ -243,7 +258,7 @@ class _Checker:
             self.report.met_again += 1
             if mark != known and (broken := key_clash(look, self._inspect_again(other.line))) is not None:
                 broken.line, broken.other = path.line, other.line
-        broken = broken or self.perspective.meet(path, look) or self.hidden.meet(path, look)
+        broken = broken or self.alike.meet(path, look)
         if broken is not None:
             raise self._shortened_pair(broken)
 
@@ -251,19 +266,6 @@ class _Checker:
         """The facts after a line that is played without a question."""
         with self._shortening(), asked(line):
             return Walk(unasked(self.start, line)).facts()
-
-    def _how_long(self, line: Line) -> str:
-        """How a game goes on that is too long already."""
-        position, until = unasked(self.start, line), time.monotonic() + 2
-        rng = random.Random(self.seed)  # noqa: S311  what looks random will do
-        plies, most = len(line), 10 * len(line) + 1000
-        while not position.is_terminal:
-            if plies >= most or time.monotonic() > until:
-                return f", and still after {plies}"
-            outcomes = [outcome for outcome, chance in position.chance_outcomes() if chance > 0]
-            position._play(rng.choice(position.legal_actions() or outcomes))
-            plies += 1
-        return f"; at random it ended after {plies}"
 
     # Games.
 
@@ -352,7 +354,7 @@ class _Checker:
             raise broken if broken.rule == "length" else shrink(broken, fails) from None
 
     def _shortened_pair(self, broken: Broken, *, sure: bool = True) -> Broken:
-        """Shorter lines that clash in the same way; not `sure`: it is a warning of `Hidden`."""
+        """Shorter lines that clash in the same way; not `sure`: it is a warning."""
 
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             line, other = lines
@@ -366,16 +368,14 @@ class _Checker:
             if broken.rule == "key":
                 if line != other and look.facts.key == theirs.facts.key:
                     found = key_clash(look, theirs)
-            elif observed(look.facts) == observed(theirs.facts):
-                turns = {look.facts.turn, theirs.facts.turn}
-                if broken.rule == "perspective" and turns == {0, 1}:
-                    found = clash_of_results(look.ends, theirs.ends)
-                elif broken.rule == "hidden" and len(turns) == 1 and look.facts.key != theirs.facts.key:
-                    clash = opposite(look.facts.turn, look.ends, theirs.ends)
-                    found = clash if sure else self.hidden.difference(look, *lines)
+            elif observed(look.facts) == observed(theirs.facts) and look.facts.key != theirs.facts.key:
+                if sure:
+                    found = clash(look.facts.turn, look.ends, theirs.facts.turn, theirs.ends)
+                elif look.facts.turn == theirs.facts.turn:
+                    found = self.alike.difference(look, *lines)
             if found is not None:
                 found.line, found.other = lines
-            return found
+            return found if found is not None and found.rule == broken.rule else None
 
         return shrink(broken, fails)
 
@@ -391,10 +391,10 @@ class _Checker:
 
     # For people.
 
-    def finding(self, broken: Broken) -> Finding:
+    def shown(self, broken: Broken) -> Broken:
         """A fault with its lines by name, and its boards."""
-        shown = [self._shown(line) for line in (broken.line, broken.other) if line is not None]
-        return Finding(broken.rule, *RULES[broken.rule], broken.line, broken.other, shown, broken.got, broken.expected)
+        broken.shown = [self._shown(line) for line in (broken.line, broken.other) if line is not None]
+        return broken
 
     def _shown(self, line: Line) -> tuple[Sequence[str], str]:
         """A line by name, and the last board that can be shown."""

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from azpy._core import Facts, State, Walk
+from azpy._core import State, Walk
+from azpy.checks.alike import plain
 from azpy.checks.faults import Broken, broken_by
-from azpy.checks.game_checks import check_copy, observed
+from azpy.checks.game_checks import check_copy
 from azpy.games.names import is_python_class, make_position, python_game
 
-__all__ = ["answer", "begun", "facts_elsewhere", "made", "plain", "unasked"]
+__all__ = ["answer", "begun", "facts_elsewhere", "made", "unasked"]
 
 _SECONDS = 60.0
 
@@ -45,12 +46,6 @@ def unasked(start: State, line: Sequence[int]) -> State:
     for action in line:
         position._play(action)
     return position
-
-
-def plain(facts: Facts) -> dict[str, Any]:
-    """Facts as JSON gives them back."""
-    names = ("turn", "actions", "chances", "outcome", "key")
-    return {name: getattr(facts, name) for name in names} | {"observation": observed(facts).hex()}
 
 
 def facts_elsewhere(spec: str, lines: Sequence[Sequence[int]]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 from azpy._core import GameError
+from azpy.checks.rules import RULES
 
 __all__ = ["Broken", "Line", "NoLine", "Path", "asked", "broken_by", "shrink"]
 
@@ -39,6 +40,7 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
         line: the actions that lead to the position. None before it is known, and if no single position is at fault.
         other: a second line, if two lines contradict each other.
         action: None, or the rule is broken in the position after this action.
+        shown: of each line the names of its actions, and its board; for people.
     """
 
     def __init__(
@@ -53,6 +55,17 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
         super().__init__(f"{rule}: got {got}, expected {expected}")
         self.rule, self.got, self.expected = rule, got, expected
         self.line, self.other, self.action = line, other, action
+        self.shown: list[tuple[Sequence[str], str]] = []
+
+    @property
+    def holds(self) -> str:
+        """The rule in words."""
+        return RULES[self.rule].holds
+
+    @property
+    def advice(self) -> str:
+        """How to repair the game."""
+        return RULES[self.rule].advice
 
     @property
     def plies(self) -> int:

@@ -1,19 +1,14 @@
-"""What one position of a game must keep, as Python sees it.
+"""What the object of a game in Python must keep; `_core.Walk` checks the rules of games in Rust and in Python alike."""
 
-The rules themselves are in `_core.Walk`, which checks games in Rust and in Python alike. This module adds the rules for
-the object of a game in Python, and compares positions.
-"""
-
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from azpy._core import Facts, Look, State, Walk
+from azpy._core import Facts, State, Walk
 from azpy.checks.faults import Broken, asked
 
-__all__ = ["check_copy", "check_object", "digest", "key_clash", "observed"]
+__all__ = ["check_copy", "check_object"]
 
 
 def check_object(walk: Walk, start: State, facts: Facts) -> None:
@@ -57,29 +52,3 @@ def check_copy(game: Any, other: Any) -> None:
         raise Broken("clone", "the position itself", "a copy of the position")
     if type(game) is not type(other):
         raise Broken("clone", f"a {type(other).__name__}", f"a {type(game).__name__}, made by type(self)(...)")
-
-
-def observed(facts: Facts) -> bytes:
-    """The observation and the legal actions: equal if a network cannot tell two positions apart."""
-    array = facts.observation
-    # -0.0 and 0.0 are equal.
-    row = b"" if array is None else (array + np.float32(0)).tobytes()
-    return hashlib.blake2b(repr(facts.actions).encode() + row, digest_size=16).digest()
-
-
-def digest(facts: Facts, *more: object) -> bytes:
-    """Equal for equal facts and equal representations of `more`."""
-    told = (facts.turn, facts.chances, facts.outcome, facts.key, *more)
-    return hashlib.blake2b(observed(facts) + repr(told).encode(), digest_size=16).digest()
-
-
-def key_clash(look: Look, other: Look) -> Broken | None:
-    """What differs in two positions of one key; None if nothing does."""
-    found = []
-    if look.facts != other.facts:
-        found = [f"they differ in {look.facts.differences(other.facts)}"]
-    else:
-        for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
-            if key != theirs:
-                found.append(f"after action {action} in both, their keys are {key} and {theirs}")
-    return Broken("key", f"one key for two positions: {found[-1]}", "two keys") if found else None

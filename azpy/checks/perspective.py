@@ -1,23 +1,20 @@
 """Signs that a game mixes up its two players: outcomes or observations in the wrong one's view.
 
 No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
-another game. What can be said for certain is in `Perspective.meet`: two positions that the network cannot tell apart,
-in which the same action wins for one player and loses for the other. The rest are warnings: each can also be right.
+another game. What can be said for certain is in `alike.py`. These are warnings: each can also be right.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import Look
-from azpy.checks.faults import Broken, Path
-from azpy.checks.game_checks import observed
+from azpy.checks.faults import Broken
 
-__all__ = ["Perspective", "Sides", "clash_of_results"]
+__all__ = ["Perspective", "Sides"]
 
 _WINS = 20  # random games that one player has won while the other player won none
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
@@ -26,21 +23,8 @@ _SWAPPED = 0.5  # of how far two features are from themselves when the turn chan
 # What is seen must be far from chance (standard deviations) and strong (correlation). Of azpy's games, 17 of
 # OpenSpiel's and Kalah, 200 random games each with 4 seeds, the strongest reversal was 2.9 and 0.29 (November 2026).
 _SURE, _STRONG = 4.0, 0.4
-_ALIKE = "two positions of one observation and one list of legal actions"
 _LEAST_GAMES = 20  # that either player is last in
 _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
-
-
-def clash_of_results(ends: Mapping[int, float], others: Mapping[int, float]) -> Broken | None:
-    """An action that wins for the player to move in one of two positions that look the same, and loses in the other.
-
-    `ends` and `others` are `Look.ends` of the two positions.
-    """
-    for action, mine in ends.items():
-        if mine * others.get(action, 0.0) < 0:
-            got = f"{_ALIKE}, where action {action} wins at once for one player and loses at once for the other"
-            return Broken("perspective", got, "the same result for whoever is to move")
-    return None
 
 
 class Sides:
@@ -149,41 +133,15 @@ def _correlation(rows: Sequence[tuple[float, float]]) -> tuple[float, float]:
 class Perspective:
     """What was seen of both players, position by position."""
 
-    _seen: dict[bytes, dict[int, tuple[Path, Mapping[int, float]]]] = field(default_factory=dict)
-    _shared: bool = False  # one observation was met at either player's turn
     _won: set[int] = field(default_factory=set)  # signs of the outcomes for player 0
     _random: Counter[int] = field(default_factory=Counter)  # random games by that sign
     _outcomes: tuple[float, float] = (math.inf, -math.inf)  # the least and the greatest
-    _hidden: Broken | None = None
     _first: NDArray[np.float32] | None = None
     _low: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     _high: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     _last: tuple[int, NDArray[np.float32]] | None = None
     _in_place: list[float] = field(default_factory=list)
     _sides: Sides = field(default_factory=Sides)
-
-    def meet(self, path: Path, look: Look) -> Broken | None:
-        """Compares a position with those that look the same at the other player's turn.
-
-        Gives the fault if the same action wins in one position and loses in the other.
-        """
-        facts = look.facts
-        if facts.turn < 0:
-            return None
-        seen = self._seen.setdefault(observed(facts), {})
-        seen.setdefault(facts.turn, (path, look.ends))
-        if len(seen) < 2:
-            return None
-        self._shared = True
-        other, theirs = seen[1 - facts.turn]
-        if (broken := clash_of_results(look.ends, theirs)) is not None:
-            broken.line, broken.other = path.line, other.line
-            return broken
-        won, lost = ({action for action, result in ends.items() if result > 0} for ends in (look.ends, theirs))
-        if won != lost and self._hidden is None:
-            got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
-            self._hidden = Broken("hidden", got, "another observation", path.line, other.line)
-        return None
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
         """Takes the observation of the next player's turn in a game."""
@@ -217,10 +175,10 @@ class Perspective:
             self._won.add(sign)
             self._random[sign] += at_random
 
-    def warnings(self) -> list[Broken]:
-        """What may be wrong."""
-        found = [self._hidden]
-        if self._sees_one_side():
+    def warnings(self, *, shared: bool = False) -> list[Broken]:
+        """What may be wrong. `shared`: one observation was met at either player's turn."""
+        found = list[Broken | None]()
+        if not shared and self._sees_one_side():
             got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         for sign, never in ((1, 1), (-1, 0)):
@@ -238,7 +196,7 @@ class Perspective:
         return [warning for warning in found if warning is not None]
 
     def _sees_one_side(self) -> bool:
-        if self._shared or len(self._in_place) < _CHANGES or len(self._low) < 2:
+        if len(self._in_place) < _CHANGES or len(self._low) < 2:
             return False
         shows_turn = (self._high[0] < self._low[1]) | (self._high[1] < self._low[0])
         return not shows_turn.any() and float(np.median(self._in_place)) > _IN_PLACE

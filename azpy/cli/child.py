@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 
-from azpy.fleet.child import talk
+from azpy.fleet.channels.pipe import talk
 
 
 def main(kind: str, descriptor: int) -> None:

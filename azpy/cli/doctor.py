@@ -14,7 +14,7 @@ from typing import Any
 from azpy.cli.common import Parser, command, one_line
 from azpy.doctor import advice, examine, usable
 from azpy.errors import SettingsError
-from azpy.fleet.folder import FOLDER
+from azpy.fleet.channels.folder import FOLDER
 from azpy.fleet.inspection import inspect_place
 
 _TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}

@@ -82,7 +82,7 @@ from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position
 from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
-from azpy.matches.openings import Book, draw_at_random, draw_from, read_openings
+from azpy.matches.openings import Book, read_openings
 from azpy.matches.players import (
     Entrant,
     Spec,
@@ -124,8 +124,6 @@ def _match(arguments: Sequence[str]) -> int:
     add("--transcripts", type=Path, metavar="FOLDER", help=text)
     text = "actions before each pair of games (default: the run's, else 4; with --book whole lines)"
     add("--opening-plies", type=int, help=text)
-    text = "drawn by chance, or by a model's policy (default random)"
-    add("--openings", choices=("random", "policy"), help=text)
     add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
     add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
     add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
@@ -153,8 +151,6 @@ class _Table:
         start = make_position(self.game)
         if given.save is not None:
             check_name(given.save, start)
-        if given.book is not None and given.openings is not None:
-            raise SettingsError("--book has the openings of a file, --openings draws them: give one of them")
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
         if given.slots is not None and not 2 <= given.slots <= MOST_SLOTS:
@@ -163,9 +159,7 @@ class _Table:
         transcripts = Transcripts(given.transcripts)
         self.entrants = load_players(specs, start, given.simulations, c_puct, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
-        self.seed, self.openings = checked("seed", given.seed), given.openings or "random"
-        if given.openings == "policy" and not self.networks:
-            raise SettingsError("openings by policy need a player with a model: use --openings random")
+        self.seed = checked("seed", given.seed)
         self._file: Path | None = given.book
         self._plies: int | None = given.opening_plies
         self._notes = list[str]()
@@ -177,8 +171,7 @@ class _Table:
             games = 2 * len(openings)
         else:
             plies = (run or Settings).match_opening_plies if self._plies is None else self._plies
-            draw = draw_from(self.networks[0]) if given.openings == "policy" else draw_at_random
-            self.book = Book(lambda: make_position(self.game), plies, self.seed, draw)
+            self.book = Book(lambda: make_position(self.game), plies, self.seed)
         self.games: int = games if given.games is None else given.games
         self.saved = None if given.save is None else SavedGames(given.save, start, self.seed)
         self.unsaved: RunError | None = None  # why games are not saved any more
@@ -206,7 +199,7 @@ class _Table:
     def facts(self, pairs: int) -> dict[str, Any]:
         """The facts that readers need to play a result of so many pairs again."""
         plies = self.book.plies if self._file is None else self._plies
-        facts = {"game": self.game, "opening_plies": plies, "openings": self.openings, "seed": self.seed}
+        facts = {"game": self.game, "opening_plies": plies, "seed": self.seed}
         facts["book"] = None if self._file is None else str(self._file)
         facts["device"] = self.networks[0].device if self.networks else None
         # The book holds more openings than pairs if a match was stopped early.

@@ -31,7 +31,7 @@ def report(result: MatchResult | None, facts: Mapping[str, Any], sprt: Sprt | No
         return ["stopped before the first pair of games was over"]
     pairs, (low, high) = result.games // 2, result.interval
     openings, plies = facts["distinct_openings"], facts["opening_plies"]
-    of = f"{plies} {facts['openings']} {'ply' if plies == 1 else 'plies'}" if facts["book"] is None else facts["book"]
+    of = facts["book"] or f"{plies} random {'ply' if plies == 1 else 'plies'}"
     lines = ["stopped; the result so far:"] if stopped else []
     lines += [
         f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {elo_text(result)} "

@@ -101,18 +101,6 @@ class Display(Screen):
                 losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
                 text = f"{event.taken:,}/{event.steps:,} steps, {losses}"
                 self._status("imported games fit", text, event.taken / event.steps)
-            case events.BeingBuilt(seconds=0.0, waited_for=True):
-                self.line("an engine for the network is being built, which takes from seconds to minutes")
-            case events.BeingBuilt():
-                since = f"an engine is being built since {event.seconds:.0f} s"
-                meanwhile = "waiting for it" if event.waited_for else "the network before plays on"
-                self._status(f"network of iteration {event.iteration}", f"{since}, {meanwhile}", 0.0)
-            case events.Built(problem=None):
-                took = f"its engine took {event.seconds:.0f} s, in which the one before played on"
-                self.line(f"  the network of iteration {event.iteration} plays from here on: {took}")
-            case events.Built():
-                failed = f"no engine for the network of iteration {event.iteration} after {event.seconds:.0f} s"
-                self.line(f"  warning: {failed}, the one before plays on: {event.problem}")
             case events.Saved() if "steps" not in event.metrics:  # a collection
                 self.line(f"{_played(event)}, sealed in {event.path}")
             case events.Saved():

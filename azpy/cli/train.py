@@ -21,7 +21,7 @@ from azpy import list_games
 from azpy.cli.common import Parser, command, not_empty, one_line, was_interrupted
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
-from azpy.fleet.ray import environment
+from azpy.fleet.channels.ray import environment
 from azpy.games.names import make_position, must_be_typed
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune

@@ -13,7 +13,7 @@ from typing import Any
 
 from azpy.cli.common import Parser, command, not_empty
 from azpy.errors import RunError, SettingsError
-from azpy.fleet.guest import PATIENCE, Guest
+from azpy.fleet.channels.folder import PATIENCE, FolderWorker
 from azpy.settings.run import checked, parse
 
 
@@ -42,8 +42,8 @@ def _work(arguments: Sequence[str]) -> int:
     try:
         _await(given.place, given.patience, told)
         if not told:
-            guest = Guest(given.place, given.game, layout, given.patience, _say, asked_to_end=lambda: bool(told))
-            _say(f"ends: {guest.run()}")
+            worker = FolderWorker(given.place, given.game, layout, given.patience, _say, lambda: bool(told))
+            _say(f"ends: {worker.run()}")
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -30,7 +30,7 @@ class Drift:
     value: float
     agreement: float
 
-    # A multiple of the drift of trained networks: benches/int8.py.
+    # A multiple of the drift of trained networks (November 2026).
     MOST_POLICY = 0.01
     MOST_VALUE = 0.05
     LEAST_AGREEMENT = 0.93

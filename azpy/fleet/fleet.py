@@ -1,16 +1,30 @@
 """What the head's loop asks of the players of its games, wherever they are."""
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from azpy import _core
 from azpy._core import GameRecord
+from azpy.fleet.wire import PROTOCOL
+from azpy.settings import Settings
+from azpy.settings.run import ABOUT
 
-__all__ = ["Fleet", "Lineup", "PlayingNetwork", "WorkerState", "answers_of", "digest_of"]
+__all__ = [
+    "Fleet",
+    "Lineup",
+    "PlayingNetwork",
+    "WorkerState",
+    "answers_of",
+    "digest_of",
+    "digest_of_lineup",
+    "digest_of_run",
+]
 
 _ROWS = 64  # whose answers two machines compare
 
@@ -70,9 +84,9 @@ class WorkerState:
 class Fleet(Protocol):
     """The players of a run. One thread calls all methods.
 
-    A fleet leases ids from the run's `IdTable` and gives back the games that the table accepts. It keeps nothing that
-    the run needs: a fleet that dies costs the games in play. The caller has written down what `take` gave when it calls
-    `take` again, so a fleet that confirms results to far workers does it then.
+    A fleet plays the ids that are asked for and gives each game back once. It keeps nothing that the run needs: a fleet
+    that dies costs the games in play. The caller has written down what `take` gave when it calls `take` again, so a
+    fleet that confirms results to far workers does it then.
 
     Attributes:
         notices: what a user should know, such as a worker's death; the caller takes them out.
@@ -85,6 +99,17 @@ class Fleet(Protocol):
     plies: int
     begun: Sequence[GameRecord]
     unfinished: Sequence[GameRecord]
+
+    def ask(self, ids: Sequence[range], done: Mapping[int, bytes]) -> None:
+        """Asks for games, before `play` begins with them.
+
+        Args:
+            ids: ascending, and above all that were asked for before.
+            done: digests of the games that the journal holds, by id.
+        """
+
+    def seal(self, ids: Sequence[int]) -> None:
+        """Takes note that an iteration's games are sealed."""
 
     def play(self, lineup: Lineup) -> None:
         """Has this lineup play from now on, and ends a pause.
@@ -139,3 +164,19 @@ def answers_of(evaluator: Any) -> str | None:
     rows = np.random.default_rng(0).integers(0, 2, (_ROWS, *evaluator.obs_shape)).astype(np.float32)
     logits, values = evaluator.evaluate_batch(rows)
     return hashlib.sha256(logits.tobytes() + values.tobytes()).hexdigest()
+
+
+def digest_of_run(settings: Settings) -> str:
+    """Tells runs apart whose games differ by more than their networks."""
+    names = [name for name, about in ABOUT.items() if about.group in ("search", "self-play") and not about.same_games]
+    facts = {name: getattr(settings, name) for name in ("game", "seed", "deterministic", *names)}
+    return _digest(facts | {"version": _core.__version__, "protocol": PROTOCOL})
+
+
+def digest_of_lineup(message: Mapping[str, Any]) -> str:
+    """Tells lineups apart by who plays, when players resign, and how long they search; `message` is that of `play`."""
+    return _digest({name: message[name] for name in ("network", "opponents", "resign_below", "simulations")})
+
+
+def _digest(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -1,19 +1,17 @@
 """The players of a run in this process."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azpy import _core
-from azpy.fleet.fleet import Lineup, WorkerState, digest_of
-from azpy.fleet.table import ENDLESS, IdTable
+from azpy.fleet.fleet import Lineup, WorkerState
+from azpy.fleet.table import ENDLESS
 from azpy.playing.selfplay import open_self_play, usual_plies
 from azpy.settings import Settings
 
 __all__ = ["Here"]
 
-_NAME = "this process"
-_LEAST_AHEAD = 64  # as many finished games, or one a slot, wait for their owner before self-play holds
 _WAIT = 0.2  # seconds for the first game
 
 
@@ -23,18 +21,17 @@ class Here:
     Args:
         settings: of the run.
         start: where its games begin.
-        table: of the run's ids.
 
     Raises:
         SettingsError: `play` refuses settings that self-play refuses.
     """
 
-    def __init__(self, settings: Settings, start: _core.State, table: IdTable) -> None:
+    def __init__(self, settings: Settings, start: _core.State) -> None:
         self.notices: list[str] = []
         self.plies = 0
         self.begun: Sequence[_core.GameRecord] = ()
         self.unfinished: Sequence[_core.GameRecord] = ()
-        self._settings, self._start, self._table = settings, start, table
+        self._settings, self._start, self._asked = settings, start, list[range]()  # not admitted yet
         self._lineup: Lineup | None = None
         self._self_play: _core.SelfPlay | None = None
         self._taken: Sequence[_core.GameRecord] = ()  # last; an interrupt may come before the caller has them
@@ -45,6 +42,13 @@ class Here:
         if self._self_play is None:
             raise RuntimeError("nothing was told to play yet")
         return self._self_play
+
+    def ask(self, ids: Sequence[range], done: Mapping[int, bytes]) -> None:
+        """See `Fleet`."""
+        self._asked += ids
+
+    def seal(self, ids: Sequence[int]) -> None:
+        """See `Fleet`."""
 
     def play(self, lineup: Lineup) -> None:
         """See `Fleet`."""
@@ -65,17 +69,15 @@ class Here:
         self._self_play.set_resign_below(lineup.resign_below)
         if lineup.simulations is not None:
             self._self_play.set_simulations(lineup.simulations)
+        for ids in self._asked:
+            self._self_play.admit(ids.start, len(ids))
+        self._asked.clear()
         self._self_play.resume()
 
     def take(self, most: int) -> list[_core.GameRecord]:
         """See `Fleet`."""
-        slots = self._settings.slots
-        # Twice as many as wait finished before self-play holds: it never lacks games because this thread comes late.
-        ahead = 2 * max(slots, _LEAST_AHEAD)
-        for ids in self._table.lease(_NAME, slots + ahead - self._table.held(_NAME)):
-            self.self_play.admit(ids.start, len(ids))
         self._taken = self.self_play.take_finished(min(most, ENDLESS), seconds=_WAIT)
-        return [record for record in self._taken if self._table.accept(_NAME, record.game_id, digest_of(record))]
+        return list(self._taken)
 
     def pause(self) -> None:
         """See `Fleet`."""

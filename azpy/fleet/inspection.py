@@ -2,23 +2,22 @@
 
 import hashlib
 import os
+import queue
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from azpy import _core
 from azpy.errors import AzpyError
-from azpy.fleet.child import in_words
-from azpy.fleet.folder import digest_of_run
-from azpy.fleet.guest import settings_of_guest
-from azpy.fleet.place import MOST_SAID, PROTOCOL, Place, as_object, new_name
-from azpy.fleet.player import Player
-from azpy.fleet.wire import MOST_OF_A_HEAD
+from azpy.fleet.channels.files import MOST_SAID, Files, as_object
+from azpy.fleet.channels.folder import settings_of_guest
+from azpy.fleet.fleet import digest_of_run
+from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
+from azpy.fleet.worker import Worker
 from azpy.games.names import make_position, must_be_typed
 from azpy.runs.storage import TEMPORARY
 from azpy.settings import Settings
@@ -26,7 +25,6 @@ from azpy.settings.toml import path_argument
 
 __all__ = ["Finding", "inspect_place"]
 
-_CLAIMANTS, _ROUNDS = 8, 16  # claims of one file at once, and how often
 _WATCH_SECONDS = 10.0  # for a count of the head: a network file system may show an old one for a while
 _LOOK = 0.2  # seconds between two looks
 
@@ -63,7 +61,7 @@ def inspect_place(
         yield Finding("az-train", "was never here", f"start az-train GAME --workers folder:{path_argument(path)}")
         return
     try:
-        place = Place(path, make=False)
+        place = Files(path, make=False)
         try:
             yield from _look_at_run(place, clock, sleep)
         finally:
@@ -76,19 +74,16 @@ def inspect_place(
 
 
 def _try_out(path: str) -> Finding:
-    """Writes, reads, and has many claim one file, in a folder of its own within the folder."""
+    """Writes and reads in a folder of its own within the folder."""
     try:
         trial = tempfile.mkdtemp(prefix=f"{TEMPORARY}doctor-", dir=path)
         try:
-            place = Place(trial, make=True)
+            place = Files(trial, make=True)
             try:
                 data = os.urandom(1 << 16)
                 place.write("", "head", data)
                 if place.read("", "head", len(data)) != data:
                     return Finding("folder", "a file has other bytes than were written", "use another disk", True)
-                if why := _try_claims(place):
-                    text = "use a file system whose renames are atomic, such as NFS 4 or Lustre; not one of objects"
-                    return Finding("folder", f"renames are not atomic there: {why}", text, True)
             finally:
                 place.close()
         finally:
@@ -96,36 +91,13 @@ def _try_out(path: str) -> Finding:
     except (OSError, AzpyError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         return Finding("folder", f"it cannot be written: {reason}", "let this user write there, and make room", True)
-    claims = f"of {_CLAIMANTS} claims of one file one won, {_ROUNDS} times"
-    return Finding("folder", f"it can be written, and renames are atomic as seen from this machine: {claims}")
-
-
-def _try_claims(place: Place) -> str:
-    """What went wrong when many threads claimed one file; empty if one of them won each time."""
-    epoch, names = new_name(), [new_name() for _ in range(_CLAIMANTS)]
-    with ThreadPoolExecutor(_CLAIMANTS) as pool:
-        for number in range(_ROUNDS):
-            task, data = f"{epoch}-{number:08d}", os.urandom(64)
-            place.write("open", task, data, sync=False)
-            together = threading.Barrier(_CLAIMANTS, timeout=60)
-
-            def claim(worker: str, task: str = task, together: threading.Barrier = together) -> bool:
-                together.wait()
-                return place.claim(task, worker)
-
-            won, taken = sum(pool.map(claim, names)), place.names("taken")
-            if won != 1 or len(taken) != 1 or place.names("open"):
-                return f"{won} of {_CLAIMANTS} claims of one file won, and it is there {len(taken)} times"
-            if place.read("taken", taken[0], len(data)) != data:
-                return "a renamed file has other bytes"
-            place.delete("taken", taken[0])
-    return ""
+    return Finding("folder", "it can be written and read")
 
 
 # The run
 
 
-def _look_at_run(place: Place, clock: Callable[[], float], sleep: Callable[[float], object]) -> Iterator[Finding]:
+def _look_at_run(place: Files, clock: Callable[[], float], sleep: Callable[[float], object]) -> Iterator[Finding]:
     if place.is_there("", "stop"):
         yield Finding("stop", "the file stop is there, so workers end at once", f"delete {place.path / 'stop'}", True)
     head = as_object(place.read("", "head", MOST_SAID))
@@ -161,7 +133,7 @@ def _look_at_run(place: Place, clock: Callable[[], float], sleep: Callable[[floa
 
 
 def _counts(
-    place: Place, head: Mapping[str, Any], clock: Callable[[], float], sleep: Callable[[float], object]
+    place: Files, head: Mapping[str, Any], clock: Callable[[], float], sleep: Callable[[float], object]
 ) -> bool:
     """Whether the head's counter moves while this looks."""
     begin = clock()
@@ -176,7 +148,7 @@ def _counts(
     return False
 
 
-def _compare_bits(place: Place, head: Mapping[str, Any], settings: Settings) -> Finding:
+def _compare_bits(place: Files, head: Mapping[str, Any], settings: Settings) -> Finding:
     """Whether the run's networks answer here as they do in the head, where this matters."""
     if not settings.deterministic:
         return Finding("bits", "need not be equal: the run is not deterministic")
@@ -186,18 +158,8 @@ def _compare_bits(place: Place, head: Mapping[str, Any], settings: Settings) -> 
     if not isinstance(lineup, dict) or not isinstance(answers, list):
         return Finding("bits", "not compared: az-train plays nothing yet", "look again when it does")
 
-    def model_of(sha256: str) -> bytes:
-        data = place.read("networks", sha256, MOST_OF_A_HEAD)
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise FileNotFoundError(sha256)
-        return data
-
     try:
-        player = Player(settings_of_guest(settings, {}), model_of)
-        try:
-            found = player.play(lineup)
-        finally:
-            player.close()
+        found = _answers(place, settings, lineup)
     except FileNotFoundError:
         return Finding("bits", "not compared: a network's file is not there or is damaged", "look again")
     except Exception as error:  # a file of the folder may say anything
@@ -212,3 +174,22 @@ def _compare_bits(place: Place, head: Mapping[str, Any], settings: Settings) -> 
     if not count:
         return Finding("bits", "nothing to compare: no network plays", "look again after the first iteration")
     return Finding("bits", f"are those of az-train, in the answers of {count} network{'s' if count > 1 else ''}")
+
+
+def _answers(place: Files, settings: Settings, lineup: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a worker of this machine would say of a lineup's networks."""
+    said = list[Mapping[str, Any]]()
+    inbox: Inbox = queue.SimpleQueue()
+    worker = Worker(inbox, lambda message, _: said.append(message), lambda run: settings_of_guest(run, {}))
+    inbox.put(({"do": "begin", "settings": asdict(settings), "version": _core.__version__}, b""))
+    for sha256 in {one["sha256"] for one in (lineup["network"], *lineup["opponents"])} - {None}:
+        data = place.read("networks", sha256, MOST_OF_A_HEAD)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise FileNotFoundError(sha256)
+        inbox.put(({"do": "model", "sha256": sha256}, data))
+    inbox.put((dict(lineup), b""))
+    inbox.put(({"do": "stop"}, b""))
+    worker.run()
+    if worker.error is not None:
+        raise worker.error
+    return said[0]

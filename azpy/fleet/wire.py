@@ -10,26 +10,44 @@ The head says (key `do`):
             number or null)
     games   ids: [[first, count], ...]
     pause
-    stop    send what is finished, and end
+    stop    error (in words, if the worker did something wrong): send what is finished, and end
 
 The worker says (key `said`):
 
-    ready   version; the answer to `begin`
-    playing lineup, row_exact, answers (a digest of the network's answers to fixed rows); the answer to `play`
-    games   stats, pipelines: totals since the worker began, of all its pipelines together; the bytes are a frame of
-            the journal, or nothing
+    games   the answer to `play`, and whatever is finished: the bytes are a frame of the journal, or nothing. lineup
+            (its number), run, plays (digests of the run's rules and of the lineup), row_exact, answers (a digest of
+            each network's answers to fixed rows), slots, stats, pipelines (totals since the worker began)
     failed  error: in words; the last message
 
 Nothing is pickled. A side that gets anything else ends the connection.
 """
 
 import json
+import queue
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["MOST_OF_A_HEAD", "MOST_OF_A_PART", "MOST_OF_A_WORKER", "Unpacker", "pack", "unpack"]
+from azpy import _core
+from azpy.errors import AzpyError
 
+__all__ = [
+    "MOST_OF_A_HEAD",
+    "MOST_OF_A_PART",
+    "MOST_OF_A_WORKER",
+    "PROTOCOL",
+    "Inbox",
+    "Send",
+    "Unpacker",
+    "in_words",
+    "pack",
+    "unpack",
+]
+
+Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
+Send = Callable[[Mapping[str, Any], bytes], None]
+
+PROTOCOL = 3  # of the messages; the head and a worker have the same one
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
 MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model
@@ -96,3 +114,12 @@ def unpack(data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
     if len(messages) != 1 or not unpacker.is_empty:
         raise ValueError(f"{len(messages)} messages and a rest of one, expected one message")
     return messages[0]
+
+
+def in_words(error: Exception) -> tuple[str, bool]:
+    """An error as a child or a worker tells it, and whether a user can put it right.
+
+    An error that a user can put right is a sentence; of other errors the name says more than the text.
+    """
+    own = isinstance(error, AzpyError | _core.GameError | _core.EvaluatorError)
+    return (str(error) if own else f"{type(error).__name__}: {error}"), own

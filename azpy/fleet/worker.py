@@ -1,29 +1,34 @@
 """A worker: plays the ids that it is given, and sends the games back. It owns nothing and writes no file.
 
-Messages (`wire`) come by a queue and leave by a function, so that anything can carry them.
+Messages (`wire`) come by a queue and leave by a function, so that anything can carry them (`channels`).
 """
 
 import hashlib
 import queue
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from azpy import _core
 from azpy.errors import ModelError, RunError
-from azpy.fleet.child import Inbox, in_words
-from azpy.fleet.player import Player, in_parts
-from azpy.fleet.wire import pack
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.fleet.examine import MOST_BYTES
+from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
+from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
+from azpy.games.names import make_position
+from azpy.playing.selfplay import open_self_play
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
-__all__ = ["Worker"]
+__all__ = ["GATHER", "Worker"]
 
+_MOST_GAMES = 64  # that are taken at once
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
 # A message costs the head and this process about as much as ten games, on cores that may all play (November 2026). So
 # finished games wait for others, for so long or for so many.
-_GATHER_SECONDS, _GATHER_GAMES = 0.1, 8
+GATHER = 0.1, 8
 
 
 class Worker:
@@ -31,85 +36,188 @@ class Worker:
 
     Args:
         inbox: what the head says.
-        send: takes each packed message to the head.
+        send: takes each message to the head, and its bytes.
+        mine: this worker's own settings, from those that the head sends.
+        gather: seconds that finished games wait for others at most, and how many go together at most.
         clock: seconds from any moment on.
+
+    Attributes:
+        error: after `run`, the error that ended it.
     """
 
     def __init__(
-        self, inbox: Inbox, send: Callable[[bytes], None], clock: Callable[[], float] = time.monotonic
+        self,
+        inbox: Inbox,
+        send: Send,
+        mine: Callable[[Settings], Settings] = lambda settings: settings,
+        gather: tuple[float, float] = GATHER,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._inbox, self._send_bytes, self._clock = inbox, send, clock
+        self._inbox, self._send, self._mine, self._gather, self._clock = inbox, send, mine, gather, clock
+        self.error: Exception | None = None
         self._sent, self._pace = clock(), 0.0  # when games were sent last; seconds between two games
         self._models: dict[str, bytes] = {}  # of this lineup and the one before, by sha256
+        self._evaluators: dict[tuple[str | None, str | None], Any] = {}  # of this lineup
+        self._self_play: _core.SelfPlay | None = None
+        self._past = Counter[str](), Counter[str]()  # totals of the self-play of lineups before
+        self._in_hand, self._paused = 0, False  # games that were admitted and that nobody has taken
+        self._facts: dict[str, Any] = {"said": "games"}  # of each message
 
     def run(self) -> bool:
         """Plays until the head ends it; False after an error, which the head was told."""
         do: dict[str, Callable[[Mapping[str, Any], bytes], None]] = {
+            "begin": self._begin,
             "model": self._model,
             "play": self._play,
-            "games": lambda message, _: self._player.admit(message["ids"]),
+            "games": self._admit,
             "pause": self._pause,
         }
         try:
-            self._begin(self._inbox.get()[0])
             while True:
                 gather = self._gather_seconds()
                 try:
-                    message, body = self._inbox.get(block=gather > 0 or not self._player.busy, timeout=gather or None)
+                    message, body = self._inbox.get(block=gather > 0 or not self._busy, timeout=gather or None)
                 except queue.Empty:
                     self._send_games(0.0 if gather else _WAIT)
                     continue
                 if message["do"] == "stop":
-                    self._pause(message, body)
-                    self._player.close()
+                    if self._self_play is not None:
+                        self._pause(message, body)
                     return True
                 do[message["do"]](message, body)
         except Exception as error:
+            self.error = error
             text, own = in_words(error)
             if not own:
                 traceback.print_exc()
-            self._send({"said": "failed", "error": text})
+            self._send({"said": "failed", "error": text}, b"")
             return False
+        finally:
+            self._close()
+
+    @property
+    def _busy(self) -> bool:
+        """Whether games are in play."""
+        return self._self_play is not None and self._in_hand > 0 and not self._paused
 
     def _gather_seconds(self) -> float:
-        """For how long finished games wait for others: no slot may run out of games meanwhile."""
-        spare = self._player.in_hand - self._slots if self._player.busy else 0
-        return min(_GATHER_SECONDS, min(_GATHER_GAMES, max(spare, 0)) * self._pace)
+        """For how long finished games wait for others: no slot may run out of games until new ids come."""
+        spare = self._in_hand - self._settings.slots if self._busy else 0
+        seconds, games = self._gather
+        return min(seconds, min(games, max(spare, 0) / 2) * self._pace)
 
-    def _send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        self._send_bytes(pack(message, body))
-
-    def _begin(self, message: Mapping[str, Any]) -> None:
+    def _begin(self, message: Mapping[str, Any], _: bytes) -> None:
+        if message["version"] != _core.__version__:
+            raise RunError(f"az-train is of azpy {message['version']}, this worker of {_core.__version__}")
         settings = Settings(**message["settings"])
-        self._player, self._slots = Player(settings, self._model_of), settings.slots
-        self._send({"said": "ready", "version": _core.__version__})
+        self._facts["run"] = digest_of_run(settings)
+        self._settings = self._mine(settings)
+        self._start = make_position(settings.game)
+        self._facts["slots"] = self._settings.slots
 
     def _model(self, message: Mapping[str, Any], body: bytes) -> None:
         if hashlib.sha256(body).hexdigest() != message["sha256"]:
             raise RunError("a model came damaged")
         self._models[message["sha256"]] = body
 
-    def _model_of(self, sha256: str) -> bytes:
+    def _play(self, message: Mapping[str, Any], _: bytes) -> None:
+        """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
+        lineup = [message["network"], *message["opponents"]]
+        self._evaluators = {(one["sha256"], one["precision"]): self._evaluator(one) for one in lineup}
+        self._models = {key: data for key, data in self._models.items() if key in {one["sha256"] for one in lineup}}
+        first, *others = ([self._evaluators[one["sha256"], one["precision"]]] for one in lineup)
+        if self._settings.deterministic:
+            self._close()
+        if self._self_play is None:
+            options = {"resign_below": message["resign_below"], "opponents": others}
+            self._self_play = open_self_play(self._settings, self._start, first, 0, 0, **options)
+        else:
+            self._self_play.swap(first)
+            self._self_play.set_opponents(others)
+            self._self_play.set_resign_below(message["resign_below"])
+        if message["simulations"] is not None:
+            self._self_play.set_simulations(message["simulations"])
+        self._self_play.resume()
+        self._paused = False
+        self._facts |= {"lineup": message["lineup"], "plays": digest_of_lineup(message)}
+        evaluators = self._evaluators.values()
+        exact = all(getattr(evaluator, "row_exact", True) for evaluator in evaluators)
+        self._facts |= {"row_exact": exact, "answers": [answers_of(evaluator) for evaluator in evaluators]}
+        self._say()
+
+    def _evaluator(self, network: Mapping[str, Any]) -> Any:
+        sha256, precision = network["sha256"], network["precision"]
+        if sha256 is None:
+            return _core.UniformEvaluator()
+        if (sha256, precision) in self._evaluators:
+            return self._evaluators[sha256, precision]
         if sha256 not in self._models:
             raise ModelError(f"no model with the SHA-256 {sha256} came")
-        return self._models[sha256]
+        options = {"game": self._start, "precision": precision, "batch": self._settings.device_batch}
+        return OnnxEvaluator(self._models[sha256], self._settings.device, **options)
 
-    def _play(self, message: Mapping[str, Any], _: bytes) -> None:
-        checked = self._player.play(message)
-        kept = {one["sha256"] for one in (message["network"], *message["opponents"])}
-        self._models = {key: data for key, data in self._models.items() if key in kept}
-        self._send({"said": "playing", "lineup": message["lineup"], **checked})
+    def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
+        if self._self_play is None:
+            raise RuntimeError("there is no lineup yet")
+        for first, count in message["ids"]:
+            self._self_play.admit(first, count)
+            self._in_hand += count
 
     def _pause(self, _: Mapping[str, Any], __: bytes) -> None:
-        self._player.pause()
+        """Holds self-play. Totals do not count a round under way, so they are whole afterwards."""
+        if self._self_play is not None:
+            self._self_play.pause()
+            self._paused = True
         self._send_games(0.0)
-        self._send({"said": "games", **self._player.totals()})
+        self._say()
 
     def _send_games(self, seconds: float) -> None:
         """Sends the finished games, after waiting so long for the first one at most."""
-        while games := self._player.finished(seconds):
+        while self._self_play is not None and (games := self._self_play.take_finished(_MOST_GAMES, seconds=seconds)):
+            self._in_hand -= len(games)
             now = self._clock()
             self._pace, self._sent = (now - self._sent) / len(games), now
-            for part in in_parts(games):
-                self._send({"said": "games", **self._player.totals()}, frame(*part))
+            for part in _in_parts(games):
+                self._say(frame(*part))
             seconds = 0.0
+
+    def _say(self, games: bytes = b"") -> None:
+        self._send(self._facts | dict(zip(("stats", "pipelines"), self._totals(), strict=True)), games)
+
+    def _totals(self) -> tuple[Counter[str], Counter[str]]:
+        """The totals of self-play since the worker began, and those of all its pipelines together."""
+        stats, pipelines = self._past
+        if self._self_play is None:
+            return stats, pipelines
+        return stats + Counter(self._self_play.stats), sum(map(Counter, self._self_play.pipeline_stats), pipelines)
+
+    def _close(self) -> None:
+        """Ends self-play, and lets its games go."""
+        if self._self_play is not None:
+            self._self_play.pause()
+            self._past = self._totals()
+            self._self_play.close()
+            self._self_play, self._in_hand = None, 0
+
+
+def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:
+    """Finished games in parts that the head takes as one message each.
+
+    Raises:
+        RunError: the head takes no game that is so long.
+    """
+    part, size = list[_core.GameRecord](), 0
+    for game in games:
+        length = len(game.to_bytes())
+        if length > MOST_BYTES:
+            raise RunError(
+                f"game {game.game_id} has {length:,} bytes, expected {MOST_BYTES:,} at most: no worker can send it; "
+                "play such games with --workers 0"
+            )
+        if part and size + length > MOST_OF_A_PART:
+            yield part
+            part, size = [], 0
+        part.append(game)
+        size += length
+    if part:
+        yield part

@@ -5,7 +5,7 @@ once a step. If torch divided each operation among them, they would wait in each
 then takes 5 ms a step alone, and 130 ms beside four busy programs; by parts it takes 5 and 16 ms.
 
 In a step for a board, nearly all the time goes into convolutions: drawing a batch by playing games again takes 0.2 of
-30 ms in Connect Four, and 3 of 400 ms in Go (November 2026, benches/fitting.py).
+30 ms in Connect Four, and 3 of 400 ms in Go (November 2026).
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Openings of a match: drawn by chance or from a policy, no two alike as long as the game has others; or of a file.
+"""Openings of a match: drawn by chance, no two alike as long as the game has others; or of a file.
 
 The core reads what a file holds: PGN and EPD for chess, SGF for Go, lines of play for every game.
 """
@@ -6,7 +6,7 @@ The core reads what a file holds: PGN and EPD for chess, SGF for Go, lines of pl
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,30 +17,16 @@ from azpy.games.lines import roll
 from azpy.games.notations import decoded, notation_of
 from azpy.runs import packed, storage
 
-__all__ = ["Book", "Draw", "Opening", "draw_at_random", "draw_from", "mix", "read_openings"]
+__all__ = ["Book", "Opening", "draw_at_random", "mix", "read_openings"]
 
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
 _MOST_BYTES = 1 << 24  # of a file of openings: a few hundred thousand lines
 _MOST_NAMED = 3  # bad lines that an error names
 
-Draw = Callable[[_core.State, np.random.Generator], int]
-
 
 def draw_at_random(position: _core.State, rng: np.random.Generator) -> int:
     """Picks evenly among the legal actions."""
     return int(rng.choice(position.legal_actions()))
-
-
-def draw_from(evaluator: Any) -> Draw:
-    """Picks by an evaluator's policy, as the search would see it."""
-    search = _core.Search(evaluator, simulations=1, eval_batch=1)
-
-    def draw(position: _core.State, rng: np.random.Generator) -> int:
-        result = search.run(position)
-        priors = result.priors.astype(np.float64)
-        return int(rng.choice(result.actions, p=priors / priors.sum()))
-
-    return draw
 
 
 def mix(*keys: int) -> int:
@@ -68,9 +54,8 @@ class Book:
     Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
     same order. If all games end within `plies`, the book halves its `plies`.
 
-    `start` makes a start position. `plies` are actions of players before the match begins, each picked by `draw`; dice
-    are not counted. `seed` fixes the openings. If `openings` are given, as by `read_openings`, the book has these and
-    draws none.
+    `start` makes a start position. `plies` are random actions of players before the match begins; dice are not counted.
+    `seed` fixes the openings. If `openings` are given, as by `read_openings`, the book has these and draws none.
 
     Example:
         >>> from azpy.games.names import make_position
@@ -80,15 +65,10 @@ class Book:
     """
 
     def __init__(
-        self,
-        start: Callable[[], _core.State | Game],
-        plies: int,
-        seed: int,
-        draw: Draw = draw_at_random,
-        openings: Sequence[Opening] = (),
+        self, start: Callable[[], _core.State | Game], plies: int, seed: int, openings: Sequence[Opening] = ()
     ) -> None:
         self.plies = _checked(plies)
-        self._start, self._seed, self._draw = start, seed, draw
+        self._start, self._seed = start, seed
         self._keys: set[int] = set()
         self._openings = list(openings)
         self._drawn = 0
@@ -131,7 +111,7 @@ class Book:
         for _ in range(self.plies):
             if position.is_terminal:
                 break
-            action = self._draw(position, rng)
+            action = draw_at_random(position, rng)
             position.play(action)
             actions += [action, *roll(position, rng)]
         return Opening(position, tuple(actions), start)

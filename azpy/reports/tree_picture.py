@@ -11,7 +11,7 @@ from typing import Any
 
 from azpy._core import CHANCE, TERMINAL
 
-__all__ = ["Node", "tidy_rows", "to_dot", "to_svg"]
+__all__ = ["Node", "to_dot", "to_svg"]
 
 # Pixels.
 _WIDTH, _HEIGHT = 124, 32  # of a node
@@ -99,7 +99,7 @@ def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
     shown = [Node(**node) for node in nodes]
     # "+n more" takes a row like a last child.
     marks = [index for index, node in enumerate(shown) if node.left_out]
-    rows = tidy_rows([*(node.parent for node in shown), *marks])
+    rows = _rows([*(node.parent for node in shown), *marks])
     full = [_printable(node.name) for node in shown]
     names = [name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in full]
     column = _WIDTH + _BEND + 12 + _CHARACTER * max(map(len, names))
@@ -130,11 +130,8 @@ def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([frame, '<rect width="100%" height="100%" fill="#ffffff"/>', *head, *lines, *boxes, "</svg>", ""])
 
 
-def tidy_rows(parents: Sequence[int | None]) -> list[int]:
-    """The row of every node of a tree that grows to the side, the root in row 0.
-
-    A parent is level with its first child. Each further child's subtree follows below, as close as the outlines of the
-    subtrees allow (Reingold and Tilford, Tidier Drawings of Trees, 1981).
+def _rows(parents: Sequence[int | None]) -> list[int]:
+    """The row of every node: a parent is level with its first child, and each leaf has a row of its own.
 
     Args:
         parents: the index of each node's parent, which comes before the node; None for the root.
@@ -143,27 +140,12 @@ def tidy_rows(parents: Sequence[int | None]) -> list[int]:
     for index, parent in enumerate(parents):
         if parent is not None:
             children[parent].append(index)
-    shifts = [0] * len(parents)  # a node's row less that of its parent
-    # The first and the last row of a subtree at each depth, the deepest first, counted from the row of its root.
-    outlines: dict[int, tuple[list[int], list[int]]] = {}
-    for index in reversed(range(len(parents))):
-        first, last = list[int](), list[int]()
-        for child in children[index]:
-            top, bottom = outlines.pop(child)
-            if not first:  # level with its parent, which takes its outline over
-                first, last = top, bottom
-                continue
-            gaps = (above + 1 - below for above, below in zip(reversed(last), reversed(top), strict=False))
-            shift = shifts[child] = max(gaps)
-            first[:0] = [row + shift for row in top[: max(0, len(top) - len(first))]]
-            last[-len(bottom) :] = [row + shift for row in bottom]
-        first.append(0)
-        last.append(0)
-        outlines[index] = first, last
-    rows = [0] * len(parents)
-    for index, parent in enumerate(parents):
-        if parent is not None:
-            rows[index] = rows[parent] + shifts[index]
+    rows, leaves, ahead = [0] * len(parents), 0, [0]
+    while ahead:
+        index = ahead.pop()
+        rows[index] = leaves
+        ahead += reversed(children[index])
+        leaves += not children[index]
     return rows
 
 

@@ -19,7 +19,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -433,8 +432,8 @@ class SealedGames:
 
     Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it); for
     readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length` (int32 [N],
-    plies). `label` (text: a JSON object) names the iteration and the run. Files of older versions have no such label:
-    no two of them may hold the same game. `folder` may be missing; `run` are facts that identify the run, by name.
+    plies). `label` (text: a JSON object) names the iteration and the run; files of older versions have none. `folder`
+    may be missing; `run` are facts that identify the run, by name.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
@@ -486,30 +485,17 @@ class SealedGames:
 
         Compares the facts that both the file and the run have: other versions of azpy may have more or fewer.
         """
-        path, to_do = self.path(iteration), "put the right file back, or delete it to go on without its games"
-        with _reading(path) as arrays:
-            label, ids = _label_of(arrays), _ids_of(arrays)
-            yield arrays, ids
-        if label is None:
-            for game in ids:
-                if (other := self._iteration_of.get(game, iteration)) != iteration:
-                    raise RunError(f"{path} and {self.path(other)} both hold game {game}: one is a copy; {to_do}")
-            return
+        with _reading(self.path(iteration)) as arrays:
+            label = _label_of(arrays)
+            yield arrays, _ids_of(arrays)
         expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]
         if any(label[name] != expected[name] for name in both):
             found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
-            raise RunError(f"{path} holds the games of {found}, expected those of {wanted}: {to_do}")
-
-    @cached_property
-    def _iteration_of(self) -> dict[int, int]:
-        """The first iteration whose file has a game, by id; looked up for files of older versions alone."""
-        found = dict[int, int]()
-        for iteration in reversed(self.iterations()):
-            # A damaged file is refused where it is read itself.
-            with contextlib.suppress(RunError), _reading(self.path(iteration)) as arrays:
-                found |= dict.fromkeys(_ids_of(arrays), iteration)
-        return found
+            raise RunError(
+                f"{self.path(iteration)} holds the games of {found}, expected those of {wanted}: put the right file "
+                "back, or delete it to go on without its games"
+            )
 
 
 def sealed_in(path: Path, most: int) -> list[GameRecord]:
@@ -522,30 +508,14 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
     Raises:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
-    try:
-        with _arrays_of(path) as arrays:
-            if (size := _unpacked_bytes(arrays.zip)) > most:
-                raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
-            if "payload" not in arrays.files or "offsets" not in arrays.files:
-                rows = "observations" in arrays.files
-                holds = "rows for training, as az-export --npz writes," if rows else "arrays"
-                raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
-            return _records_of(arrays)
-    except RunError:
-        raise
-    except Exception as error:  # a flipped byte causes errors of many kinds
-        if said := refusal(path, error):
-            raise said from error
-        raise RunError(f"{path} is damaged ({error})") from error
-
-
-@contextmanager
-def _arrays_of(path: Path) -> Iterator[Any]:
-    """The arrays of a file whose unpacking can be bounded; anything else is an error of any kind."""
-    check_regular(path)
-    with np.load(path, allow_pickle=False) as arrays:
-        check_packing(str(path), *arrays.zip.infolist())
-        yield arrays
+    with _reading(path, "") as arrays:
+        if (size := _unpacked_bytes(arrays.zip)) > most:
+            raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
+        if "payload" not in arrays.files or "offsets" not in arrays.files:
+            rows = "observations" in arrays.files
+            holds = "rows for training, as az-export --npz writes," if rows else "arrays"
+            raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
+        return _records_of(arrays)
 
 
 def _unpacked_bytes(archive: zipfile.ZipFile) -> int:
@@ -579,20 +549,26 @@ def _in_words(label: Mapping[str, Any]) -> str:
     return f"iteration {label.get('iteration', '?')} of the run with {run}"
 
 
-def _label_of(arrays: Any) -> dict[str, Any] | None:
-    """A file's label; None for a file of an older version, which has none or has prose."""
+def _label_of(arrays: Any) -> dict[str, Any]:
+    """A file's label; empty for a file of an older version, which has none or has prose."""
     try:
-        label = json.loads(str(arrays["label"])) if "label" in arrays.files else None
+        label = json.loads(str(arrays["label"])) if "label" in arrays.files else {}
     except ValueError:
-        return None
-    return label if isinstance(label, dict) else None
+        return {}
+    return label if isinstance(label, dict) else {}
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[Any]:
-    """The arrays of a file. Every error is a `RunError`, because a flipped byte causes errors of many kinds."""
+def _reading(path: Path, to_do: str = ": delete it to go on without its games") -> Iterator[Any]:
+    """The arrays of a file whose unpacking can be bounded.
+
+    Every error is a `RunError`, because a flipped byte causes errors of many kinds. `to_do` ends that of a damaged
+    file.
+    """
     try:
-        with _arrays_of(path) as arrays:
+        check_regular(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            check_packing(str(path), *arrays.zip.infolist())
             yield arrays
     except RunError:
         raise
@@ -601,4 +577,4 @@ def _reading(path: Path) -> Iterator[Any]:
     except Exception as error:
         if said := refusal(path, error):
             raise said from error
-        raise RunError(f"{path} is damaged ({error}): delete it to go on without its games") from error
+        raise RunError(f"{path} is damaged ({error}){to_do}") from error

@@ -9,7 +9,7 @@ from azpy.settings.run import ABOUT, unused
 
 __all__ = ["PRESETS", "beside", "preset_of"]
 
-# Many games with few simulations each: see the runs of docs/strength.md, and benches/ablation.py for Connect Four.
+# Many games with few simulations each: see the runs of docs/strength.md, and docs/search.md for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
 _FAST_LEARNING: dict[str, Any] = {"learning_rate": 0.008, "weight_decay": 0.1}
 _LONG_GAMES = _GUMBEL | {"games_per_iteration": 128}

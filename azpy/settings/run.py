@@ -274,14 +274,6 @@ class Settings:
         "linear-tail",
         words=("linear-tail", "cosine", "constant"),
     )
-    window_growth: float | None = _learning(
-        "exponent of the window's growth past window_min; none: window_share alone",
-        None,
-        0,
-        1,
-        above=True,
-        source="KataGo, Wu 2019",
-    )
 
     match_every: int = _matches("distance of two matches", 5, 1, 2**32 - 1, unit="iterations")
     match_games: int = _matches("games of a match against each opponent", 40, 2, unit="games", even=True)

@@ -6,7 +6,6 @@ a run's file names the version of azpy that wrote the file, and its format.
 
 import functools
 import json
-import math
 import os
 import re
 import shlex
@@ -27,11 +26,10 @@ __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "rep
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
-# What 0 meant in runs of earlier versions: no bound in matches, and the highest mean in self-play.
-_OLD_ZEROS = {"match_lcb": "none", "lcb": math.ulp(0.0)}
 # Settings of earlier versions, and the value that is in force ever since.
 _GONE = {"historical_choice": "turn", "soft_policy_weight": 0.0}
-_DISPENSABLE = {"soft_policy_weight"}  # a run with another value of these goes on without it, with a warning
+# A run with another value of these goes on without it, with a warning.
+_DISPENSABLE = {"soft_policy_weight", "window_growth"}
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -53,9 +51,6 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
             f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
         )
-    for name, value in _OLD_ZEROS.items() if made else ():
-        if found.get(name) == 0:
-            found[name] = value
     for name, value in _GONE.items() if made else ():
         if found.get(name) == value:
             del found[name]

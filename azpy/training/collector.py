@@ -12,7 +12,6 @@ from azpy import _core
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.fleet.fleet import Lineup, PlayingNetwork
-from azpy.fleet.table import id_after
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
@@ -67,7 +66,7 @@ class Collector(Loop):
         sealed = self._run.sealed.iterations()
         self._iteration = sealed[-1] if sealed else 0
         ids = [game for iteration in sealed for game in self._run.sealed.ids(iteration)]
-        self._games, self._next_game = len(ids), id_after(0, ids)
+        self._games, self._next_game = len(ids), max(ids, default=-1) + 1
         if self._settings.resign_below > -1:
             for iteration in sealed:
                 self._resignation.note(self._run.sealed.read(iteration))

@@ -1,7 +1,5 @@
 """Training that diverged: losses or a network that are not finite. It is found before a checkpoint is written."""
 
-import numpy as np
-
 from azpy.errors import RunError
 from azpy.learning.learner import Learner
 from azpy.runs.folder import RunFolder
@@ -9,7 +7,7 @@ from azpy.runs.reader import Checkpoint
 from azpy.settings.run import Settings
 from azpy.training.events import Fitted
 
-__all__ = ["DivergedError", "diverged", "load_last_good", "what_to_do"]
+__all__ = ["DivergedError", "diverged", "load_newest", "what_to_do"]
 
 
 class DivergedError(RunError):
@@ -40,40 +38,21 @@ def what_to_do(run: RunFolder, settings: Settings) -> str:
     return f"The last good checkpoint is {good}, and the same command goes on from it: {lower}{again}"
 
 
-def load_last_good(run: RunFolder, learner: Learner, settings: Settings) -> Checkpoint | None:
-    """The learner takes over the newest checkpoint whose numbers are finite; later checkpoints are deleted.
-
-    Older versions could save a network that had diverged. A network whose answers alone are not finite stays: the fault
-    may be the device's.
-
-    Returns:
-        The checkpoint; None where there is none.
+def load_newest(run: RunFolder, learner: Learner) -> Checkpoint | None:
+    """The learner takes over the newest checkpoint; None where there is none.
 
     Raises:
-        RunError: no network is finite, or the answers of the newest are not.
+        RunError: its network is not finite, or gives answers that are not. It stays: the fault may be the device's.
     """
-    bad = list[str]()
-    for iteration in reversed(run.checkpoints()):
-        checkpoint = run.load_checkpoint(iteration)
-        if all(np.isfinite(array).all() for array in (*checkpoint.model.values(), *checkpoint.optimizer.values())):
-            learner.load(checkpoint.model, checkpoint.optimizer)
-            if not learner.is_finite():
-                before = " to go on from the one before" * (iteration > run.checkpoints()[0])
-                raise RunError(
-                    f"the numbers of {checkpoint.path} are finite, but not its network's answers on {learner.device}: "
-                    f"choose another --training-device; if that does not help, delete the checkpoint{before}"
-                )
-            if bad:
-                run.prune_checkpoints(lambda kept: kept <= iteration)  # noqa: B023  called at once
-                run.notices.append(
-                    f"deleted {', '.join(bad)}: training diverged, and the network is not finite; going on after "
-                    f"iteration {iteration}, at learning rate {settings.learning_rate:g} (--learning-rate lowers it)"
-                )
-            return checkpoint
-        bad.append(str(checkpoint.path))
-    if bad:
+    checkpoints = run.checkpoints()
+    if not checkpoints:
+        return None
+    checkpoint = run.load_checkpoint(checkpoints[-1])
+    learner.load(checkpoint.model, checkpoint.optimizer)
+    if not learner.is_finite():
+        before = " to go on from the one before" * (len(checkpoints) > 1)
         raise RunError(
-            f"training diverged: the networks of {', '.join(bad)} are not finite, and there is no earlier one; begin "
-            "in another folder with --out, at a lower --learning-rate"
+            f"the network of {checkpoint.path}, or its answers on {learner.device}, are not finite: choose another "
+            f"--training-device; if that does not help, delete the checkpoint{before}"
         )
-    return None
+    return checkpoint

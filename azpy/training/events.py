@@ -8,8 +8,6 @@ from azpy.matches.results import MatchResult
 from azpy.settings import Settings
 
 __all__ = [
-    "BeingBuilt",
-    "Built",
     "Event",
     "Finished",
     "Fitted",
@@ -111,31 +109,6 @@ class Fitted(Event):
     policy_loss: float
     value_loss: float
     heads: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class BeingBuilt(Event):
-    """The engine for the network of `iteration` is being built, since `seconds`; the network before it plays on.
-
-    With `waited_for`, the run waits for the engine. The first engine of a process is reported at 0 seconds, before
-    `Started`.
-    """
-
-    iteration: int
-    seconds: float
-    waited_for: bool
-
-
-@dataclass(frozen=True)
-class Built(Event):
-    """The network of `iteration` plays from now on; its engine took `seconds`.
-
-    With a `problem` the network cannot play, and the network before it plays on.
-    """
-
-    iteration: int
-    seconds: float
-    problem: str | None = None
 
 
 @dataclass(frozen=True)

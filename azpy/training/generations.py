@@ -1,13 +1,10 @@
 """The networks that play in a run, and their precision.
 
 A model other than the exported float32 model is first compared with it on positions of the run's own games
-(`azpy/evaluators/drift.py`). A TensorRT engine takes from seconds to minutes to build: a thread builds it while the
-network before it plays on.
+(`azpy/evaluators/drift.py`). On TensorRT an engine is built for each network before it plays.
 """
 
-import copy
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -61,8 +58,6 @@ class Ready(NamedTuple):
     precision: str = "fp32"  # in which it plays
     refused: str = ""  # why it does not play in the precision of the settings
     int8: bytes | None = None  # the int8 model's file, if that plays
-    problem: str = ""  # why it cannot play
-    seconds: float = 0.0  # to build it, if it was built in a thread
 
 
 class Generations:
@@ -75,12 +70,9 @@ class Generations:
 
     Attributes:
         ready: the network that plays; without evaluators until `publish` or `reopen`.
-        model: the newest network's file, in float32; it may not play yet. Empty at first. Set `model` and the `int8`
-            of `ready` before `reopen`.
-        newest: the iteration of the newest network.
-        on_tensorrt: whether networks play on TensorRT, which takes long to build an engine for each.
-        future: the engine of the newest network while it is built.
-        begun: when that build began, on `time.monotonic`.
+        model: the newest network's file, in float32. Empty at first. Set `model` and the `int8` of `ready` before
+            `reopen`.
+        on_tensorrt: whether networks play on TensorRT, which takes from seconds to minutes to build an engine for each.
         earlier: networks of earlier iterations that play one side of some games, by checkpoint.
     """
 
@@ -93,11 +85,7 @@ class Generations:
         self.on_tensorrt = settings.device.startswith("tensorrt")
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
-        self.newest = 0
         self.model = b""
-        self._builder = ThreadPoolExecutor(1, "azpy-engine")
-        self.future: Future[Ready] | None = None
-        self.begun = 0.0
         self.earlier: dict[int, PlayingNetwork] = {}
 
     @property
@@ -120,8 +108,6 @@ class Generations:
     ) -> dict[str, float]:
         """Exports a network, checks the model against it, and has it play; returns figures of the checks.
 
-        On TensorRT, the build only begins here if another network can play on: then `take` does the rest.
-
         Args:
             network: the newest.
             iteration: in which it was fitted, 0 before the first.
@@ -130,11 +116,7 @@ class Generations:
                 it plays the same games if it goes on.
         """
         model, rows = to_onnx(network), self._rows_to_check(iteration, buffer)
-        self.model, self.newest = model, iteration
-        if self.on_tensorrt and self.ready.evaluators:
-            as_it_is, self.begun = copy.deepcopy(network), time.monotonic()
-            self.future = self._builder.submit(self._build, self.begun, model, as_it_is, *rows)
-            return {}
+        self.model = model
         ready = self._open_checked(model, network, *rows)
         if buffer is not None and self._wants_int8 and (self._settings.deterministic or not last):
             ready = self._with_int8(ready, model, None, iteration, buffer)
@@ -146,33 +128,14 @@ class Generations:
 
         The device or the precision may have changed since the checkpoint.
         """
-        self.newest, model, int8 = iteration, self.model, self.ready.int8
-        rows = self._rows_to_check(iteration, buffer)
-        try:
-            ready = self._open_checked(model, network, *rows)
-        except DeviceError as error:
-            if not self.on_tensorrt:
-                raise
-            # As in a run that was not interrupted: a later network may have an engine.
-            self._run.notices.append(f"no engine, so that CUDA plays until another network has one: {error}")
-            ready = self._open_checked(model, network, *rows, on_cuda=True)
+        model, int8 = self.model, self.ready.int8
+        ready = self._open_checked(model, network, *self._rows_to_check(iteration, buffer))
         if buffer is not None and self._wants_int8:
             ready = self._with_int8(ready, model, int8, iteration, buffer)
             if ready.int8 is not None and int8 is None:
                 # Before it plays, so that its games can be repeated.
                 self._run.add_int8(iteration, ready.int8)
         self.ready = ready
-
-    def take(self, future: Future[Ready]) -> Ready:
-        """Waits for an engine and has it play; if it has a `problem`, the network before it plays on."""
-        ready, self.future = future.result(), None
-        if ready.evaluators:
-            self.ready = ready
-        return ready
-
-    def close(self) -> None:
-        """Waits for the engine that is being built: a build cannot be interrupted."""
-        self._builder.shutdown()
 
     def choose_opponents(self, iteration: int) -> None:
         """Opens the earlier networks that play in an iteration, if they exist, and closes all others.
@@ -193,27 +156,18 @@ class Generations:
             elif checkpoint in there:
                 model = read_player(self._run.path / f"checkpoints/{checkpoint:06d}")
                 # An engine for each would take longer than they play.
-                self.earlier[checkpoint] = PlayingNetwork(self._open(model, on_cuda=True), model)
+                self.earlier[checkpoint] = PlayingNetwork(self._open(model, self._cuda_devices), model)
 
     def evaluator_for_matches(self, model: bytes, threads: int) -> OnnxEvaluator:
-        """A model in float32; on CUDA in place of TensorRT, so that a network without an engine can be measured."""
+        """A model in float32; on CUDA in place of TensorRT, whose engine takes longer than a match."""
         return OnnxEvaluator(model, self._cuda_devices[0], game=self._start, threads=threads)
 
     def prune_engines(self) -> None:
         """Deletes the TensorRT engines of networks that no longer play."""
-        kept = {evaluator.network_id for evaluator in self.ready.evaluators}
-        kept |= {network_id(self.model, precision) for precision in ("fp32", self._reduced)}
+        kept = {network_id(self.model, precision) for precision in ("fp32", self._reduced)}
         for file in self._engines.glob("azpy-*"):  # their names hold the network's id
             if not any(f"{one:016x}" in file.name for one in kept):
                 file.unlink(missing_ok=True)
-
-    def _build(self, begun: float, *arguments: Any) -> Ready:
-        """`_open_checked` for another thread: it writes no attribute."""
-        try:
-            ready = self._open_checked(*arguments)
-        except DeviceError as error:
-            ready = Ready([], {}, problem=str(error))
-        return ready._replace(seconds=time.monotonic() - begun)
 
     def _with_int8(
         self, ready: Ready, model: bytes, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer
@@ -226,7 +180,7 @@ class Generations:
         exact, positions = ready.evaluators[0], rows_to_compare(buffer, iteration)
         try:
             int8 = to_int8(model, calibration(buffer, iteration)) if int8 is None else int8
-            evaluators = self._open(int8)
+            evaluators = self._open(int8, self._devices)
         except ModelError as error:  # a layer that cannot be quantized, no space for its files
             if self._settings.deterministic:  # the error may be gone another time, and would make other games
                 raise
@@ -242,13 +196,7 @@ class Generations:
         return ready if self._faster is False else ready._replace(evaluators=evaluators, int8=int8)
 
     def _open_checked(
-        self,
-        model: bytes,
-        network: Module,
-        observations: NDArray[np.float32],
-        positions: _Positions | None,
-        *,
-        on_cuda: bool = False,
+        self, model: bytes, network: Module, observations: NDArray[np.float32], positions: _Positions | None
     ) -> Ready:
         """`_open` in the precision of the settings if it says nearly the same as fp32 on `positions`, else in fp32."""
         precision, refused, checks = self._reduced, "", dict[str, float]()
@@ -256,7 +204,7 @@ class Generations:
             exact = OnnxEvaluator(model, self._cuda_devices[0], game=self._start)
             checks["parity"] = check_parity(network, exact, observations)
             try:
-                evaluators = self._open(model, precision, on_cuda=on_cuda)
+                evaluators = self._open(model, self._devices, precision)
                 found = drift(exact, evaluators[0], *positions)
                 checks |= _figures(precision, found)
                 refused = f"{precision} is too far from it: {found.too_far}" if found.too_far else ""
@@ -264,14 +212,13 @@ class Generations:
                 refused = f"{precision} is not possible for this network: {error}"
             if not refused:
                 return Ready(evaluators, checks, model, precision)
-        evaluators = self._open(model, on_cuda=on_cuda)
-        tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt and not on_cuda else PARITY_TOLERANCE
+        evaluators = self._open(model, self._devices)
+        tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt else PARITY_TOLERANCE
         checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
         return Ready(evaluators, checks, model, refused=refused)
 
-    def _open(self, model: bytes, precision: str = "fp32", *, on_cuda: bool = False) -> list[OnnxEvaluator]:
-        """An evaluator on each of the devices; with `on_cuda`, of `_cuda_devices`."""
-        devices = self._cuda_devices if on_cuda else self._devices
+    def _open(self, model: bytes, devices: Sequence[str], precision: str = "fp32") -> list[OnnxEvaluator]:
+        """An evaluator on each of the devices."""
         options: dict[str, Any] = {"game": self._start, "cache_dir": self._engines, "batch": self._batch}
         evaluators = [OnnxEvaluator(model, device, precision=precision, **options) for device in devices]
         if "auto" in self._devices:
@@ -300,7 +247,7 @@ class Generations:
 
     @property
     def _cuda_devices(self) -> tuple[str, ...]:
-        """The devices, with CUDA in place of TensorRT: for networks without an engine."""
+        """The devices, with CUDA in place of TensorRT."""
         return tuple(device.replace("tensorrt", "cuda") for device in self._devices)
 
 

@@ -21,7 +21,7 @@ The process says, `said`:
 import contextlib
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from azpy.errors import RunError
-from azpy.fleet.child import CLOSED_SECONDS, PIECE, Child, Inbox, in_words
-from azpy.fleet.wire import MOST_OF_A_HEAD, Unpacker, pack
+from azpy.fleet.channels.pipe import CLOSED_SECONDS, PIECE, Child
+from azpy.fleet.wire import MOST_OF_A_HEAD, Inbox, Send, Unpacker, in_words, pack
 from azpy.games.names import make_position
 from azpy.learning.learner import Learner, use_threads
 from azpy.runs.reader import safetensors
@@ -151,12 +151,12 @@ def _messages(child: Child) -> Iterator[tuple[dict[str, Any], bytes]]:
             yield from unpacker.feed(data)
 
 
-def serve(inbox: Inbox, send: Callable[[bytes], None]) -> bool:
+def serve(inbox: Inbox, send: Send) -> bool:
     """The process's side: fits until the trainer is gone; False after an error, which the trainer was told.
 
     Args:
         inbox: what the trainer says.
-        send: takes each packed message to the trainer.
+        send: takes each message to the trainer, and its bytes.
     """
     pupil = _Pupil(send)
     try:
@@ -166,14 +166,14 @@ def serve(inbox: Inbox, send: Callable[[bytes], None]) -> bool:
         text, own = in_words(error)
         if not own:
             traceback.print_exc()
-        send(pack({"said": "failed", "error": text, "diverged": isinstance(error, DivergedError)}))
+        send({"said": "failed", "error": text, "diverged": isinstance(error, DivergedError)}, b"")
         return False
 
 
 class _Pupil:
     """A learner and its window, kept from iteration to iteration."""
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
         self._learner: Learner | None = None
         self._window: Window | None = None
@@ -198,8 +198,8 @@ class _Pupil:
         for step in fit(learner, buffer, settings, budget, task["iteration"], task["steps"], imported=imported):
             told = vars(step)
             if step.taken * _REPORTS // step.steps > (step.taken - 1) * _REPORTS // step.steps:
-                self._send(pack({"said": "step"} | told))
-        self._send(pack({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner)))
+                self._send({"said": "step"} | told, b"")
+        self._send({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner))
 
     def _games(self, settings: Settings, task: Mapping[str, Any]) -> Window:
         """The window with the games of all sealed iterations of a task."""

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.fleet.backends import open_fleet
 from azpy.fleet.fleet import Fleet, Lineup, WorkerState, digest_of
-from azpy.fleet.table import ENDLESS, IdTable, id_after
+from azpy.fleet.head import open_fleet
+from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_position
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
@@ -47,10 +47,9 @@ class Loop:
         self._resignation = Resignation(settings.resign_below)
         self._time = TimeShares()
         self._iteration = self._next_game = 0
-        self._table = IdTable(deterministic=settings.deterministic)
-        self._fleet: Fleet = open_fleet(settings, self._start, self._table)
+        self._fleet: Fleet = open_fleet(settings, self._start)
         self._cut_short = False  # the last iteration's self-play, by the clock
-        self._asked = False  # the table has open ids, or gave them all out
+        self._asked = False  # the fleet for games
         self._evaluations = 0.0  # of the run before this process
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
         self._under_way = False
@@ -61,7 +60,6 @@ class Loop:
         self._last_first.callback(self._run.close)
         try:
             self._resume()
-            self._drop_games_never_asked_for()
             if not self._settings.deterministic:  # there a game has the tree of each ply before
                 self._fleet.begun = self._run.in_play()
             self._since = self._iteration
@@ -79,20 +77,6 @@ class Loop:
     def _resume(self) -> None:
         """Goes on from the folder's contents."""
         raise NotImplementedError
-
-    def _drop_games_never_asked_for(self) -> None:
-        """Older versions took in games whose ids they had given to no worker; one such game left no id to play."""
-        end = ENDLESS if self._settings.deterministic else self._first_free_id()
-        if dropped := {record.game_id for record in self._run.journal if record.game_id >= end}:
-            self._run.drop(dropped)
-            some = ", ".join(map(str, sorted(dropped)[:4])) + (", ..." if len(dropped) > 4 else "")
-            self._run.notices.append(f"dropped from the journal: games that no worker was asked for (ids {some})")
-
-    def _first_free_id(self) -> int:
-        """In a run that is not deterministic: the first id that no worker was given."""
-        later = [i for i in self._run.sealed.iterations() if i > self._iteration]
-        ids = [game for i in later for game in self._run.sealed.ids(i)]
-        return id_after(self._next_game, [*ids, *(record.game_id for record in self._run.journal)])
 
     def _resume_budget(self, row: str) -> None:
         """Counts the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
@@ -117,10 +101,6 @@ class Loop:
         path, seconds, game = str(run.path), self._budget.elapsed(), run.newest_game()
         found = path, self._iteration, seconds, game, run.is_repeatable(), games_hash, weights_hash, collected
         return Finished(*found, has_model=bool(run.checkpoints()))
-
-    def _change_over(self) -> Iterator[Event]:
-        """Called now and then while games are played."""
-        return iter(())
 
     def close(self) -> None:
         """Stops self-play and lets go of the run folder.
@@ -187,8 +167,8 @@ class Loop:
                 return []
             with self._time.stage("writing"):
                 games = self._run.seal(iteration, ids)
-            self._table.seal(record.game_id for record in games)
-        self._next_game = id_after(self._next_game, [record.game_id for record in games])
+            self._fleet.seal([record.game_id for record in games])
+        self._next_game = max(self._next_game, *(record.game_id + 1 for record in games))
         evaluations = self._evaluations + self._fleet.stats["rows"]
         if evaluations > self._budget.evaluations:
             metrics["evaluations"] = round(evaluations - self._budget.evaluations)
@@ -226,7 +206,6 @@ class Loop:
                 done, left = fleet.longest - longest, fleet.plies - fleet.longest
                 soon = (now - begin) * left / done if done > 0 and left > 0 else None
                 yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, soon)
-                yield from self._change_over()
         fleet.pause()
         self._cut_short = len(known) < target
         seconds, workers = time.monotonic() - begin, fleet.workers
@@ -238,19 +217,19 @@ class Loop:
         self._workers = {worker.name: worker for worker in workers}
 
     def _ask(self, known: set[int]) -> None:
-        """Opens the ids that may be played: in a deterministic run those of this iteration, else all higher ones."""
+        """Asks for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
+        first, end, there = self._next_game, ENDLESS, set(known)
         if self._settings.deterministic:
-            end = self._next_game + self._settings.games_per_iteration
+            end = first + self._settings.games_per_iteration
             if end > ENDLESS:
                 raise SettingsError(f"self-play cannot run with these settings: {end} games in this iteration")
-            # The gaps between the games that are there.
-            for before, after in pairwise([self._next_game - 1, *sorted(known), end]):
-                self._table.ask(range(before + 1, after))
-        elif not self._asked:
-            first = self._first_free_id()
-            for game in sorted(record.game_id for record in self._fleet.begun if record.game_id < first):
-                self._table.ask(range(game, game + 1))
-            self._table.ask(range(first, ENDLESS))
-        if not self._asked:
-            self._table.note_done({record.game_id: digest_of(record) for record in self._run.journal})
+        elif self._asked:
+            return
+        else:
+            first = 0
+            for iteration in self._run.sealed.iterations():
+                there.update(self._run.sealed.ids(iteration))
+        gaps = [range(before + 1, after) for before, after in pairwise([first - 1, *sorted(there), end])]
+        journal = {} if self._asked else {record.game_id: digest_of(record) for record in self._run.journal}
+        self._fleet.ask([ids for ids in gaps if ids], journal)
         self._asked = True

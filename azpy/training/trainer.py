@@ -1,9 +1,8 @@
 """Training: self-play, fit, export with a parity check, swap, with a match now and then, until time is up.
 
 Self-play and fitting take turns, because on one machine they share the cores. With the setting `learner_lag` a process
-of its own fits the games of one iteration while the games of the next are played. Where a model takes long to make
-ready (TensorRT), the model before it begins the next iteration and is replaced in its course. The run folder holds all
-that is done; a new `Trainer` on the same folder goes on from there.
+of its own fits the games of one iteration while the games of the next are played. The run folder holds all that
+is done; a new `Trainer` on the same folder goes on from there.
 """
 
 import importlib.util
@@ -25,7 +24,6 @@ from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_
 from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
-from azpy.fleet.table import AHEAD, id_after
 from azpy.games.names import make_position, must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -40,8 +38,8 @@ from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
-from azpy.training.divergence import DivergedError, diverged, load_last_good, what_to_do
-from azpy.training.events import BeingBuilt, Built, Event, Fitted, Imported, Matched, Noticed, Saved, Supervised
+from azpy.training.divergence import DivergedError, diverged, load_newest, what_to_do
+from azpy.training.events import Event, Fitted, Imported, Matched, Noticed, Saved, Supervised
 from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
@@ -55,6 +53,7 @@ __all__ = ["Trainer"]
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
+_BUILDING = "TensorRT builds an engine for each network before it plays, which takes from seconds to minutes"
 _UNTRAINED = "untrained"  # the network that the run's seed gives, without a gradient step
 _OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
@@ -147,7 +146,7 @@ class Trainer(Loop):
         self._under_way, self._time = True, TimeShares()
         if not generations.ready.evaluators:
             if generations.on_tensorrt:
-                yield BeingBuilt(self._iteration, 0.0, waited_for=True)
+                yield Noticed(_BUILDING)
             if not generations.model:
                 generations.publish(self._learner.averaged)
                 if (self._begun_with or is_own(self._settings.network)) and not self._has_imported:
@@ -159,7 +158,7 @@ class Trainer(Loop):
         notices = [note for note in (self._begun_with, f"fp32 plays, as {refused}" if refused else "") if note]
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
-        if is_own(self._settings.network) and not generations.on_tensorrt:
+        if is_own(self._settings.network):
             rows = np.zeros((self._settings.device_batch, *self._start.obs_shape), np.float32)
             rate = len(rows) / seconds_a_call(evaluators[0], rows)
             notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {len(rows)}")
@@ -232,7 +231,6 @@ class Trainer(Loop):
                 self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
         fitted = step.taken * settings.batch_size / settings.passes
         budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
-        yield from self._change_over(wait=True)
         generations.publish(self._learner.averaged, 0, self._window.buffer, last=budget.is_over(0))
         self._save(0)
         self._time = TimeShares()
@@ -292,11 +290,8 @@ class Trainer(Loop):
             metrics |= dict(zip(("predicted_wins", "predicted_draws", "predicted_losses"), shares, strict=True))
             metrics["target_draws"] = float(1 - np.abs(values).mean())
         with self._time.stage("exporting"):
-            yield from self._change_over(wait=True)  # one engine at a time
             last = budget.is_over(iteration)
             metrics |= generations.publish(self._learner.averaged, iteration, self._window.buffer, last=last)
-        if generations.future is not None:
-            yield BeingBuilt(iteration, 0.0, waited_for=False)
         now = budget.elapsed()
         fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
         fitted = share * metrics["positions"] if metrics["steps"] else 0.0
@@ -377,26 +372,8 @@ class Trainer(Loop):
                 "a game of your own"
             )
 
-    def _change_over(self, *, wait: bool = False) -> Iterator[Event]:
-        """Hands an engine that is ready to self-play; with `wait`, one that is being built, too."""
-        generations, future = self._generations, self._generations.future
-        if future is None or not (wait or future.done()):
-            return
-        if not future.done():
-            yield BeingBuilt(generations.newest, time.monotonic() - generations.begun, waited_for=True)
-        ready = generations.take(future)
-        if ready.evaluators and not wait:  # in the midst of an iteration
-            self._fleet.play(self._lineup())
-        # A row of its own: the engine is ready in the midst of the next iteration, or after the last one.
-        row = {"kind": "built", "iteration": generations.newest, "build_seconds": ready.seconds, **ready.checks}
-        row |= {"problem": ready.problem} if ready.problem else {}
-        row |= {"refused": generations.ready.refused} if generations.ready.refused else {}
-        self._note(row | {"seconds": self._budget.elapsed()})
-        yield Built(generations.newest, ready.seconds, ready.problem or None)
-
     def _match(self, last: bool) -> Iterator[Event]:
         """The newest model against each opponent it has not met yet, on the same openings; then writes the report."""
-        yield from self._change_over(wait=True)
         with self._time.stage("matches"):
             rows = [row for row in self._run.metrics() if row["kind"] == "match"]
             rows = [row for row in rows if row["iteration"] == self._iteration]
@@ -460,8 +437,7 @@ class Trainer(Loop):
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
         self._generations = Generations(self._settings, self._start, self._run)
-        self._last_first.callback(self._generations.close)
-        checkpoint = load_last_good(self._run, self._learner, self._settings)
+        checkpoint = load_newest(self._run, self._learner)
         checkpoints, sealed = self._run.checkpoints(), self._run.sealed.iterations()
         self._resume_imported(checkpoints, sealed)
         if checkpoint is not None:
@@ -471,8 +447,6 @@ class Trainer(Loop):
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._next_game = int(checkpoint.state["next_game"])
-            if self._next_game > AHEAD and not self._settings.deterministic:  # as `_drop_games_never_asked_for`
-                self._next_game = id_after(0, (game for i in held for game in self._run.sealed.ids(i)))
             self._window.refill(seen, held, self._run.sealed.read)
         self._resume_budget("iteration")
         if self._settings.tensorboard:

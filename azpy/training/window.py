@@ -74,8 +74,4 @@ def _played(games: Sequence[_core.GameRecord]) -> int:
 
 def window_size(settings: Settings, seen: int) -> int:
     """Positions that a run learns from once it has played `seen` positions; see the settings `window_...`."""
-    least, share, growth = settings.window_min, settings.window_share, settings.window_growth
-    wanted = share * seen
-    if growth is not None:  # Wu 2019 (KataGo), section 3
-        wanted = least * (1 + share * ((max(seen, least) / least) ** growth - 1) / growth)
-    return min(max(least, int(wanted)), settings.window_max)
+    return min(max(settings.window_min, int(settings.window_share * seen)), settings.window_max)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -89,8 +90,8 @@ class Site:
         run: StoredRun | None = None,
         renews: bool = False,
     ) -> None:
-        self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics()
-        self.ready = True
+        self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics(models)
+        self.ready, self._websockets = True, 0
         self._run, self._renews, self._has_token = run, renews, token is not None
         self._analysts: set[Analyst] = set()
         self._outboxes: set[Outbox] = set()
@@ -160,8 +161,9 @@ class Site:
         return PlainTextResponse("ready\n") if self.ready else PlainTextResponse("draining\n", 503)
 
     async def _metrics(self, _: Request) -> Response:
-        text = self.metrics.text(self.models, self.ready)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        self.metrics.ready.set(self.ready)
+        self.metrics.connections.set(self._websockets)
+        return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def _tell_about(self, _: Request) -> Response:
         run = None if self._run is None else str(self._run.path)
@@ -196,7 +198,7 @@ class Site:
         token = body.get("token")
         session = self._guard.session(token) if isinstance(token, str) and self._guard is not None else None
         if session is None:
-            self.metrics.count("refused", "token")
+            self.metrics.refused.labels("token").inc()
             return _refusal(401, "this is not the token")
         answer = JSONResponse({"success": True})
         answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
@@ -233,7 +235,7 @@ class Site:
             return self._refused(400, "json", str(error))
 
     def _refused(self, status: int, reason: str, said: str) -> Response:
-        self.metrics.count("refused", reason)
+        self.metrics.refused.labels(reason).inc()
         return _refusal(status, said)
 
     # Queries ----------------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ class Site:
             refused = self._refused(503, "draining", "the server ends: ask another one")
             refused.headers["retry-after"] = "1"
             return refused
-        self.metrics.count("queries", "post")
+        self.metrics.queries.labels("post").inc()
         answers = self._answers(request, body)
         first = await anext(answers, None)
         turns = body.get("analyzeTurns")
@@ -259,7 +261,7 @@ class Site:
             await answers.aclose()
             status = 503 if first.status != 200 and not self.ready else first.status
             if status != 200:
-                self.metrics.count("refused", "full" if status == 503 else "query")
+                self.metrics.refused.labels("full" if status == 503 else "query").inc()
             headers = {"retry-after": "1"} if status == 503 else None
             return Response(first.line, status, headers, media_type="application/json")
 
@@ -296,7 +298,7 @@ class Site:
     def _enter(self) -> tuple[Analyst, Outbox]:
         """A client, and what waits for it."""
         outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, self.metrics.answered)
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, self.metrics.seconds.observe)
         self._analysts.add(analyst)
         self._outboxes.add(outbox)
         return analyst, outbox
@@ -307,11 +309,11 @@ class Site:
         analyst.close()
 
     async def _socket(self, socket: WebSocket) -> None:
-        if self.metrics.connections >= self.bounds.websockets:
-            self.metrics.count("refused", "connections")
+        if self._websockets >= self.bounds.websockets:
+            self.metrics.refused.labels("connections").inc()
             await socket.send_denial_response(_refusal(503, f"{self.bounds.websockets} connections are open"))
             return
-        self.metrics.connections += 1
+        self._websockets += 1
         analyst, outbox = self._enter()
         sender: asyncio.Task[None] | None = None
         try:
@@ -321,7 +323,7 @@ class Site:
         except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by this side
             pass
         finally:
-            self.metrics.connections -= 1
+            self._websockets -= 1
             self._leave(analyst, outbox)
             if sender is not None:
                 sender.cancel()
@@ -338,9 +340,9 @@ class Site:
             if message["type"] == "websocket.disconnect":
                 return
             text = message.get("text")
-            self.metrics.count("queries", "websocket")
+            self.metrics.queries.labels("websocket").inc()
             if not self.ready:
-                self.metrics.count("refused", "draining")
+                self.metrics.refused.labels("draining").inc()
                 outbox.put({"error": "the server ends: ask another one"})
                 continue
             await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
@@ -350,7 +352,7 @@ class Site:
         try:
             analyst.take(_decoded(message))
         except RequestError as error:
-            self.metrics.count("refused", "json")
+            self.metrics.refused.labels("json").inc()
             outbox.put({"error": str(error)})
         except Exception as error:
             _LOG.error("failed", exc_info=error)
@@ -379,7 +381,7 @@ class _Counted:
             return
         address, most = (scope.get("client") or ("",))[0], self._site.bounds.posts
         if self._open[address] >= most:
-            self._site.metrics.count("refused", "address")
+            self._site.metrics.refused.labels("address").inc()
             answer = _refusal(429, f"{most} requests of this address are open")
             answer.headers["connection"] = "close"  # its body is not read
             await answer(scope, receive, send)

@@ -14,7 +14,7 @@ use crate::doors::{AnyBatch, AnyState, BatchSettings, Typed, downcast};
 use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
-use crate::result::AnySearch;
+use crate::result::{AnySearch, Searches};
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
@@ -22,6 +22,7 @@ pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The one implementation of [`AnyBatch`].
 pub(crate) struct Batch<G: Hosted> {
+    spec: String,
     searches: Vec<Search<G>>,
     rounds: Rounds<G>,
     seed: u64,
@@ -40,6 +41,7 @@ impl<G: Hosted> Batch<G> {
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
         let search = |(&root, &network): (&&G, &usize)| Search::new(root.clone(), settings.config, network);
         Ok(Self {
+            spec: settings.spec,
             searches: roots.iter().zip(&settings.networks).map(search).collect(),
             rounds: Rounds::new(workers, settings.cache),
             seed: settings.seed,
@@ -168,6 +170,20 @@ impl<G: Hosted> AnySearch for Search<G> {
     }
 }
 
+impl<G: Hosted> Searches for Batch<G> {
+    fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    fn search(&self, index: usize) -> &dyn AnySearch {
+        &self.searches[index]
+    }
+
+    fn changes(&self, index: usize) -> u64 {
+        self.changes[index]
+    }
+}
+
 impl<G: Hosted> AnyBatch for Batch<G> {
     fn len(&self) -> usize {
         self.searches.len()
@@ -235,20 +251,12 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         fault(search.root())
     }
 
-    fn search(&self, index: usize) -> &dyn AnySearch {
-        &self.searches[index]
-    }
-
     fn rounds(&self) -> RoundStats {
         self.rounds.stats
     }
 
     fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>> {
         Ok(Box::new(Typed(self.searches[index].root().copied()?)))
-    }
-
-    fn changes(&self, index: usize) -> u64 {
-        self.changes[index]
     }
 
     fn check(&self) -> PyResult<()> {

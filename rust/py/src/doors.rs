@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Workers};
@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 use crate::calls::{Asked, Call, Ending};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::Hosted;
-use crate::result::AnySearch;
+use crate::result::Searches;
 use crate::settings::Whole;
 use crate::threads::Stop;
 
@@ -100,7 +100,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     fn take_error(&self) -> PyResult<()>;
 
     /// A batch of searches of these states, all of this state's game.
-    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>>;
+    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
     fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay>;
     /// A model of an engine for requests about this state's game.
@@ -127,6 +127,8 @@ pub(crate) fn downcast<G: Hosted>(state: &dyn AnyState) -> Option<&G> {
 
 /// Settings of a batch of searches.
 pub(crate) struct BatchSettings {
+    /// What the game is called.
+    pub(crate) spec: String,
     pub(crate) config: SearchConfig,
     /// Which evaluator answers for each tree.
     pub(crate) networks: Vec<usize>,
@@ -146,7 +148,7 @@ pub(crate) struct SelfPlaySettings {
 }
 
 /// Searches of one game, whatever it is.
-pub(crate) trait AnyBatch: Send + Sync {
+pub(crate) trait AnyBatch: Searches {
     fn len(&self) -> usize;
     fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()>;
     /// With a limit the run also ends after so long.
@@ -161,9 +163,6 @@ pub(crate) trait AnyBatch: Send + Sync {
     /// Has the root of a search offer these actions only.
     fn allow(&mut self, index: usize, actions: Vec<Action>);
     fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
-    fn search(&self, index: usize) -> &dyn AnySearch;
-    /// How often the tree was run, advanced or replaced.
-    fn changes(&self, index: usize) -> u64;
     fn rounds(&self) -> RoundStats;
     fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>>;
     /// The first error that a game met. To be asked after whatever asks a game something.

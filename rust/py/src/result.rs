@@ -33,7 +33,7 @@ pub(crate) trait AnySearch: Send + Sync {
     fn check(&self) -> PyResult<()>;
 }
 
-/// Searches of one game that may go on after a look.
+/// Searches of one game, which results look back at. They hold no result, so nothing holds itself.
 pub(crate) trait Searches: Send + Sync {
     /// What the game is called.
     fn spec(&self) -> &str;
@@ -123,10 +123,9 @@ impl SearchResult {
         Ok(result)
     }
 
-    /// What the search `index` has found; `searches` are `shared`.
-    pub(crate) fn sharing(shared: &Arc<RwLock<dyn Searches>>, searches: &dyn Searches, index: usize) -> Self {
-        let seen = Seen::Shared { searches: shared.clone(), index, changes: searches.changes(index) };
-        Self::new(searches.search(index), false, seen)
+    /// What the search `index` of `now` has found, which are the `searches`.
+    pub(crate) fn sharing(searches: Arc<RwLock<dyn Searches>>, now: &dyn Searches, index: usize) -> Self {
+        Self::new(now.search(index), false, Seen::Shared { searches, index, changes: now.changes(index) })
     }
 
     /// What a search has found that goes on.

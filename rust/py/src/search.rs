@@ -17,40 +17,10 @@ use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyBatch, AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Evaluators};
-use crate::result::{AnySearch, SearchResult, Searches, check_temperature, fill_policy, search_stats, stop_name};
+use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, stop_name};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
-
-/// Searches together with what their game is called.
-struct Session {
-    spec: String,
-    batch: Box<dyn AnyBatch>,
-}
-
-/// A session as it is shared with the results, which look back at the trees. A session holds no result, so nothing holds
-/// itself.
-type SharedSession = Arc<RwLock<Session>>;
-
-impl Searches for Session {
-    fn spec(&self) -> &str {
-        &self.spec
-    }
-
-    fn search(&self, index: usize) -> &dyn AnySearch {
-        self.batch.search(index)
-    }
-
-    fn changes(&self, index: usize) -> u64 {
-        self.batch.changes(index)
-    }
-}
-
-/// What search `index` found; `session` is `shared`.
-fn found(shared: &SharedSession, session: &Session, index: usize) -> SearchResult {
-    let shared: Arc<RwLock<dyn Searches>> = shared.clone();
-    SearchResult::sharing(&shared, session, index)
-}
 
 /// Search of one position.
 ///
@@ -79,7 +49,7 @@ pub(crate) struct Search {
     config: SearchConfig,
     cache_positions: usize,
     seed: u64,
-    session: Mutex<Option<SharedSession>>,
+    session: Mutex<Option<Arc<RwLock<dyn AnyBatch>>>>,
 }
 
 #[pymethods]
@@ -152,23 +122,23 @@ impl Search {
             let replaced = match kept.as_ref() {
                 Some(shared) => {
                     let mut session = changing(shared)?;
-                    session.spec == spec && session.batch.replace(0, &*state).is_ok()
+                    session.spec() == spec && session.replace(0, &*state).is_ok()
                 }
                 None => false,
             };
             if !replaced {
                 let settings = BatchSettings {
+                    spec,
                     config: self.config,
                     networks: vec![0],
                     cache: settings::cache(self.cache_positions),
                     threads: 1,
                     seed: self.seed,
                 };
-                let batch = state.batch(&[&*state], settings)?;
-                *kept = Some(Arc::new(RwLock::new(Session { spec, batch })));
+                *kept = Some(state.batch(&[&*state], settings)?);
             }
             if let (Some(shared), false) = (kept.as_ref(), allowed.is_empty()) {
-                changing(shared)?.batch.allow(0, allowed);
+                changing(shared)?.allow(0, allowed);
             }
         }
         let Some(shared) = kept.as_ref() else {
@@ -178,13 +148,13 @@ impl Search {
         };
         let mut session = changing(shared)?;
         if let Some(draws) = gumbel {
-            session.batch.set_gumbel_draws(0, &draws)?;
+            session.set_gumbel_draws(0, &draws)?;
         }
-        session.batch.run(py, &mut evaluator, simulations, limit)?;
+        session.run(py, &mut evaluator, simulations, limit)?;
         // With `lcb` the result takes a walk through the tree, in which other threads go on.
         let searched = &*session;
-        let result = py.detach(|| found(shared, searched, 0));
-        session.batch.check().map(|()| result)
+        let result = py.detach(|| SearchResult::sharing(shared.clone(), searched, 0));
+        session.check().map(|()| result)
     }
 
     /// Goes on for so long without a result, which would take a look at the whole tree; returns why it ended.
@@ -198,8 +168,8 @@ impl Search {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
         let mut session = changing(shared)?;
-        session.batch.run(py, &mut self.evaluator.lock()?, u32::MAX, limit)?;
-        Ok(stop_name(session.batch.search(0).stop()))
+        session.run(py, &mut self.evaluator.lock()?, u32::MAX, limit)?;
+        Ok(stop_name(session.search(0).stop()))
     }
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
@@ -207,7 +177,7 @@ impl Search {
     fn advance(&self, action: Whole) -> PyResult<()> {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
-            Some(shared) => changing(shared)?.batch.advance(0, action),
+            Some(shared) => changing(shared)?.advance(0, action),
             None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
     }
@@ -238,16 +208,16 @@ pub(crate) struct VectorSearch {
     seed: u64,
     num_actions: usize,
     evaluators: Evaluators,
-    session: SharedSession,
+    session: Arc<RwLock<dyn AnyBatch>>,
 }
 
 impl VectorSearch {
     /// Looks at all searches. With `lcb` this takes walks through the trees, in which other threads go on.
-    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Session) -> T + Send) -> PyResult<T> {
+    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&dyn AnyBatch) -> T + Send) -> PyResult<T> {
         py.detach(|| {
             let session = looking(&self.session)?;
-            let found = caught(|| Ok(look(&session)))?;
-            session.batch.check().map(|()| found)
+            let found = caught(|| Ok(look(&*session)))?;
+            session.check().map(|()| found)
         })
     }
 }
@@ -294,14 +264,13 @@ impl VectorSearch {
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;
         let threads = settings::threads(threads)?;
-        let batch = first.batch(&all, BatchSettings { config, networks, cache, threads, seed })?;
-        let num_actions = first.num_actions();
-        let session = Arc::new(RwLock::new(Session { spec: spec.clone(), batch }));
+        let settings = BatchSettings { spec: spec.clone(), config, networks, cache, threads, seed };
+        let (session, num_actions) = (first.batch(&all, settings)?, first.num_actions());
         Ok(Self { seed, num_actions, evaluators: Evaluators::new(evaluators), session })
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        Ok(looking(&self.session)?.batch.len())
+        Ok(looking(&self.session)?.len())
     }
 
     /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
@@ -311,12 +280,14 @@ impl VectorSearch {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations(simulations.0)?;
         let mut session = changing(&self.session)?;
-        session.batch.run(py, &mut self.evaluators.lock()?, simulations, limit)
+        session.run(py, &mut self.evaluators.lock()?, simulations, limit)
     }
 
     /// What each search found, [B].
     fn results(&self, py: Python<'_>) -> PyResult<Vec<SearchResult>> {
-        self.look(py, |session| (0..session.batch.len()).map(|index| found(&self.session, session, index)).collect())
+        self.look(py, |session| {
+            (0..session.len()).map(|index| SearchResult::sharing(self.session.clone(), session, index)).collect()
+        })
     }
 
     /// float32 [B, A]: `SearchResult.policy` of every tree; a row of zeros where the game is over.
@@ -324,10 +295,10 @@ impl VectorSearch {
     fn action_probabilities<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let temperature = check_temperature(temperature)?;
         let policies = self.look(py, |session| {
-            let mut policies = Array2::zeros((session.batch.len(), self.num_actions));
+            let mut policies = Array2::zeros((session.len(), self.num_actions));
             for (index, mut row) in policies.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows are contiguous");
-                fill_policy(&session.batch.search(index).result(), temperature, row);
+                fill_policy(&session.search(index).result(), temperature, row);
             }
             policies
         })?;
@@ -339,43 +310,42 @@ impl VectorSearch {
     #[pyo3(signature = (temperature = 1.0))]
     fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
-        let select = |session: &Session, index: usize| {
-            let result = session.batch.search(index).result();
+        let select = |session: &dyn AnyBatch, index: usize| {
+            let result = session.search(index).result();
             let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
-            let key = session.batch.search(index).key();
+            let key = session.search(index).key();
             let mut stream =
                 azpy_core::rng::Stream::keyed(&[self.seed, index as u64, visits, key as u64, (key >> 64) as u64]);
             choose(&result, temperature, &mut stream).map_or(-1, |chosen| i64::from(result.actions[chosen]))
         };
-        let actions =
-            self.look(py, |session| (0..session.batch.len()).map(|index| select(session, index)).collect())?;
+        let actions = self.look(py, |session| (0..session.len()).map(|index| select(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, actions))
     }
 
     /// float32 [B]: `SearchResult.value` of every tree.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let value = |session: &Session, index| session.batch.search(index).result().value;
-        let values = self.look(py, |session| (0..session.batch.len()).map(|index| value(session, index)).collect())?;
+        let value = |session: &dyn AnyBatch, index| session.search(index).result().value;
+        let values = self.look(py, |session| (0..session.len()).map(|index| value(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, values))
     }
 
     /// Copies of the positions, [B].
     fn states(&self) -> PyResult<Vec<State>> {
         let session = looking(&self.session)?;
-        let state = |index| Ok(State { spec: session.spec.clone(), inner: session.batch.state(index)? });
-        (0..session.batch.len()).map(state).collect()
+        let state = |index| Ok(State { spec: session.spec().to_owned(), inner: session.state(index)? });
+        (0..session.len()).map(state).collect()
     }
 
     /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises
     /// ValueError at the first action that is not legal; the trees before it have moved.
     fn advance(&self, actions: Vec<Whole>) -> PyResult<()> {
         let mut session = changing(&self.session)?;
-        if actions.len() != session.batch.len() {
-            let (got, trees) = (actions.len(), session.batch.len());
+        if actions.len() != session.len() {
+            let (got, trees) = (actions.len(), session.len());
             return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
         }
         for (index, action) in actions.into_iter().enumerate().filter(|&(_, Whole(action))| action != -1) {
-            session.batch.advance(index, action)?;
+            session.advance(index, action)?;
         }
         Ok(())
     }
@@ -384,11 +354,11 @@ impl VectorSearch {
     fn replace(&self, index: Whole, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut session = changing(&self.session)?;
         let (spec, state) = any_state(state)?;
-        if spec != session.spec {
-            return Err(PyValueError::new_err(format!("a state of {spec} in a search of {}", session.spec)));
+        if spec != session.spec() {
+            return Err(PyValueError::new_err(format!("a state of {spec} in a search of {}", session.spec())));
         }
-        let index = within("index", index.0, 0, session.batch.len() as i128 - 1)?;
-        session.batch.replace(index, &*state)
+        let index = within("index", index.0, 0, session.len() as i128 - 1)?;
+        session.replace(index, &*state)
     }
 
     /// Counts since the last run began, as in `SearchResult.stats`, over all trees; and since the start: batches
@@ -399,8 +369,8 @@ impl VectorSearch {
         let session = looking(&self.session)?;
         let mut total = SearchStats::default();
         let (mut nodes, mut memory) = (0, 0);
-        for index in 0..session.batch.len() {
-            let search = session.batch.search(index);
+        for index in 0..session.len() {
+            let search = session.search(index);
             total.add(search.stats());
             nodes += search.tree().nodes().len();
             memory += search.tree().memory_bytes();
@@ -408,7 +378,7 @@ impl VectorSearch {
         let stats = search_stats(py, &total)?;
         stats.set_item("nodes", nodes)?;
         stats.set_item("memory_bytes", memory)?;
-        let rounds = session.batch.rounds();
+        let rounds = session.rounds();
         stats.set_item("batches", rounds.batches)?;
         stats.set_item("rows", rounds.rows)?;
         stats.set_item("rows_capacity", rounds.rows_capacity)?;

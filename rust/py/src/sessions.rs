@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use azpy_core::evaluator::RandomGames;
@@ -94,8 +94,8 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn take_error(&self) -> PyResult<()> {
         self.0.fault().map_or(Ok(()), Fault::take)
     }
-    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Box<dyn AnyBatch>> {
-        Ok(Box::new(Batch::<G>::new(states, settings)?))
+    fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>> {
+        Ok(Arc::new(RwLock::new(Batch::<G>::new(states, settings)?)))
     }
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {
         Ok(Box::new(Playing::start(&self.0, settings)?))

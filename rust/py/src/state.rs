@@ -117,8 +117,8 @@ impl State {
     ///     {'size': 13, 'komi': 7.5, 'superko': 1}
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let is_rust = self.inner.object().is_none();
-        is_rust.then(|| params(&self.spec)).unwrap_or_default().into_py_dict(py)
+        let is_python = self.inner.object().is_some();
+        if is_python { Ok(PyDict::new(py)) } else { params(&self.spec).into_py_dict(py) }
     }
 
     /// What people call player 0 and player 1 within a sentence, such as ("White", "Black"); None where the game has no

@@ -174,7 +174,7 @@ pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
 }
 
 /// The lock of a search's trees, to change them.
-pub(crate) fn changing<T>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>> {
+pub(crate) fn changing<T: ?Sized>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>> {
     trees.try_write().or_else(busy)
 }
 

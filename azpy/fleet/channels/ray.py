@@ -1,8 +1,8 @@
 """Workers that are actors of Ray, on the nodes of a cluster or on this machine.
 
-Each call of an actor carries the messages of `wire` to it, and brings back what it has said. Ray starts an actor that
-died once more, with nothing in it, and repeats no call: the head begins anew with the actor, and gives the missing ids
-out again. Weights lie in Ray's object store, each network once; a node with several actors fetches them once.
+Each call of an actor carries the messages of `wire` to it, and brings back what it has said. Ray repeats no call and
+starts no actor again: the head begins anew with another one. Networks lie in Ray's object store, each once; a node with
+several actors fetches them once.
 """
 
 import contextlib
@@ -17,26 +17,25 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from azpy import _core
 from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
-from azpy.fleet.child import Inbox
-from azpy.fleet.remote import ANSWER_SECONDS, RemoteFleet, RemoteWorker
-from azpy.fleet.table import IdTable
-from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Unpacker, pack
+from azpy.fleet.channels import Backend, Channel, Message
+from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Inbox, Unpacker, pack
 from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
 from azpy.games.openspiel import PREFIX
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["Place", "RayFleet", "RayPlayer", "environment", "places_of", "settings_of_actor"]
+__all__ = ["Cluster", "Place", "RayPlayer", "environment", "places_of", "settings_of_actor"]
 
 CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
+_ANSWER_SECONDS = 300.0  # for any actor to answer
 _POLL = 0.25  # seconds that an actor waits for something to say
 _LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
 _GET_SECONDS = 60.0  # to fetch an answer that is there
@@ -46,52 +45,37 @@ _STORED = 4  # networks in the object store, besides those that play
 _STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
 _MOST_OF_A_REPLY = MOST_OF_A_WORKER + (1 << 23)  # bytes: two parts of games, and what is said with each
 _MOST_WORDS = 200  # letters of an error of Ray's
-_ENDED = {"said": "ended"}  # the last message of an actor's worker
-_LOST = {"said": "lost"}  # an actor's answer to a head whose worker it does not have
 
 
 class RayPlayer:
     """The actor: a worker at the other end of Ray's calls. Ray imports it from the azpy that its node has."""
 
     def __init__(self) -> None:
-        self._name = ""  # of the worker
         self._inbox: Inbox = queue.SimpleQueue()
         self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="azpy-worker")
+        self._thread.start()
 
-    def exchange(self, name: str, stream: bytes, seconds: float, *models: bytes) -> bytes:
-        """Takes messages to the worker, and returns what it has said.
+    def _work(self) -> None:
+        Worker(self._inbox, lambda message, body: self._said.put(pack(message, body))).run()
+
+    def exchange(self, stream: bytes, seconds: float, *models: bytes) -> tuple[bytes, bool]:
+        """Takes messages to the worker, and returns what it has said, and whether it may say more.
 
         Args:
-            name: of the worker.
-            stream: packed messages; the first one of a worker is `begin`.
+            stream: packed messages; the first one of all is `begin`.
             seconds: to wait for something to say.
             models: the bytes of the messages `model`, in their order.
         """
-        messages, bodies = list(Unpacker(MOST_OF_A_HEAD).feed(stream)), iter(models)
-        if messages and messages[0][0]["do"] == "begin":
-            self._begin(name)
-        elif name != self._name:
-            return pack(_LOST)
-        for message, body in messages:
+        bodies = iter(models)
+        for message, body in Unpacker(MOST_OF_A_HEAD).feed(stream):
             self._inbox.put((message, next(bodies) if message["do"] == "model" else body))
-        parts, size = list[bytes](), 0
+        more, parts, size = self._thread.is_alive(), list[bytes](), 0
         with contextlib.suppress(queue.Empty):
             while size < MOST_OF_A_PART:
                 parts.append(self._said.get(timeout=seconds) if seconds and not parts else self._said.get_nowait())
                 size += len(parts[-1])
-        return b"".join(parts)
-
-    def _begin(self, name: str) -> None:
-        """Lets go of the worker before, whose head has given it up."""
-        self._inbox.put(({"do": "stop"}, b""))
-        self._name, self._inbox, self._said = name, queue.SimpleQueue(), queue.SimpleQueue()
-        inbox, said = self._inbox, self._said
-
-        def work() -> None:
-            Worker(inbox, said.put).run()
-            said.put(pack(_ENDED))
-
-        threading.Thread(target=work, daemon=True, name=name).start()
+        return b"".join(parts), more
 
 
 class Place(NamedTuple):
@@ -140,228 +124,79 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
     )
 
 
-class _Worker(RemoteWorker):
-    """An actor that plays; see `RemoteWorker`. An actor that Ray started anew is another worker."""
+class Actor(Channel):
+    """The line to an actor that plays; see `Channel`.
 
-    def __init__(self, name: str, settings: Settings, place: Place, fleet: "RayFleet", is_new: bool) -> None:
-        super().__init__(name, settings)
-        self.place, self._fleet = place, fleet
-        self.is_new = is_new  # the user hears of it, once it answers: a dead node looks alive for some seconds
-        self.calls: deque[Any] = deque()  # on their way, in order
-        self.answered = False
+    Attributes:
+        place: where it plays.
+        actor: Ray's handle.
+        calls: on their way, in order.
+        is_ready: the oldest call has an answer.
+    """
+
+    def __init__(self, place: Place, settings: Settings, actor: Any, cluster: "Cluster") -> None:
+        self.place, self.settings, self.actor, self._cluster = place, settings, actor, cluster
+        self.calls: deque[Any] = deque()
+        self.is_ready, self.waits = False, True
+        self._unpacker, self._how = Unpacker(MOST_OF_A_WORKER), "it is gone"
         self._out, self._models = bytearray(), list[Any]()  # not sent yet
 
-    def say(self, message: dict[str, Any], body: bytes = b"") -> None:
-        """See `RemoteWorker`."""
+    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
+        """See `Channel`."""
         if message["do"] == "model":
-            self._models.append(self._fleet.stored(message["sha256"], body))
+            self._models.append(self._cluster.stored[message["sha256"]])
             body = b""
         self._out += pack(message, body)
-
-    def flush(self) -> None:
-        """See `RemoteWorker`."""
-        if self._out:
+        if message["do"] not in ("begin", "model"):  # a lineup follows
             self.ask(0.0)
 
     def ask(self, seconds: float) -> None:
         """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
-        exchange = self._fleet.actors[self.place].exchange
-        self.calls.append(exchange.remote(self.name, bytes(self._out), seconds, *self._models))
+        self.calls.append(self.actor.exchange.remote(bytes(self._out), seconds, *self._models))
         self._out, self._models = bytearray(), []
 
-    def end(self, seconds: float = 0.0) -> str:
-        """See `RemoteWorker`. Ray starts the actor anew."""
-        if seconds == 0.0 and self.place in self._fleet.actors:
-            self._fleet.ray.kill(self._fleet.actors[self.place], no_restart=False)
-        return "it is gone"
+    def poll(self) -> Iterator[Message]:
+        """See `Channel`."""
+        yield from self._unpacker.feed(b"")
+        if self.is_ready and self.alive:
+            self.is_ready = False
+            yield from self._unpacker.feed(self._reply())
 
-
-class RayFleet(RemoteFleet[_Worker]):
-    """Actors of Ray; see `RemoteFleet`.
-
-    They are on the cluster at RAY_ADDRESS, or on this machine, where this process starts Ray. Actors follow the
-    cluster's nodes: a new node gets actors, and the ids of a node that is gone are open again.
-
-    Raises:
-        MissingPackageError: Ray is not installed.
-        SettingsError: RAY_ADDRESS asks for Ray's client mode.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        start: _core.State,
-        table: IdTable,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(settings, start, table, clock)
-        self._address = os.environ.get("RAY_ADDRESS", "").strip()
-        if self._address == "local":
-            self._address = ""
-        if "://" in self._address:
-            raise SettingsError(
-                f"RAY_ADDRESS is {self._address}: Ray's client mode cannot carry games; start az-train on a node of "
-                "the cluster, and give HOST:PORT or auto"
-            )
-        self.ray: Any = _import_ray()
-        self.actors: dict[Place, Any] = {}
-        self._stored: dict[str, Any] = {}  # by sha256
-        self._connected = self._gpus = False
-        self._places: list[Place] = []
-        self._looked = -math.inf  # when the nodes were looked at last
-        self._head_node, self._missed = "auto", 0.0  # its address; seconds of play since it took a connection
-        self._answered = 0.0  # when an actor last had something to say
-        python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
-        self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
-
-    @property
-    def _where(self) -> str:
-        return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
-
-    def stored(self, sha256: str, model: bytes) -> Any:
-        """The network's place in the object store; it is put there once."""
-        self._stored[sha256] = self._stored.pop(sha256, None) or self.ray.put(model)
-        return self._stored[sha256]
-
-    def _fill(self) -> None:
-        self._answered = self._clock()  # nobody was asked while the network was fitted
-        if not self._connected:
-            self._connect()
-        while len(self._stored) > len(self._desk.models) + _STORED:
-            del self._stored[next(iter(self._stored))]
-        self._look()
-
-    def _connect(self) -> None:
-        """Connects to the cluster, or starts Ray here.
+    def _reply(self) -> bytes:
+        """The answer to the oldest call; empty where the actor has ended.
 
         Raises:
-            RunError: there is no cluster at RAY_ADDRESS, it does not let this process in, or Ray does not start.
+            ValueError: it says nonsense.
         """
-        where = self._where
-        options: dict[str, Any] = {"address": self._address or "local"}
-        if self._address:
-            _refuse_nobody(self._address, where)
-            paths = [str(Path(__file__).parents[2])]
-        else:
-            options |= {"num_cpus": usable_cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
-            # The head's own path of modules: a game's module is found in the same place.
-            paths = [folder or str(Path.cwd()) for folder in sys.path]
+        errors = self._cluster.ray.exceptions
         try:
-            # With a path, actors are imported from the node's own packages; without one, Ray would send their code.
-            config = self.ray.job_config.JobConfig(code_search_path=paths)
-            # No public setting keeps Ray from printing a page for each actor that dies.
-            self.ray._private.worker._worker_logs_enabled = False
-            at_sigterm = signal.getsignal(signal.SIGTERM)
-            self.ray.init(job_config=config, log_to_driver=False, logging_level="CRITICAL", **options)
-            if signal.getsignal(signal.SIGTERM) is not at_sigterm:  # Ray's handler exits with code 15
-                signal.signal(signal.SIGTERM, at_sigterm)
-        except Exception as error:  # Ray's errors share no base
-            raise RunError(f"{where}: {_why_not(error, self._address)}") from error
-        self._connected, self._head_node = True, self.ray.get_runtime_context().gcs_address
-        self._gpus = self._devices[0].startswith("cuda") and self.ray.cluster_resources().get("GPU", 0) >= 1
-        self._look()
-        each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
-        nodes = len({place.node for place in self._places})
-        counted = f"{_count(len(self._places), 'worker')} on {_count(nodes, 'node')}"
-        self.notices.append(f"{where}: {counted}, one for each {each}")
-
-    def _look(self) -> None:
-        """Looks at the nodes: begins with actors that do not play, and lets go of those whose node is gone.
-
-        Raises:
-            RunError: the cluster's head node is gone.
-        """
-        first, before, self._looked = not self._places, self._looked, self._clock()
-        try:
-            _refuse_nobody(self._head_node, self._where)
-            self._missed = 0.0
-        except RunError as error:
-            # Nobody looks while a network is fitted: one look counts for so many seconds at most.
-            self._missed += min(self._looked - before, _LOOK_SECONDS + _CONNECT_SECONDS)
-            if self._missed < _MISSED_SECONDS:
-                return
-            again = "start Ray again, and give the same command" if self._address else "give the same command again"
-            raise RunError(f"{self._where}: its head node is gone; {again}") from error
-        self._places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
-        for worker in [worker for worker in self._workers if worker.place not in self._places]:
-            self._bury(worker, f"its node {worker.place.address} is gone", math.inf, weight=0.0)
-        for place in self.actors.keys() - set(self._places):
-            self.ray.kill(self.actors.pop(place))
-        busy = {worker.place for worker in self._workers}
-        for place in self._places:
-            if place not in busy:
-                self._start(place, is_new=not first)
-
-    def _start(self, place: Place, *, is_new: bool) -> None:
-        if place not in self.actors:
-            here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
-            options = {"num_cpus": place.cpus, "num_gpus": place.gpus, "max_restarts": -1, "max_task_retries": 0}
-            self.actors[place] = self.ray.remote(RayPlayer).options(scheduling_strategy=here, **options).remote()
-        settings = settings_of_actor(self._settings, place, len(self._places))
-        worker = _Worker(self._next_name(), settings, place, self, is_new)
-        self._begin(worker)
-        worker.asked_since = math.inf  # an actor may wait for its node's CPUs
-
-    def _replace(self, worker: _Worker) -> str:
-        return ""  # `_look` begins anew with its place, if the node is there
-
-    def _exchange(self, seconds: float) -> None:
-        if not self._connected:
-            return
-        if not self._resting and self._clock() - self._looked > _LOOK_SECONDS:
-            self._look()
-        if any(worker.answered for worker in self._workers):
-            self._answered = max(self._answered, self._looked)
-        elif self._clock() - self._answered > ANSWER_SECONDS:
-            raise RunError(
-                f"no worker of Ray answered in {ANSWER_SECONDS:.0f} seconds: install azpy {_core.__version__} and the "
-                "game on each node; `ray status` shows the nodes"
-            )
-        for worker in self._workers:
-            worker.flush()
-            if not worker.calls:
-                worker.ask(_POLL)
-        calls = {worker.calls[0]: worker for worker in self._workers}
-        if not calls:
-            time.sleep(seconds)
-            return
-        ready, _ = self.ray.wait([*calls], num_returns=1, timeout=seconds, fetch_local=False)
-        if ready:
-            ready, _ = self.ray.wait([*calls], num_returns=len(calls), timeout=0, fetch_local=False)
-        for call in ready:
-            self._receive(calls[call])
-
-    def _receive(self, worker: _Worker) -> None:
-        errors = self.ray.exceptions
-        try:
-            reply = self.ray.get(worker.calls.popleft(), timeout=_GET_SECONDS)
+            reply, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
             if len(reply) > _MOST_OF_A_REPLY:
                 raise ValueError(f"it sent {len(reply):,} bytes at once, expected {_MOST_OF_A_REPLY:,} at most")
-            if not worker.answered:
-                worker.answered, worker.asked_since = True, self._clock()
-                if worker.is_new:
-                    self.notices.append(f"{worker.name} begins on node {worker.place.address}")
-            if reply.endswith(pack(_LOST)):
-                self._lose(worker, "Ray started its actor anew")
-                return
-            self._read(worker, reply)
-            if reply.endswith(pack(_ENDED)):
-                self._bury(worker, "", math.inf)
-        except errors.ActorDiedError as error:
-            self.actors.pop(worker.place, None)
-            self._lose(worker, self._why(error))
+            self.waits, self.alive = False, bool(more or reply)
+            return bytes(reply)
         except errors.ActorUnschedulableError:
             # Its node is dead, and for a moment `ray.nodes` says otherwise: a look later begins anew.
-            self._lose(worker, "its node is gone")
-            self.actors.pop(worker.place, None)
-        except (errors.ActorUnavailableError, errors.ObjectLostError, errors.NodeDiedError) as error:
-            self._lose(worker, self._why(error))
-        except (errors.RayError, ValueError, KeyError, TypeError, AttributeError) as error:  # it says nonsense
-            self._bury(worker, self._why(error))
+            self.lose("")
+        except (errors.ActorDiedError, errors.ObjectLostError, errors.NodeDiedError) as error:
+            self.lose(self._why(error))
+        except errors.ActorUnavailableError as error:
+            self.lose("" if self.waits else self._why(error))  # Ray is still starting it
+        except (errors.RayError, TypeError, AttributeError) as error:
+            raise ValueError(self._why(error)) from error
+        return b""
+
+    def lose(self, how: str) -> None:
+        """Takes note that the actor is gone; `how` is empty where the user need not know."""
+        self.alive, self._how = False, how
+        if not self.waits:  # all actors of a node may go at once, which is no worker's fault
+            self.weight = 1 / max(1, len(self._cluster.places))
+        elif not self._cluster.has(self.place):
+            self.weight = 0.0
 
     def _why(self, error: Exception) -> str:
         """Why an actor gave no answer, in a few words where Ray has hundreds."""
-        errors, said = self.ray.exceptions, str(error)
+        errors, said = self._cluster.ray.exceptions, str(error)
         if "low on memory" in said:
             return "Ray ended it because its node was low on memory: use a node with more, or fewer --slots"
         if isinstance(error, errors.NodeDiedError) or "node has died" in said:
@@ -375,29 +210,183 @@ class RayFleet(RemoteFleet[_Worker]):
         own = getattr(error, "cause", None)  # an exception of the actor's own code
         return (one_line(error) if own is None else f"{type(own).__name__}: {one_line(own)}")[:_MOST_WORDS]
 
-    def _lose(self, worker: _Worker, why: str) -> None:
-        """Gives up a worker whose actor is gone. All actors of a node may go at once, which is no worker's fault."""
-        if worker.answered:
-            self._bury(worker, why, math.inf, weight=1 / max(1, len(self._places)))
-        elif worker.place in self.actors:  # Ray is still starting it
-            self._forget(worker)
+    def close(self, why: str = "") -> str:
+        """See `Channel`."""
+        self._cluster.end(self)
+        return self._how
+
+
+class Cluster(Backend):
+    """Actors of Ray, on the cluster at RAY_ADDRESS, or on this machine, where this process starts Ray.
+
+    Actors follow the cluster's nodes: a new node gets actors, and an actor that died gets a successor.
+
+    Args:
+        settings: of the run.
+        clock: seconds from any moment on.
+
+    Attributes:
+        ray: the package.
+        places: where actors play.
+        stored: networks in the object store, by SHA-256; each node fetches one once.
+
+    Raises:
+        MissingPackageError: Ray is not installed.
+        SettingsError: RAY_ADDRESS asks for Ray's client mode.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._settings, self._clock = settings, clock
+        self._address = os.environ.get("RAY_ADDRESS", "").strip()
+        if self._address == "local":
+            self._address = ""
+        if "://" in self._address:
+            raise SettingsError(
+                f"RAY_ADDRESS is {self._address}: Ray's client mode cannot carry games; start az-train on a node of "
+                "the cluster, and give HOST:PORT or auto"
+            )
+        self.ray: Any = _import_ray()
+        self.places: list[Place] = []
+        self.stored: dict[str, Any] = {}
+        self._actors: list[Actor] = []
+        self._connected = self._gpus = self._resting = False
+        self._looked = -math.inf  # when the nodes were looked at last
+        self._head_node, self._missed = "auto", 0.0  # its address; seconds of play since it took a connection
+        self._answered = 0.0  # when an actor last had something to say
+        python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
+        self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
+
+    @property
+    def _where(self) -> str:
+        return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
+
+    def play(
+        self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str], _: Sequence[str | None]
+    ) -> None:
+        """See `Backend`."""
+        self._answered = self._clock()  # nobody was asked while the network was fitted
+        if not self._connected:
+            self._connect(devices)
+        for sha256, model in models.items():
+            self.stored[sha256] = self.stored.pop(sha256, None) or self.ray.put(model)
+        while len(self.stored) > len(models) + _STORED:
+            del self.stored[next(iter(self.stored))]
+
+    def _connect(self, devices: Sequence[str]) -> None:
+        """Connects to the cluster, or starts Ray here.
+
+        Raises:
+            RunError: there is no cluster at RAY_ADDRESS, it does not let this process in, or Ray does not start.
+        """
+        where = self._where
+        options: dict[str, Any] = {"address": self._address or "local"}
+        if self._address:
+            _refuse_nobody(self._address, where)
+            paths = [str(Path(_core.__file__).parents[1])]
         else:
-            self._look()
-            gone = worker.place not in self._places
-            self._bury(worker, why, math.inf, weight=0.0 if gone else 1.0)
+            options |= {"num_cpus": usable_cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+            # The head's own path of modules: a game's module is found in the same place.
+            paths = [folder or str(Path.cwd()) for folder in sys.path]
+        try:
+            # With a path, actors are imported from the node's own packages; without one, Ray would send their code.
+            config = self.ray.job_config.JobConfig(code_search_path=paths)
+            at_sigterm = signal.getsignal(signal.SIGTERM)
+            self.ray.init(job_config=config, log_to_driver=False, logging_level="CRITICAL", **options)
+            if signal.getsignal(signal.SIGTERM) is not at_sigterm:  # Ray's handler exits with code 15
+                signal.signal(signal.SIGTERM, at_sigterm)
+        except Exception as error:  # Ray's errors share no base
+            raise RunError(f"{where}: {_why_not(error, self._address)}") from error
+        self._connected, self._head_node = True, self.ray.get_runtime_context().gcs_address
+        self._gpus = devices[0].startswith("cuda") and self.ray.cluster_resources().get("GPU", 0) >= 1
+        self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
+        each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
+        nodes = len({place.node for place in self.places})
+        counted = f"{_count(len(self.places), 'worker')} on {_count(nodes, 'node')}"
+        self.notices.append(f"{where}: {counted}, one for each {each}")
 
-    def rest(self) -> list[_core.GameRecord]:
-        """See `Fleet`. It waits for the workers, ten seconds at most."""
-        for worker in [worker for worker in self._workers if not worker.answered]:
-            self._forget(worker)
-        return super().rest()
+    def _look_at_nodes(self) -> list[Channel]:
+        """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone.
 
-    def close(self) -> None:
-        """See `Fleet`. A Ray that this process started ends too."""
-        self._workers.clear()
+        Raises:
+            RunError: the cluster's head node is gone.
+        """
+        first, before, self._looked = self._looked == -math.inf, self._looked, self._clock()
+        try:
+            _refuse_nobody(self._head_node, self._where)
+            self._missed = 0.0
+        except RunError as error:
+            # Nobody looks while a network is fitted: one look counts for so many seconds at most.
+            self._missed += min(self._looked - before, _LOOK_SECONDS + _CONNECT_SECONDS)
+            if self._missed < _MISSED_SECONDS:
+                return []
+            again = "start Ray again, and give the same command" if self._address else "give the same command again"
+            raise RunError(f"{self._where}: its head node is gone; {again}") from error
+        old, self.places = self.places, places_of(self.ray.nodes(), self._gpus, self._most_cpus)
+        for actor in self._actors:
+            if actor.place not in self.places:
+                actor.lose(f"its node {actor.place.address} is gone")
+                actor.weight = 0.0
+        busy, new = {actor.place for actor in self._actors}, list[Channel]()
+        for place in self.places:
+            if place not in busy:
+                self._actors.append(actor := self._start(place))
+                new.append(actor)
+                if not first and place not in old:
+                    self.notices.append(f"a worker begins on node {place.address}")
+        return new
+
+    def has(self, place: Place) -> bool:
+        """Whether a node is there."""
+        return place.node in {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+
+    def _start(self, place: Place) -> Actor:
+        here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
+        options = {"num_cpus": place.cpus, "num_gpus": place.gpus, "max_restarts": 0, "max_task_retries": 0}
+        actor = self.ray.remote(RayPlayer).options(scheduling_strategy=here, **options).remote()
+        return Actor(place, settings_of_actor(self._settings, place, len(self.places)), actor, self)
+
+    def look(self, seconds: float) -> list[Channel]:
+        """See `Backend`."""
+        if not self._resting and self._clock() - self._looked > _LOOK_SECONDS and (new := self._look_at_nodes()):
+            return new
+        if any(not actor.waits for actor in self._actors):
+            self._answered = max(self._answered, self._looked)
+        elif self._clock() - self._answered > _ANSWER_SECONDS:
+            raise RunError(
+                f"no worker of Ray answered in {_ANSWER_SECONDS:.0f} seconds: install azpy {_core.__version__} and the "
+                "game on each node; `ray status` shows the nodes"
+            )
+        for actor in self._actors:
+            if actor.alive and not actor.calls:
+                actor.ask(_POLL)
+        calls = {actor.calls[0]: actor for actor in self._actors if actor.alive}
+        if not calls:
+            time.sleep(seconds)
+            return []
+        ready, _ = self.ray.wait([*calls], num_returns=1, timeout=seconds, fetch_local=False)
+        if ready:
+            ready, _ = self.ray.wait([*calls], num_returns=len(calls), timeout=0, fetch_local=False)
+        for call in ready:
+            calls[call].is_ready = True
+        return []
+
+    def end(self, actor: Actor) -> None:
+        """Ends an actor."""
+        self._actors.remove(actor)
+        self.ray.kill(actor.actor)
+
+    def rest(self) -> None:
+        """See `Backend`. Actors that never began are not waited for."""
+        self._resting = True
+        for actor in self._actors:
+            if actor.waits:
+                actor.lose("")
+
+    def close(self, *, ended: bool) -> None:
+        """See `Backend`. A Ray that this process started ends too."""
         if self._connected:
             self._connected = False
-            self.actors.clear()
             self.ray.shutdown()  # ends this process's actors
 
 
@@ -407,6 +396,7 @@ def environment() -> dict[str, str]:
     Ray reports no usage. A Ray that starts here is on the loopback, and lets in only who has its token.
     """
     found = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_NUM_REDIS_GET_RETRIES": "1"}
+    found["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # else Ray prints a page for each actor that dies
     if os.environ.get("RAY_ADDRESS", "").strip() in ("", "local"):
         found |= {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:

@@ -1,16 +1,15 @@
 """A folder that several machines share: names, whole writes, careful reads, and counters that show life.
 
-    head                         what the head says, with its counter
+    head                         what the head says to everybody, with its counter
     stop                         made by a user: the workers end
-    workers/WORKER               what a worker says, with its counter
+    workers/WORKER               a worker's sign of life, with its counter
     networks/SHA256              a network's file
-    open/EPOCH-TASK[-WORKER]     a task: any worker may claim it, or this one alone
-    taken/EPOCH-TASK-WORKER      a task that was claimed, until the head has seen it
-    results/WORKER-NUMBER        finished games, until the head has written them down
+    to/WORKER-NUMBER             a message to a worker, until it has read the message
+    from/WORKER-NUMBER           a message of a worker, until the head has written its games down
 
-WORKER and EPOCH (one start of a head) are 16 random hexadecimal digits, TASK and NUMBER 8 decimal ones. Other names are
-not looked at. A file is written under a temporary name, synced and renamed, and so is whole. Nothing in the folder is
-believed: a link, a pipe, a folder or a file that is too long is not read. No time of a file counts.
+WORKER is 16 random hexadecimal digits, NUMBER 8 decimal ones. Other names are not looked at. A file is written under a
+temporary name, synced and renamed, and so is whole. Nothing in the folder is believed: a link, a pipe, a folder or a
+file that is too long is not read. No time of a file counts.
 """
 
 import contextlib
@@ -29,11 +28,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from azpy.fleet.wire import PROTOCOL
 from azpy.runs.storage import TEMPORARY, disk_errors
 
-__all__ = ["MOST_SAID", "PROTOCOL", "Place", "Pulse", "Sign", "as_object", "new_name", "seal", "taken_name", "unseal"]
+__all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "as_object", "new_name", "seal", "unseal"]
 
-PROTOCOL = 2  # of the folder; the head and a worker have the same one
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
 _MOST_NAMES = 1 << 16  # of a part that are looked at
@@ -41,13 +40,12 @@ _HEX, _NUMBER, _SEAL = "[0-9a-f]{16}", "[0-9]{8}", 16
 _PARTS = {
     "workers": _HEX,
     "networks": "[0-9a-f]{64}",
-    "open": f"{_HEX}-{_NUMBER}(-{_HEX})?",
-    "taken": f"{_HEX}-{_NUMBER}-{_HEX}",
-    "results": f"{_HEX}-{_NUMBER}",
+    "to": f"{_HEX}-{_NUMBER}",
+    "from": f"{_HEX}-{_NUMBER}",
 }
 
 
-class Place:
+class Files:
     """The folder, open. All names are relative to the open folders: nobody can put another folder in their place.
 
     Args:
@@ -145,16 +143,6 @@ class Place:
         if sync:
             os.fsync(folder)
 
-    def claim(self, name: str, worker: str) -> bool:
-        """Takes an open task by renaming it; False if another worker was faster."""
-        try:
-            os.rename(
-                name, taken_name(name, worker), src_dir_fd=self._folders["open"], dst_dir_fd=self._folders["taken"]
-            )
-        except FileNotFoundError:
-            return False
-        return True
-
     def is_there(self, part: str, name: str) -> bool:
         """Whether a name is there, of whatever kind."""
         try:
@@ -174,13 +162,8 @@ class Place:
                     shutil.rmtree(each, dir_fd=self._folders[part])
 
 
-def taken_name(name: str, worker: str) -> str:
-    """The name under which a worker takes an open task."""
-    return f"{name.rpartition('-')[0] if name.count('-') == 2 else name}-{worker}"
-
-
 def new_name() -> str:
-    """A name for a worker or an epoch."""
+    """A name for a worker or a head."""
     return secrets.token_hex(8)
 
 
@@ -240,14 +223,14 @@ class Sign:
     """A file of facts, with a counter that a thread of this process moves on.
 
     Args:
-        place: the folder.
+        files: of the folder.
         part: of the folder.
         name: of the file.
         before: called before each write but the first; False: another process owns the file now, and writing ends.
     """
 
-    def __init__(self, place: Place, part: str, name: str, before: Callable[[], bool] = lambda: True) -> None:
-        self._place, self._part, self._name, self._before = place, part, name, before
+    def __init__(self, files: Files, part: str, name: str, before: Callable[[], bool] = lambda: True) -> None:
+        self._files, self._part, self._name, self._before = files, part, name, before
         self._facts: dict[str, Any] = {"protocol": PROTOCOL, "beat": 0}
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -278,7 +261,7 @@ class Sign:
             if self._ended.is_set():
                 return
             self._facts["beat"] += 1
-            self._place.write(self._part, self._name, json.dumps(self._facts).encode(), sync=False)
+            self._files.write(self._part, self._name, json.dumps(self._facts).encode(), sync=False)
 
     def _count(self) -> None:
         while not self._ended.wait(BEAT):

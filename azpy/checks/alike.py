@@ -1,0 +1,137 @@
+"""Positions of one key, and positions that look the same: what must be equal in them, and what may differ.
+
+A search sees every card and every counter. The network sees what `encode` shows. If an action wins at once in one of
+two positions that look the same and loses at once in the other, no network can play the game: encode hides something
+from the player (`hidden`), or outcomes are in the wrong player's view (`perspective`). Other differences are warnings:
+an observation may leave out counters of plies and of repetitions.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from azpy._core import TERMINAL, Facts, Look
+from azpy.checks.faults import Broken, Line, Path
+
+__all__ = ["Alike", "clash", "digest", "key_clash", "observed", "plain"]
+
+_ACTIONS = 8  # of a pair of positions, evenly chosen
+_ALIKE = "two positions of one observation and one list of legal actions"
+_NAMES = {
+    "turn": "the turn",
+    "outcome": "the outcome",
+    "chances": "the roll",
+    "actions": "the list of legal actions",
+    "observation": "the observation",
+}
+
+
+def observed(facts: Facts) -> bytes:
+    """The observation and the legal actions: equal if a network cannot tell two positions apart."""
+    array = facts.observation
+    # -0.0 and 0.0 are equal.
+    row = b"" if array is None else (array + np.float32(0)).tobytes()
+    return hashlib.blake2b(repr(facts.actions).encode() + row, digest_size=16).digest()
+
+
+def digest(facts: Facts, *more: object) -> bytes:
+    """Equal for equal facts and equal representations of `more`."""
+    told = (facts.turn, facts.chances, facts.outcome, facts.key, *more)
+    return hashlib.blake2b(observed(facts) + repr(told).encode(), digest_size=16).digest()
+
+
+def plain(facts: Facts) -> dict[str, Any]:
+    """Facts as JSON gives them back."""
+    names = ("turn", "actions", "chances", "outcome", "key")
+    return {name: getattr(facts, name) for name in names} | {"observation": observed(facts).hex()}
+
+
+def key_clash(look: Look, other: Look) -> Broken | None:
+    """What differs in two positions of one key; None if nothing does."""
+    found = []
+    if look.facts != other.facts:
+        found = [f"they differ in {look.facts.differences(other.facts)}"]
+    else:
+        for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
+            if key != theirs:
+                found.append(f"after action {action} in both, their keys are {key} and {theirs}")
+    return Broken("key", f"one key for two positions: {found[-1]}", "two keys") if found else None
+
+
+def clash(turn: int, ends: Mapping[int, float], other_turn: int, others: Mapping[int, float]) -> Broken | None:
+    """An action that wins for the player to move in one of two positions that look the same, and loses in the other.
+
+    `ends` and `others` are `Look.ends` of the two positions.
+    """
+    for action, result in ends.items():
+        if result * others.get(action, 0.0) < 0:
+            if turn == other_turn:
+                got = f"{_ALIKE} for player {turn}: action {action} wins at once in one and loses at once in the other"
+                return Broken("hidden", got, "another observation")
+            got = f"{_ALIKE}, where action {action} wins at once for one player and loses at once for the other"
+            return Broken("perspective", got, "the same result for whoever is to move")
+    return None
+
+
+class Alike:
+    """Compares each position with the first ones that look the same, at this player's turn and at the other's.
+
+    Args:
+        after: the facts after a line of play.
+        max_plies: a game that ends at this length may hide its length.
+        seconds: that comparisons may take, without those of results at once, which take none.
+
+    Attributes:
+        warnings: the first difference between positions at one player's turn, and at both players' turns.
+        shared: whether one observation was met at either player's turn.
+    """
+
+    def __init__(self, after: Callable[[Line], Facts], max_plies: int, seconds: float) -> None:
+        self._after, self._max_plies, self._seconds = after, max_plies, seconds
+        self._seen: dict[bytes, dict[int, tuple[Path, int, Mapping[int, float]]]] = {}
+        self.warnings: dict[str, Broken] = {}
+        self.shared = False
+
+    def meet(self, path: Path, look: Look) -> Broken | None:
+        """Compares a position; gives the fault if an action wins at once in one of two and loses in the other."""
+        facts = look.facts
+        if facts.turn < 0:
+            return None
+        seen = self._seen.setdefault(observed(facts), {})
+        seen.setdefault(facts.turn, (path, facts.key, look.ends))
+        self.shared = self.shared or len(seen) == 2
+        for turn, (other, key, ends) in sorted(seen.items(), key=lambda each: each[0] == facts.turn):
+            if turn == facts.turn and key == facts.key:
+                continue
+            if (broken := clash(facts.turn, look.ends, turn, ends)) is not None:
+                broken.line, broken.other = path.line, other.line
+                return broken
+            if turn != facts.turn and "both" not in self.warnings:
+                won, lost = ({action for action, result in each.items() if result > 0} for each in (look.ends, ends))
+                if won != lost:
+                    got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
+                    self.warnings["both"] = Broken("hidden", got, "another observation", path.line, other.line)
+            elif turn == facts.turn and "one" not in self.warnings and self._seconds > 0:
+                begin = time.monotonic()
+                if (found := self.difference(look, path.line, other.line)) is not None:
+                    self.warnings["one"] = found
+                self._seconds -= time.monotonic() - begin
+        return None
+
+    def difference(self, look: Look, line: Line, other: Line) -> Broken | None:
+        """What differs after the same action in two positions that look the same; `look` is at the end of `line`."""
+        actions = [action for action, _ in look.followers]
+        for action in actions[:: -(-len(actions) // _ACTIONS)]:
+            lines = (*line, action), (*other, action)
+            mine, theirs = map(self._after, lines)
+            if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
+                continue
+            one, two = plain(mine), plain(theirs)
+            for name in (name for name in _NAMES if one[name] != two[name]):
+                values = "" if name == "observation" else f" ({one[name]} and {two[name]})"[:100]
+                got = f"{_ALIKE} for player {look.facts.turn}: after action {action} in both, {_NAMES[name]} differs"
+                return Broken("hidden", got + values, "another observation", line, other)
+        return None

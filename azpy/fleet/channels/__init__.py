@@ -1,0 +1,112 @@
+"""What carries messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from azpy.settings import Settings
+
+__all__ = ["Backend", "Channel", "Message"]
+
+Message = tuple[dict[str, Any], bytes]  # the JSON object, and the bytes that go with it
+
+
+class Channel(ABC):
+    """The head's end of the line to one worker: a mailbox to it, a mailbox from it, and a sign of life.
+
+    Attributes:
+        settings: the worker's part of the run's.
+        name: the head's, for a user; no other worker of this head has it.
+        alive: False once the worker has ended or cannot be reached. What it said before can still be polled.
+        silent: seconds since a sign of life; None where only messages are one.
+        ahead: games that the worker needs besides those that it plays, for each of them, while messages are under way.
+        waits: whether the worker has no place to begin yet, so that nobody can expect an answer.
+        weight: how much the worker's end counts as a death: 1 for its own fault, 0 for none.
+    """
+
+    settings: Settings
+    name = ""
+    alive = True
+    silent: float | None = None
+    ahead = 0.5
+    waits = False
+    weight = 1.0
+
+    @abstractmethod
+    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
+        """Queues a message. The bytes of a `model` may be carried once for many workers, see `Backend.play`."""
+
+    @abstractmethod
+    def poll(self) -> Iterator[Message]:
+        """What has come, in order, without waiting. Messages that are not asked for stay for the next call.
+
+        Raises:
+            ValueError: the worker says nonsense.
+        """
+
+    def acknowledge(self, count: int) -> None:  # noqa: B027 - a line may have nothing to let go
+        """Lets go of the first `count` messages that were polled: the head needs them no more, whatever happens."""
+
+    @abstractmethod
+    def close(self, why: str = "") -> str:
+        """Ends the worker, and says how it ended; empty where the user need not know.
+
+        Args:
+            why: what it did wrong; empty if nothing.
+        """
+
+
+class Backend(ABC):
+    """Where workers come from. One thread calls all methods.
+
+    Attributes:
+        notices: what a user should know; the head takes them out.
+        left: what workers of a head before have left; None where nothing outlives a head.
+    """
+
+    left: Channel | None = None
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    @abstractmethod
+    def play(
+        self,
+        lineup: Mapping[str, Any],
+        models: Mapping[str, bytes],
+        devices: Sequence[str],
+        answers: Sequence[str | None],
+    ) -> None:
+        """Begins with the first lineup, and takes note of each other one before workers are told of it.
+
+        Args:
+            lineup: as the message `play` has it.
+            models: the files of its networks, by SHA-256.
+            devices: on which the newest network plays here.
+            answers: of its networks, in a deterministic run; see `answers_of`.
+
+        Raises:
+            RunError: there can be no workers.
+        """
+
+    @abstractmethod
+    def look(self, seconds: float) -> list[Channel]:
+        """Carries messages, and returns the lines to workers that are new.
+
+        Args:
+            seconds: to wait for something to come, at most.
+
+        Raises:
+            RunError: the run cannot go on.
+        """
+
+    def rest(self) -> None:  # noqa: B027 - a backend may have nothing to end
+        """From now on no worker takes the place of another one."""
+
+    @abstractmethod
+    def close(self, *, ended: bool) -> None:
+        """Lets go of everything. The lines are closed already.
+
+        Args:
+            ended: the run, and not only this process.
+        """

@@ -1,0 +1,496 @@
+"""The head: has workers elsewhere play a run's games, and believes nothing that they say.
+
+It polls the lines to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
+the caller has written it down. A worker that dies, says nonsense or finishes nothing for too long is ended, and its ids
+are open again.
+"""
+
+import contextlib
+import hashlib
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from azpy import _core
+from azpy._core import GameRecord
+from azpy.errors import RunError
+from azpy.fleet.channels import Backend, Channel
+from azpy.fleet.channels.folder import FOLDER, Folder
+from azpy.fleet.channels.pipe import Pipes
+from azpy.fleet.channels.ray import Cluster
+from azpy.fleet.examine import Examiner, RefusedError
+from azpy.fleet.fleet import (
+    Fleet,
+    Lineup,
+    PlayingNetwork,
+    WorkerState,
+    answers_of,
+    digest_of,
+    digest_of_lineup,
+    digest_of_run,
+)
+from azpy.fleet.here import Here
+from azpy.fleet.table import IdTable
+from azpy.settings import Settings
+
+__all__ = ["ANSWER_SECONDS", "Head", "open_fleet"]
+
+ANSWER_SECONDS = 300.0  # for a worker to open a network
+_WAIT = 0.2  # seconds for a first game
+_END_SECONDS = 10.0  # for workers to send what is finished
+_MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finished game end the run
+_MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
+_MOST_SLOTS = 1 << 20
+_MOST_GONE = 256  # workers that are known one by one after their end
+
+
+def open_fleet(settings: Settings, start: _core.State) -> Fleet:
+    """The players that the setting `workers` asks for. Nothing plays, and nothing is made, before `play`.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+
+    Raises:
+        MissingPackageError: a package that these players need is not installed.
+    """
+    match settings.workers:
+        case 0:
+            return Here(settings, start)
+        case "ray":
+            return Head(settings, start, Cluster(settings))
+        case str(place):
+            return Head(settings, start, Folder(settings, place.removeprefix(FOLDER)))
+    return Head(settings, start, Pipes(settings))
+
+
+@dataclass(eq=False)
+class Worker:
+    """What the head knows of a worker.
+
+    Attributes:
+        channel: the line to it; None once it has ended.
+        heard: when it last gave a sign of life, on the head's clock.
+        progress: when it last finished a game, or got its first one.
+        asked: when it was told of the first lineup that it has not answered.
+        lineup: number of the newest lineup that it plays; 0: none yet. It gets no ids before it plays the newest one.
+        slots: games that it plays at once.
+        polled: messages that came.
+        models: that it has, by SHA-256.
+        error: its own last words.
+        stats: its totals, see `SelfPlay.stats`.
+        pipelines: and those of all its pipelines together.
+        games: of it that counted.
+        shape: sums over the games that were leased to this worker first, whoever finished them. The length of a game
+            does not decide whose game it is, so equal workers have games of equal shape.
+    """
+
+    name: str
+    channel: Channel | None
+    heard: float
+    progress: float
+    asked: float
+    lineup: int = 0
+    slots: int = 1
+    polled: int = 0
+    models: set[str] = field(default_factory=set)
+    error: str = ""
+    stats: Counter[str] = field(default_factory=Counter)
+    pipelines: Counter[str] = field(default_factory=Counter)
+    games: int = 0
+    shape: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def line(self) -> Channel:
+        """The line to a worker that has not ended."""
+        if self.channel is None:
+            raise RuntimeError(f"{self.name} has ended")
+        return self.channel
+
+
+class Head:
+    """A `Fleet` of workers elsewhere.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+        backend: where the workers come from.
+        clock: seconds from any moment on.
+
+    Attributes:
+        table: of the run's ids.
+        workers_here: the workers that have not ended.
+    """
+
+    longest = plies = 0
+    begun: Sequence[GameRecord] = ()
+    unfinished: Sequence[GameRecord] = ()
+
+    def __init__(
+        self, settings: Settings, start: _core.State, backend: Backend, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings, self._backend, self._clock = settings, backend, clock
+        self.notices = backend.notices
+        self.table = IdTable(deterministic=settings.deterministic, clock=clock)
+        self.workers_here: list[Worker] = []
+        self._known: dict[str, Worker] = {}  # those, and the ones that ended last
+        self._gone: deque[str] = deque()  # names of the latter
+        self._past = Counter[str](), Counter[str]()  # totals of the workers that ended before them
+        self._first: dict[int, str] = {}  # id -> the worker to which it was leased first
+        self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
+        self._started = 0  # workers, the dead ones included
+        self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
+        self._number, self._lineup = 0, dict[str, Any]()  # of the lineup that plays, and its message
+        self._plays, self._answers = "", list[str | None]()  # its digest, and the answers of its networks here
+        self._models: dict[str, bytes] = {}  # the files of its networks, by SHA-256
+        self._arrived: deque[GameRecord] = deque()  # that nobody has taken, the oldest first
+        self._taken: list[GameRecord] = []  # last; an interrupt may come before the caller has them
+        self._given = 0  # games that the caller has taken
+        # Lines, messages that were polled there, and how many games had arrived by then.
+        self._unread: deque[tuple[Channel, int, int]] = deque()
+        self._left_polled, self._left_waits = 0, False
+        self._resting = False
+
+    # What the loop asks
+
+    def ask(self, ids: Sequence[range], done: Mapping[int, bytes]) -> None:
+        """See `Fleet`."""
+        self.table.ask(ids, done)
+
+    def seal(self, ids: Sequence[int]) -> None:
+        """See `Fleet`."""
+        self.table.seal(ids)
+
+    def play(self, lineup: Lineup) -> None:
+        """See `Fleet`.
+
+        Raises:
+            RunError: there can be no workers, or they die again and again.
+        """
+        self._acknowledge()
+        if self._number:
+            self._exchange(0.0)  # what came while the head did other things
+        now, waited = self._clock(), [worker for worker in self.workers_here if worker.lineup != self._number]
+        self._examiner.play(lineup)
+        networks = (lineup.network, *lineup.opponents)
+        named = {_named(network)["sha256"]: network.model for network in networks}
+        self._models = {sha256: model for sha256, model in named.items() if sha256 is not None and model is not None}
+        self._number += 1
+        network, *opponents = map(_named, networks)
+        self._lineup = {"do": "play", "lineup": self._number, "network": network, "opponents": opponents}
+        self._lineup |= {"resign_below": lineup.resign_below, "simulations": lineup.simulations}
+        self._plays = digest_of_lineup(self._lineup)
+        if self._settings.deterministic:
+            self._first.clear()
+            self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
+        devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.network.evaluators]
+        self._backend.play(self._lineup, self._models, devices, self._answers)
+        for worker in self.workers_here:
+            if worker not in waited:
+                worker.asked = now
+            if self._settings.deterministic:
+                self.table.release(worker.name)  # copies of games that are done; it lets them go
+            self._tell(worker)
+        self._exchange(0.0)
+
+    def take(self, most: int) -> list[GameRecord]:
+        """See `Fleet`.
+
+        Raises:
+            RunError: workers die again and again, the backend fails, or two results of one game differ in a
+                deterministic run.
+        """
+        self._acknowledge()
+        self._give_out()
+        self._exchange(0.0 if self._arrived else _WAIT)
+        self._give_out()  # before the caller writes the games down
+        now, lease = self._clock(), self.table.lease_seconds()
+        for worker in list(self.workers_here):
+            if worker.line.waits:
+                worker.asked = now
+            elif worker.lineup != self._number and now - worker.asked > ANSWER_SECONDS:
+                self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
+            elif worker.lineup == self._number and self.table.held(worker.name) and now - worker.progress > lease:
+                self._bury(worker, f"it finished no game in {lease:.0f} seconds")
+        self._taken = [self._arrived.popleft() for _ in range(min(most, len(self._arrived)))]
+        self._given += len(self._taken)
+        return self._taken
+
+    def pause(self) -> None:
+        """See `Fleet`."""
+        for worker in self.workers_here:
+            worker.line.send({"do": "pause"})
+
+    def rest(self) -> list[GameRecord]:
+        """See `Fleet`. It waits for the workers, ten seconds at most."""
+        self._resting = True
+        self._backend.rest()
+        until = self._clock() + _END_SECONDS
+        for worker in self.workers_here:
+            worker.line.send({"do": "stop"})
+        while self.workers_here and self._clock() < until:
+            self._exchange(_WAIT)
+        return [*self._taken, *self._arrived]
+
+    def close(self) -> None:
+        """See `Fleet`. The workers of a run that has ended end too."""
+        if not self._resting:
+            self._acknowledge()
+        while self.workers_here:
+            self.workers_here.pop().line.close()
+        self._backend.close(ended=not self._resting)
+
+    # The lines
+
+    def _exchange(self, seconds: float) -> None:
+        """Hears what came; waits so long at most for the first message."""
+        for channel in self._backend.look(seconds):
+            self._begin(channel)
+        self._left_waits = (left := self._backend.left) is not None and not self._read_left(left)
+        for worker in list(self.workers_here):
+            channel = worker.line
+            try:
+                whole = self._read(worker, channel)
+            except (ValueError, KeyError, TypeError) as error:
+                self._bury(worker, str(error), is_wrong=True)
+                continue
+            if channel.silent is not None:
+                worker.heard = self._clock() - channel.silent
+            if whole and not channel.alive:
+                self._bury(worker)
+
+    def _read(self, worker: Worker, channel: Channel) -> bool:
+        """Hears what a worker says; False if some of it is left for later."""
+        if self._has_enough and not self._resting:
+            return False
+        for message, body in channel.poll():
+            worker.polled, worker.heard = worker.polled + 1, self._clock()
+            self._hear(worker, message, body)
+            self._unread.append((channel, worker.polled, self._given + len(self._arrived)))
+            if self._has_enough and not self._resting:
+                return False
+        return True
+
+    def _read_left(self, left: Channel) -> bool:
+        """Takes the games of workers of a head before; False if some of them are left for later."""
+        if self._has_enough and not self._resting:
+            return False
+        for message, body in left.poll():
+            with contextlib.suppress(
+                ValueError, KeyError, TypeError
+            ):  # of another run, or of a network that plays no more
+                self._accept("an earlier worker", message, body, before=True)
+            self._left_polled += 1
+            self._unread.append((left, self._left_polled, self._given + len(self._arrived)))
+            if self._has_enough and not self._resting:
+                return False
+        return True
+
+    def _begin(self, channel: Channel) -> None:
+        """Takes in a new worker, and tells it what to play."""
+        self._started += 1
+        channel.name, now = f"worker {self._started}", self._clock()
+        worker = self._known[channel.name] = Worker(channel.name, channel, now, now, now)
+        self.workers_here.append(worker)
+        channel.send({"do": "begin", "settings": asdict(channel.settings), "version": _core.__version__})
+        self._tell(worker)
+
+    def _tell(self, worker: Worker) -> None:
+        """Sends a worker the networks that it lacks, and then the lineup."""
+        for sha256, model in self._models.items():
+            if sha256 not in worker.models:
+                worker.line.send({"do": "model", "sha256": sha256}, model)
+        worker.models = set(self._models)  # it keeps no others
+        worker.line.send(self._lineup)
+
+    def _give_out(self) -> None:
+        ready = [worker for worker in self.workers_here if worker.lineup == self._number]
+        if not ready or self._has_enough or self._left_waits or self._resting:
+            return
+        given: dict[str, list[range]] = {}
+        share = -(-self.table.num_open // len(ready))  # all have some where few are left
+        for worker in ready:
+            held = self.table.held(worker.name)
+            ahead = max(1, int(worker.line.ahead * worker.slots))
+            if held <= worker.slots + ahead // 2:  # one message for many ids
+                given[worker.name] = self.table.lease(worker.name, min(worker.slots + ahead - held, share))
+        room = {worker.name: worker.slots - self.table.held(worker.name) for worker in ready}
+        for name, again in self.table.lease_twice(room).items():
+            given[name] = given.get(name, []) + again
+        for worker in ready:
+            if ids := given.get(worker.name):
+                if self.table.held(worker.name) == sum(map(len, ids)):
+                    worker.progress = self._clock()
+                for game in (game for part in ids for game in part):
+                    self._first.setdefault(game, worker.name)
+                worker.line.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
+
+    def _hear(self, worker: Worker, message: Mapping[str, Any], body: bytes) -> None:
+        """Takes in a message.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is nonsense.
+            RunError: two results of one game differ in a deterministic run.
+        """
+        if message["said"] == "failed":
+            worker.error = str(message["error"])
+            return
+        lineup, slots = message["lineup"], message["slots"]
+        if type(lineup) is not int or not 1 <= lineup <= self._number:
+            raise RefusedError(f"it says that it plays lineup {lineup!r:.40}, the newest is {self._number}")
+        if type(slots) is not int or not 1 <= slots <= _MOST_SLOTS:
+            raise RefusedError(f"it says that it plays {slots!r:.40} games at once")
+        worker.slots = slots
+        worker.stats = _totals(message["stats"], worker.stats)
+        worker.pipelines = _totals(message["pipelines"], worker.pipelines)
+        if lineup > worker.lineup:
+            worker.lineup, worker.progress = lineup, self._clock()
+        if self._accept(worker.name, message, body):
+            worker.progress = self._clock()
+
+    def _accept(self, name: str, message: Mapping[str, Any], body: bytes, *, before: bool = False) -> int:
+        """Examines the games of a message; those that are new arrive.
+
+        Args:
+            name: of the worker.
+            message: of a worker.
+            body: a frame with the games, or nothing.
+            before: a head before this one may have given the worker its ids.
+
+        Returns:
+            How many games the message has.
+
+        Raises:
+            RefusedError: something that is no game of this run.
+            RunError: two results of one game differ in a deterministic run.
+        """
+        if message["run"] != self._run:
+            raise RefusedError("it plays another run")
+        if self._settings.deterministic:
+            if message["plays"] != self._plays:
+                return 0  # all games of a lineup before are done: these are copies
+            if message["row_exact"] is not True:
+                raise RefusedError("its network's answer to a position depends on what else is in its batch")
+            if message["answers"] != self._answers:
+                raise RefusedError("its network gives other bits than the network here")
+        records = self._examiner.games_in(body) if body else []
+        for record in records:
+            if not self.table.is_done(record.game_id):
+                if not self.table.was_leased(record.game_id, before=before):
+                    raise RefusedError(f"game {record.game_id} was not given to any worker")
+                self._examiner.look_at(record)
+            if self.table.accept(name, record.game_id, digest_of(record), before=before):
+                self._arrived.append(record)
+                self._deaths.clear()
+                if (worker := self._known.get(name)) is not None:
+                    worker.games += 1
+                if (first := self._known.get(self._first.pop(record.game_id, name))) is not None:
+                    first.shape.update(_shape(record))
+        return len(records)
+
+    def _acknowledge(self) -> None:
+        """Lets go of the messages whose games the caller has written down."""
+        while self._unread and self._unread[0][2] <= self._given:
+            channel, count, _ = self._unread.popleft()
+            channel.acknowledge(count)
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
+        return len(self._arrived) >= self._settings.slots
+
+    def _bury(self, worker: Worker, why: str = "", *, is_wrong: bool = False) -> None:
+        """Ends a worker, and opens its ids.
+
+        Args:
+            worker: the worker.
+            why: it is ended; empty if it ended by itself.
+            is_wrong: it said nonsense, so that another try brings nothing.
+
+        Raises:
+            RunError: too many died since a game was finished.
+        """
+        channel, worker.channel = worker.line, None
+        self.workers_here.remove(worker)
+        self.table.release(worker.name)
+        self._gone.append(worker.name)
+        if len(self._gone) > _MOST_GONE:
+            old = self._known.pop(self._gone.popleft())
+            self._past = self._past[0] + old.stats, self._past[1] + old.pipelines
+        how = channel.close(why if is_wrong else "")
+        said = _one_line(worker.error or why or how)
+        if self._resting or not said:
+            return
+        now = self._clock()
+        self._deaths.append((now, channel.weight))
+        while now - self._deaths[0][0] > _DEATHS_SECONDS:
+            self._deaths.popleft()
+        if sum(weight for _, weight in self._deaths) >= _MOST_DEATHS:
+            raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
+        self.notices.append(f"{worker.name} ended: {said}; its games are open again")
+
+    # What a user sees
+
+    @property
+    def stats(self) -> Counter[str]:
+        """See `Fleet`. They are as old as the last message of each worker."""
+        return sum((worker.stats for worker in self._known.values()), self._past[0])
+
+    @property
+    def pipeline_stats(self) -> list[Counter[str]]:
+        """See `Fleet`: one entry for all pipelines together."""
+        return [sum((worker.pipelines for worker in self._known.values()), self._past[1])]
+
+    @property
+    def workers(self) -> list[WorkerState]:
+        """See `Fleet`."""
+        now = self._clock()
+        return [
+            WorkerState(
+                name=worker.name,
+                alive=worker.channel is not None,
+                held=self.table.held(worker.name),
+                behind=self._number - worker.lineup if worker.lineup else None,
+                silent=now - worker.heard,
+                games=worker.games,
+                stats=Counter(worker.stats),
+                shape=Counter(worker.shape),
+            )
+            for worker in self._known.values()
+        ]
+
+
+def _shape(record: GameRecord) -> dict[str, float]:
+    """What a game adds to `Worker.shape`: `plies`, and the first player's `score` from 0 to 1, with their squares."""
+    plies, score = float(len(record)), (record.outcome + 1) / 2
+    figures = {"plies": plies, "plies_squared": plies * plies, "score": score, "score_squared": score * score}
+    return figures | {"games": 1.0, "draws": float(record.outcome == 0)}
+
+
+def _totals(given: Any, before: Counter[str]) -> Counter[str]:
+    """The totals that a worker says. Totals never fall."""
+    if not isinstance(given, dict) or len(given.keys() | before.keys()) > _MOST_TOTALS:
+        raise RefusedError("its totals are no table of numbers")
+    for value in given.values():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= _MOST_TOTAL):
+            raise RefusedError(f"one of its totals is {str(value)[:80]}")
+    return before | Counter[str](given)
+
+
+def _distinct(networks: Iterable[PlayingNetwork]) -> list[PlayingNetwork]:
+    """Each network once, in the order in which a worker opens them."""
+    return list({(network.model, network.precision): network for network in networks}.values())
+
+
+def _named(network: PlayingNetwork) -> dict[str, str | None]:
+    """What a message calls a network."""
+    sha256 = None if network.model is None else hashlib.sha256(network.model).hexdigest()
+    return {"sha256": sha256, "precision": network.precision}
+
+
+def _one_line(text: str, most: int = 500) -> str:
+    """Text from elsewhere, for a user's screen."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text[:most])
+    return " ".join(shown.split())
