@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from azpy import _core
+from azpy.pending import Pending
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, open_engine
 from azpy.serving.track import Track
@@ -86,6 +87,26 @@ class Request:
     lines: int | None = 0
     standard_errors: bool = False
 
+    def begin(
+        self, search: Callable[..., Pending], tell: Callable[[_core.SearchResult], object] | None = None
+    ) -> Pending:
+        """Begins the search.
+
+        Args:
+            search: `azpy.EngineGame.search` of a game at the position, or `azpy.Engine.submit` with the position.
+            tell: hears the reports; None for no reports.
+        """
+        return search(
+            simulations=self.simulations,
+            seconds=self.seconds,
+            priority=self.priority,
+            actions=self.actions,
+            on_report=tell,
+            report_every=None if tell is None else self.report_every,
+            standard_errors=self.standard_errors,
+            lines=self.lines,
+        )
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -111,16 +132,7 @@ class Search:
     def __init__(self, track: Track, request: Request, tell: Callable[[Answer], object] | None = None) -> None:
         game = track.follow(request.start, request.played)
         self._state, self._began = game.state, monotonic()
-        self._pending = game.search(
-            request.simulations,
-            seconds=request.seconds,
-            priority=request.priority,
-            actions=request.actions,
-            on_report=None if tell is None else lambda result: tell(self._answer(result)),
-            report_every=None if tell is None else request.report_every,
-            standard_errors=request.standard_errors,
-            lines=request.lines,
-        )
+        self._pending = request.begin(game.search, None if tell is None else lambda result: tell(self._answer(result)))
 
     def stop(self) -> None:
         """Has the search end with what is known by now."""
