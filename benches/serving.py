@@ -256,7 +256,8 @@ def beside(given: argparse.Namespace) -> None:
                     pending.result()
     print(f"beside: 64 clients beside an analysis of a tree of {tree:,.0f} MB at first")
     for name, seconds in times.items():
-        print(f"{spread(name, seconds)}, most {max(seconds):.3f} s; {len(seconds)} requests, {reports[name]} reports")
+        late = f"p99.9 {np.percentile(seconds, 99.9):.3f} s, most {max(seconds):.3f} s"
+        print(f"{spread(name, seconds)}, {late}; {len(seconds)} requests, {reports[name]} reports")
 
 
 def small(given: argparse.Namespace) -> None:
