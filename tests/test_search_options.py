@@ -447,7 +447,7 @@ READERS = {
     "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
     "serving/gomocup serving/gtp serving/models "
     "serving/queries serving/uci serving/wall_game",
-    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
+    "resign_below": "fleet/fleet fleet/head fleet/here fleet/wire fleet/worker playing/resignation playing/selfplay "
     "training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
