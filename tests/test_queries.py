@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy._core import Message, Query
+from azpy._core import Message
 from azpy.games.names import make_position
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
@@ -56,11 +56,6 @@ class Asker(Analyst):
 def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMITS) -> tuple[Asker, list[Any]]:
     asker = Asker({"main": Model(open_player("uniform", game, 9), engine)}, limits)
     return asker, asker.said
-
-
-def query_of(fields: dict[str, Any], model: Model, limits: Limits) -> Query:
-    (query,) = Message(json.dumps({"id": "1", **fields})).queries(model.served, limits)
-    return query
 
 
 def test_reports_that_fail_are_not_said_and_the_answer_has_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,19 +148,6 @@ def test_players_of_one_name_have_games_of_their_own() -> None:
         analyst.ask(id=name, model=name, game="mine")
         analyst.wait()
     assert [answer["rootInfo"]["reused"] for answer in analyst.said] == [0, 0, 9]
-
-
-def test_a_search_by_time_has_the_most_simulations_of_the_client() -> None:
-    model, limits = Model(open_player("uniform", "tic_tac_toe", 800), Engine()), Limits(50, seconds=5.0)  # type: ignore[arg-type]
-    for fields, expected in (
-        ({}, (50, 5.0)),
-        ({"seconds": 1}, (50, 1.0)),
-        ({"simulations": 7}, (7, 5.0)),
-    ):
-        query = query_of(fields, model, limits)
-        assert (query.simulations, query.seconds) == expected
-    query = query_of({"seconds": 1}, model, NO_LIMITS)
-    assert (query.simulations, query.seconds) == (None, 1.0)
 
 
 def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
@@ -294,13 +276,6 @@ def test_bounds_in_go_are_of_the_player_to_move_whoever_looks() -> None:
         assert black["lcb"] == pytest.approx(1 - white["lcb"], abs=2e-6)
         assert black["utilityLcb"] == pytest.approx(-white["utilityLcb"])
         assert white["utilityLcb"] == pytest.approx(2 * white["lcb"] - 1, abs=4e-6)
-
-
-def test_katagos_time_is_a_limit_and_no_error_beyond_the_clients() -> None:
-    model = Model(open_player("uniform", "go(size=5)", 800), Engine())  # type: ignore[arg-type]
-    for given, expected in ((0.25, 0.25), (1e20, 5.0)):
-        fields = {"overrideSettings": {"maxTime": given}}
-        assert query_of(fields, model, Limits(50, seconds=5.0)).seconds == expected
 
 
 @pytest.mark.parametrize(("game", "usually"), [("tic_tac_toe", False), ("go(size=5)", True)])

@@ -245,6 +245,11 @@ fn each_turn_is_there_once_in_the_order_asked_for() {
         let found = Query::read(&object(fields), &asking(&tic_tac_toe()), &bounded).unwrap();
         assert_eq!((found.simulations, found.seconds), expected);
     }
+    for (given, expected) in [(0.25, 0.25), (1e20, 5.0)] {
+        let fields = object(json!({"id": "1", "overrideSettings": {"maxTime": given}}));
+        let found = Query::read(&fields, &asking(&go()), &bounded).unwrap();
+        assert_eq!(found.seconds, Some(expected), "KataGo's time is a limit, and no error beyond the client's");
+    }
 }
 
 #[test]
