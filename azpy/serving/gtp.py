@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import azpy
+from azpy._core import Line
 from azpy.errors import RequestError, one_line
 from azpy.matches.query import WARMEST
-from azpy.serving.gtp_boards import COLORS, Line, board_of, expect
+from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen, lower_bound
 from azpy.serving.request import (

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import azpy
 from azpy import _core
+from azpy._core import Line
 from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import decoded
 
-__all__ = ["COLORS", "Board", "Line", "board_of", "chains", "expect", "unsettled"]
+__all__ = ["COLORS", "Board", "board_of", "chains", "expect", "unsettled"]
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
@@ -33,19 +34,6 @@ def expect(words: Sequence[str], pattern: str, expected: str) -> None:
     """Refuses the words of a command that the pattern, one blank between two words, does not match."""
     if not re.fullmatch(pattern, " ".join(words)):
         raise RequestError(f"syntax error: expected {expected}")
-
-
-class Line:
-    """A position, `state`, and how it came about: where it began, and what was played then. It stays as it is."""
-
-    def __init__(self, start: _core.State, played: Sequence[int] = ()) -> None:
-        self.start, self.played, self.state = start, tuple(played), start.clone()
-        for action in played:
-            self.state.play(action)
-
-    def after(self, action: int) -> "Line":
-        """The line with one more action."""
-        return Line(self.start, (*self.played, action))
 
 
 class Board(ABC):
@@ -88,17 +76,22 @@ class Board(ABC):
         Raises:
             RequestError: an illegal move, or no vertex of this board.
         """
-        if (line := self.line_of(color)) is not None:
-            for action in line.state.legal_actions():
-                if line.state.action_name(action).upper() == vertex.upper():
-                    self.advance(line, action)
-                    return
-        raise RequestError("illegal move")
+        line = self.line.upto(len(self.line.played))
+        try:
+            line.play(vertex.lower(), color)
+        except ValueError:
+            raise RequestError("illegal move") from None
+        self._go_to(line)
 
     def advance(self, line: Line, action: int) -> None:
         """Plays an action after a line; `undo` leads back to the position now."""
+        after = line.upto(len(line.played))
+        after.play(after.state.action_name(action))
+        self._go_to(after)
+
+    def _go_to(self, line: Line) -> None:
         self._past.append(self.line)
-        self.line = line.after(action)
+        self.line = line
 
     def undo(self) -> str:
         """Takes the last move back.
@@ -132,15 +125,14 @@ class _Othello(Board):
 
     def play(self, color: int, vertex: str) -> None:
         state = self.line.state
-        has_passed = self.line.played[-1:] == (state.num_actions - 1,) and state.turn != color
+        has_passed = self.line.played[-1:] == [state.num_actions - 1] and state.turn != color
         if vertex.lower() != "pass" or not (state.is_terminal or has_passed):
             super().play(color, vertex)
 
-    def advance(self, line: Line, action: int) -> None:
-        super().advance(line, action)
-        state = self.line.state
-        if state.legal_actions() == [state.num_actions - 1]:
-            self.line = self.line.after(state.num_actions - 1)
+    def _go_to(self, line: Line) -> None:
+        if line.state.legal_actions() == [line.state.num_actions - 1]:
+            line.play("pass")
+        super()._go_to(line)
 
     def picture(self) -> str:
         state = self.line.state
@@ -214,21 +206,21 @@ class _Go(Board):
         if line.start.params["komi"] == self._komi:
             return line
         text = re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text())
-        return Line(_core.parse_state(self._rules(self._komi), text), line.played)
+        with_komi = Line(_core.parse_state(self._rules(self._komi), text))
+        for action in line.played:
+            with_komi.play(with_komi.state.action_name(action))
+        return with_komi
 
     def line_of(self, color: int) -> Line:
-        line, state = self.line, self.line.state
-        if state.is_terminal:
-            plies = len(line.played)
-            count = max(0, min(plies // 2, plies - 2))  # two passes at the end are played again
-            line = Line(Line(line.start, line.played[:count]).state.without_past(), line.played[count:])
-        return line if line.state.turn == color else Line(state.without_past(color))
+        line = self.line.upto(len(self.line.played))
+        line.go_on(color)
+        return line
 
     def picture(self) -> str:
         return "\n" + self.line.state.render(color=False)
 
     def score(self) -> str:
-        state = self.line.state.clone()
+        state = self.line.state
         while not state.is_terminal:
             state.play(state.num_actions - 1)
         found = re.search(r"RE\[([^\]]*)\]", state.to_text())

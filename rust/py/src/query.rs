@@ -22,7 +22,7 @@ use crate::errors::caught;
 use crate::registry::make;
 use crate::result::{SearchResult, stop_name};
 use crate::settings::{SIZE, Whole, within};
-use crate::state::State;
+use crate::state::{State, player_of};
 
 /// A position of any game. Positions that come from one another share the place of an error.
 struct Any {
@@ -499,6 +499,20 @@ pub(crate) struct Line {
     line: CoreLine<Any>,
 }
 
+impl Line {
+    /// Changes the line, or leaves it as it is where something is wrong.
+    fn change(
+        &mut self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut CoreLine<Any>) -> Result<(), Refused> + Send,
+    ) -> PyResult<()> {
+        let mut line = self.line.clone();
+        self.line.start.ask(py, || change(&mut line))?;
+        self.line = line;
+        Ok(())
+    }
+}
+
 #[pymethods]
 impl Line {
     #[new]
@@ -524,13 +538,22 @@ impl Line {
         self.line.state.state()
     }
 
-    /// Plays the action, or takes the roll, of a name, in Go in any case. Raises ValueError, and changes nothing, if none is
-    /// legal.
-    fn play(&mut self, py: Python<'_>, name: &str) -> PyResult<()> {
-        let mut line = self.line.clone();
-        self.line.start.ask(py, || line.play(name, None))?;
-        self.line = line;
-        Ok(())
+    /// Plays the action, or takes the roll, of a name, in Go in any case; there `player` may play twice in a row. Raises
+    /// ValueError, and changes nothing, if none is legal for this player.
+    #[pyo3(signature = (name, player = None))]
+    fn play(&mut self, py: Python<'_>, name: &str, player: Option<Whole>) -> PyResult<()> {
+        let player = player_of(player)?;
+        self.change(py, |line| line.play(name, player))
+    }
+
+    /// Begins anew at the present board where the game is over by its past alone, and in Go where `player` is not to move.
+    #[pyo3(signature = (player = None))]
+    fn go_on(&mut self, py: Python<'_>, player: Option<Whole>) -> PyResult<()> {
+        let player = player_of(player)?;
+        self.change(py, |line| {
+            line.go_on(player);
+            Ok(())
+        })
     }
 
     /// The first plies of the line.
