@@ -240,6 +240,8 @@ MAKERS: dict[str, Any] = {
     "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
     "SelfPlay.set_simulations": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).set_simulations(**given),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
+    "Line.play": lambda **given: _core.Line(connect_four()).play("4", **given),
+    "Line.go_on": lambda **given: _core.Line(connect_four()).go_on(**given),
     "Line.upto": lambda **given: _core.Line(connect_four()).upto(**given),
     "Query.answer": lambda **given: query().answer(searched().run(), network=None, during=False, **given),
     "parse_state": lambda **given: azpy.parse_state(connect_four(), "4", **given),
@@ -447,7 +449,7 @@ READERS = {
     "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
     "serving/gomocup serving/gtp serving/models "
     "serving/queries serving/uci serving/wall_game",
-    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
+    "resign_below": "fleet/fleet fleet/head fleet/here fleet/wire fleet/worker playing/resignation playing/selfplay "
     "training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
