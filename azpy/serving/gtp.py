@@ -15,7 +15,7 @@ from azpy.errors import RequestError, one_line
 from azpy.matches.query import WARMEST
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen, lower_bound
+from azpy.serving.models import Served, chosen
 from azpy.serving.request import (
     OF_THE_REST,
     WITHOUT_END,
@@ -36,6 +36,7 @@ SYSTEMS = (*KGS, "fischer", "fischer-capped")
 _ANALYZE = ("lz-analyze", "analyze", "kata-analyze")
 _GENMOVE_ANALYZE = ("lz-genmove_analyze", "genmove_analyze", "kata-genmove_analyze")
 _LEAST_REPORT = 0.05  # seconds between reports
+_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
 _TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
 _LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
 _NEEDED = {  # how many times and counts a system has, how many limits, and which
@@ -286,7 +287,8 @@ class Gtp(Protocol):
         places = {int(action): index for index, action in enumerate(result.actions)}
         for order, (actions, visits, q) in enumerate(result.principal_variations(len(places))):
             index = places[actions[0]]
-            bound = lower_bound(float(result.q[index]), float(result.standard_errors[index]))
+            error = float(result.standard_errors[index])  # NaN: not known
+            bound = max(-1.0, q - _DEVIATIONS * error) if error == error else -1.0
             shares = {"winrate": (q + 1) / 2, "prior": float(result.priors[index]), "lcb": (bound + 1) / 2}
             numbers = " ".join(
                 f"{word} {share:.6f}" if name.startswith("kata") else f"{word} {round(10_000 * share)}"
