@@ -1,6 +1,6 @@
 """How long do requests wait that share batches? Latency, throughput and deadlines of `azpy.Engine`.
 
-    python benches/serving.py [crowd games alone models swap small] [--concurrent 512] [--eval-batch 8] [--seconds 15]
+    python benches/serving.py [PART ...] [--concurrent 512] [--eval-batch 8] [--seconds 15]
 
 A small untrained network of Connect Four on the CPU answers, and a batch has room for 256 rows.
 
@@ -10,6 +10,8 @@ crowd   So many clients ask at once, and each again as soon as it is answered: a
 games   256 and then 1,000 games that keep their trees ask for 100 simulations a move at once.
 alone   One client, and nobody else: the time of a request over the time of `azpy.Search` for the same.
 models  Two models side by side, half of the clients each, over one model with all clients.
+beside  64 clients ask for 100 simulations of 9x9 Go, without a network, while one analysis reports every 0.05 s
+        on a tree of `--tree-mb`. The ways take turns: no analysis, and reports that tell less and less.
 swap    Another network takes the place of the first under load: requests lost, and how long the first one goes on.
 
 small   A million requests of a few simulations, some cancelled: how often each is answered.
@@ -18,13 +20,16 @@ Throughput is in evaluations a second, over the evaluator's own with full batche
 """
 
 import argparse
+import itertools
 import queue
 import random
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 
@@ -38,10 +43,10 @@ Answered = tuple[int, float, float]  # client, when it asked, seconds until it w
 Ask = Callable[[int], "Future[azpy.SearchResult]"]
 
 
-def positions(count: int) -> list[azpy.State]:
+def positions(count: int, game: str = "connect_four") -> list[azpy.State]:
     rng, found = random.Random(1), list[azpy.State]()
     while len(found) < count:
-        state = azpy.make_game("connect_four")
+        state = azpy.make_game(game)
         for _ in range(rng.randrange(8)):  # early ones: late searches are cut short by games that end
             if not state.is_terminal:
                 state.play(rng.choice(state.legal_actions()))
@@ -220,6 +225,41 @@ def swap(given: argparse.Namespace) -> None:
     print(f"swap: load() took {1e3 * took:.1f} ms; the network before went on for {old:.2f} s; {lost} requests lost")
 
 
+def beside(given: argparse.Namespace) -> None:
+    ways: dict[str, dict[str, Any] | None] = {
+        "no analysis": None,
+        "errors and all lines": {"standard_errors": True},
+        "all lines": {},
+        "one line": {"lines": 1},
+    }
+    states, reports = itertools.cycle(positions(1000, "go(size=9)")), Counter[str]()
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    with azpy.Engine(azpy.UniformEvaluator(), max_requests=4096, eval_batch=given.eval_batch) as engine:
+        game = engine.game(azpy.make_game("go(size=9)"))
+        while (tree := game.search(20_000).result().stats["memory_bytes"] / 1e6) < given.tree_mb:
+            pass
+        for turn in range(given.rounds):
+            for name in random.Random(turn).sample(sorted(ways), len(ways)):
+                pending = None
+                if (told := ways[name]) is not None:
+                    pending = game.search(
+                        2**32 - 1,
+                        priority="analysis",
+                        on_report=lambda _, name=name: reports.update([name]),
+                        report_every=0.05,
+                        **told,
+                    )
+                found, _ = serve(engine, 64, lambda _: engine.submit(next(states), 100), given.seconds / 4)
+                times[name] += [took for _, _, took in found]
+                if pending is not None:
+                    pending.stop()
+                    pending.result()
+    print(f"beside: 64 clients beside an analysis of a tree of {tree:,.0f} MB at first")
+    for name, seconds in times.items():
+        late = f"p99.9 {np.percentile(seconds, 99.9):.3f} s, most {max(seconds):.3f} s"
+        print(f"{spread(name, seconds)}, {late}; {len(seconds)} requests, {reports[name]} reports")
+
+
 def small(given: argparse.Namespace) -> None:
     answers, states = np.zeros(given.requests, np.int64), positions(1000)
     room, rng = threading.Semaphore(1000), random.Random(1)
@@ -245,13 +285,15 @@ def small(given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parts = {part.__name__: part for part in (crowd, games, alone, models, swap, small)}
+    parts = {part.__name__: part for part in (crowd, games, alone, models, swap, beside, small)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*parts, []], help="all by default")
     parser.add_argument("--concurrent", type=int, default=512)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--hurried", type=int, default=16)
     parser.add_argument("--eval-batch", type=int, default=8)
+    parser.add_argument("--tree-mb", type=float, default=1000.0, help="of the analysis")
+    parser.add_argument("--rounds", type=int, default=4, help="turns of each way of the analysis")
     parser.add_argument("--requests", type=int, default=1_000_000)
     given = parser.parse_args()
     for name in given.parts or parts:

@@ -19,10 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from azpy.errors import RequestError
+from azpy._core import LONGEST_NAME, Message
 from azpy.serving.lines import LONGEST_LINE
-from azpy.serving.objects import decoded
-from azpy.serving.query import LONGEST_NAME
 from talks import COMMAND, PATIENCE
 
 CHUNK = 500  # lines between two questions
@@ -427,8 +425,8 @@ class Json(Dialect):
         if not line.strip(b" \t\r\n"):
             return True
         try:
-            fields = decoded(line.decode().strip(" \t\r\n"))
-        except (RequestError, UnicodeDecodeError):
+            fields = Message(line.decode().strip(" \t\r\n")).fields()
+        except ValueError:
             self.due_errors += 1
             return True
         identity = fields.get("id")

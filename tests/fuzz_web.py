@@ -18,8 +18,7 @@ from typing import IO, Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from azpy.errors import AzpyError
-from azpy.serving.objects import decoded
+from azpy._core import Message
 from azpy.web.app import LONGEST_MESSAGE
 from served import process
 from talks import PATIENCE
@@ -200,8 +199,8 @@ def memory_mb(pid: int) -> float:
 def asks_nothing(sent: str | bytes) -> bool:
     """Whether a message is a query without a turn, which has no answer."""
     try:
-        return decoded(sent if isinstance(sent, str) else sent.decode()).get("analyzeTurns") == []
-    except (ValueError, AzpyError):
+        return bool(Message(sent).get("analyzeTurns") == [])
+    except ValueError:
         return False
 
 

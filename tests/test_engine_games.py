@@ -82,6 +82,35 @@ def test_a_request_is_answered_for_the_position_at_which_it_was_made() -> None:
         assert third_result.visits.sum() == 100, "the tree from before the action is still there"
 
 
+@pytest.mark.parametrize("options", [{}, {"actions": [1, 3, 5]}])
+def test_answers_and_reports_tell_the_lines_and_errors_that_were_asked_for_and_no_others(options: Any) -> None:
+    with azpy.Engine(Hashed(7), eval_batch=1) as engine:
+
+        def told(**wanted: Any) -> list[azpy.SearchResult]:
+            """A report and the answer of a search that is the same each time."""
+            reports = list[azpy.SearchResult]()
+            pending = engine.game(STATE, seed=3).search(
+                300, on_report=reports.append, report_every=0.0, **options, **wanted
+            )
+            return [pending.result(PATIENCE), reports[-1]]
+
+        everything = told(standard_errors=True)
+        assert facts(everything[0]) == facts(told(standard_errors=True, lines=None)[0])
+        for count in (0, 1, 2, 100):
+            answer, report = told(lines=count)
+            assert answer.principal_variations(20) == everything[0].principal_variations(min(count, 20))
+            assert answer.principal_variation == everything[0].principal_variation
+            assert len(report.principal_variations(20)) <= count
+            for result in (answer, report):
+                with pytest.raises(ValueError, match="no standard_errors"):
+                    _ = result.standard_errors
+        for wrong in (-1, 1.5):
+            with pytest.raises((TypeError, ValueError), match=r"lines|whole number"):
+                engine.game(STATE).search(1, lines=wrong)  # type: ignore[arg-type]
+        # An answer of `submit` has its tree, and so all that is read from it.
+        assert len(engine.submit(STATE, 50, lines=1).result(PATIENCE).principal_variations(20)) > 1
+
+
 def test_what_a_game_refuses_changes_nothing() -> None:
     with azpy.Engine(Hashed(7)) as engine:
         game = engine.game(STATE)

@@ -311,7 +311,7 @@ def opened(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(options["total_memory_mb"])
         return azpy.Engine(served.evaluator, **served.options)
 
-    monkeypatch.setattr("azpy.serving.gomocup.open_engine", open_engine)
+    monkeypatch.setattr("azpy.serving.request.open_engine", open_engine)
     return found
 
 
@@ -332,7 +332,7 @@ def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Served, mon
 
     brain = talk_with(served)
     brain.move("BEGIN")
-    monkeypatch.setattr("azpy.serving.gomocup.open_engine", refused)
+    monkeypatch.setattr("azpy.serving.request.open_engine", refused)
     assert brain.ask("INFO max_memory 83886080") == "MESSAGE no device"
     for line in ("RESTART", "TURN 6,6"):
         assert brain.ask(line) == "ERROR no device"

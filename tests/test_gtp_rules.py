@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from azpy.serving.gtp import Gtp
-from azpy.serving.gtp_cleanup import _alive, chains, unsettled
+from azpy.serving.gtp_boards import _alive, chains, unsettled
 from talks import GtpTalk
 from test_gtp import talk_with
 
@@ -58,9 +58,10 @@ def test_the_rules_are_said_and_the_same_rules_can_be_set(gtp: GtpTalk) -> None:
 
 def test_other_rules_are_refused_and_change_nothing(gtp: GtpTalk) -> None:
     names = ("tromp-taylor", "japanese", "korean", "stone-scoring", "aga", "bga", "new-zealand", "aga-button")
-    refused = dict.fromkeys((*names, "ancient", "", '{"ko":1e400}'), "azpy plays {") | {
+    refused = dict.fromkeys((*names, "ancient", "", "[]", "7"), "azpy plays {") | {
         "chinese": "rule ko: azpy plays POSITIONAL here, not SIMPLE",
         '{"ko":"POSITIONAL","scoring":"TERRITORY","whiteHandicapBonus":"N"}': "rule scoring: azpy plays AREA here",
+        '{"ko":1e400}': "rule ko: azpy plays POSITIONAL here, not Infinity",
         '{"ko":"TRIPLE"}': "rule ko: azpy plays POSITIONAL here, not TRIPLE",
         '{"komi":7}': "unknown rule 'komi': expected ko, scoring",
     }
@@ -142,17 +143,19 @@ def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatc
         """What a search says of White's last eye, as of a seki."""
 
         action = 11  # E6
+        result: object
 
-    def search(*_: object, **given: object) -> object:
+    def think(*_: object, **given: object) -> object:
         assert given["actions"] == [11, 12], "the points of White's eye alone"
         return Found
 
+    Found.result = Found
     monkeypatch.setattr(Found, "value", value, raising=False)
     with talk_with(player="go(size=7)") as gtp:
         inside = ("x . x o o o o", "x x x o . . o", "x . x o o o o")
         set_up(gtp, *inside, "x x x x x x x", "x . x x x . x", "x x x x x x x", "x x x x x x x")
         assert gtp.ask("final_score").startswith("= B+")
-        monkeypatch.setattr(Gtp, "_search", search)
+        monkeypatch.setattr(Gtp, "_think", think)
         assert gtp.ask("kgs-genmove_cleanup b") == answer
 
 

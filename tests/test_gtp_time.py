@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from azpy.errors import RequestError
-from azpy.serving.gtp import Gtp
-from azpy.serving.gtp_time import KGS, SYSTEMS, Times
+from azpy.serving.gtp import KGS, SYSTEMS, Gtp, Times
 from azpy.serving.models import open_player
 from talks import GtpTalk
 

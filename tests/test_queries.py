@@ -1,6 +1,7 @@
 """Analysis queries with an engine that does what a test says: races, errors, and what is asked of the engine."""
 
 import gc
+import json
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,16 +11,13 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.errors import RequestError
+from azpy._core import Message
 from azpy.games.names import make_position
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
-from azpy.serving.positions import Line
 from azpy.serving.queries import Analyst
-from azpy.serving.query import read_query
 from azpy.serving.track import Track
-from go_games import KO_AT_THE_END
 from test_onnx import make_model
 
 
@@ -37,9 +35,27 @@ class Engine:
         return pending
 
 
-def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMITS) -> tuple[Analyst, list[Any]]:
-    said = list[Any]()
-    return Analyst({"main": Model(open_player("uniform", game, 9), engine)}, said.append, limits), said
+class Asker(Analyst):
+    """Is asked with dicts, and keeps the answers as dicts.
+
+    Args:
+        models, limits: see `Analyst`.
+
+    Attributes:
+        said: the answers.
+    """
+
+    def __init__(self, models: dict[str, Model], limits: Limits = NO_LIMITS) -> None:
+        self.said = list[Any]()
+        super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
+
+    def ask(self, **fields: Any) -> None:
+        self.take(Message(json.dumps(fields)))
+
+
+def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMITS) -> tuple[Asker, list[Any]]:
+    asker = Asker({"main": Model(open_player("uniform", game, 9), engine)}, limits)
+    return asker, asker.said
 
 
 def test_reports_that_fail_are_not_said_and_the_answer_has_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,8 +68,8 @@ def test_reports_that_fail_are_not_said_and_the_answer_has_one_error(monkeypatch
 
     engine = Engine(report)
     analyst, said = analyst_of(engine)
-    monkeypatch.setattr("azpy.serving.queries._found", fails)
-    analyst.take({"id": "1", "reportDuringSearchEvery": 1})
+    monkeypatch.setattr("azpy.serving.queries.chosen", fails)
+    analyst.ask(id="1", reportDuringSearchEvery=1)
     assert said == []
     engine.given[0].set_result(engine.result)
     assert said == [{"id": "1", "turnNumber": 0, "error": "'no name'"}]
@@ -66,10 +82,10 @@ def test_any_error_of_a_query_is_said(error: Exception, monkeypatch: pytest.Monk
         raise error
 
     analyst, said = analyst_of(Engine(fails))
-    analyst.take({"id": "1", "moves": ["a1"], "analyzeTurns": [0, 1]})
+    analyst.ask(id="1", moves=["a1"], analyzeTurns=[0, 1])
     assert [one["turnNumber"] for one in said] == [0, 1]
-    monkeypatch.setattr("azpy.serving.queries.read_query", fails)
-    analyst.take({"id": "2"})
+    monkeypatch.setattr(analyst, "_model", fails)
+    analyst.ask(id="2")
     assert said[2:] == [{"id": "2", "error": str(error)}]
     assert not analyst.is_busy
 
@@ -77,7 +93,7 @@ def test_any_error_of_a_query_is_said(error: Exception, monkeypatch: pytest.Monk
 def test_a_client_that_leaves_while_a_query_is_taken_has_no_search() -> None:
     engine = Engine(lambda _: analyst.close())
     analyst, said = analyst_of(engine)
-    analyst.take({"id": "1", "moves": ["a1", "b1"], "analyzeTurns": [0, 1, 2]})
+    analyst.ask(id="1", moves=["a1", "b1"], analyzeTurns=[0, 1, 2])
     assert [pending.cancelled() for pending in engine.given] == [True], "the other turns are not begun"
     assert said == []
     assert not analyst.is_busy
@@ -86,7 +102,7 @@ def test_a_client_that_leaves_while_a_query_is_taken_has_no_search() -> None:
 def test_a_search_that_the_engine_cancels_is_answered() -> None:
     engine = Engine()
     analyst, said = analyst_of(engine)
-    analyst.take({"id": "1"})
+    analyst.ask(id="1")
     assert said == []
     engine.given[0].cancel()
     assert said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
@@ -96,14 +112,15 @@ def test_a_search_that_the_engine_cancels_is_answered() -> None:
 def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
     start = make_position("go(size=5)")
     (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
-    model, said = open_model(str(tmp_path / "model.onnx"), start.game, 5), list[dict[str, Any]]()
+    model = open_model(str(tmp_path / "model.onnx"), start.game, 5)
     try:
-        analyst = Analyst({"main": model}, said.append)
+        analyst = Asker({"main": model})
+        said = analyst.said
         for action in ({}, {"action": "show"}):
-            analyst.take({"id": "1", "boardXSize": 7, "boardYSize": 7, **action})
+            analyst.ask(id="1", boardXSize=7, boardYSize=7, **action)
             assert said.pop()["error"].startswith(f"the network plays {start.game}, not go(size=7")
         assert model.engine.stats["requests"] == 0  # in a batch with others it would fail those too
-        analyst.take({"id": "2", "boardXSize": 5, "boardYSize": 5})
+        analyst.ask(id="2", boardXSize=5, boardYSize=5)
         analyst.wait()
         assert said.pop()["rootInfo"]["visits"] == 5
     finally:
@@ -115,7 +132,7 @@ def test_an_answered_search_leaves_no_tree_behind() -> None:
     analyst, _ = analyst_of(engine)
     gc.disable()  # memory must not wait for a collection of garbage
     try:
-        analyst.take({"id": "1", "moves": []})
+        analyst.ask(id="1", moves=[])
         pending = weakref.ref(engine.given[0])
         engine.given.pop().set_result(engine.result)
         assert pending() is None
@@ -124,26 +141,13 @@ def test_an_answered_search_leaves_no_tree_behind() -> None:
 
 
 def test_players_of_one_name_have_games_of_their_own() -> None:
-    served, said = open_player("uniform:9", "tic_tac_toe", 9), list[Any]()
+    served = open_player("uniform:9", "tic_tac_toe", 9)
     models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
-    analyst = Analyst(models, said.append)
+    analyst = Asker(models)
     for name in ("one", "two", "one"):
-        analyst.take({"id": name, "model": name, "game": "mine"})
+        analyst.ask(id=name, model=name, game="mine")
         analyst.wait()
-    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9]
-
-
-def test_a_search_by_time_has_the_most_simulations_of_the_client() -> None:
-    model, limits = Model(open_player("uniform", "tic_tac_toe", 800), Engine()), Limits(50, seconds=5.0)  # type: ignore[arg-type]
-    for fields, expected in (
-        ({}, (50, 5.0)),
-        ({"seconds": 1}, (50, 1.0)),
-        ({"simulations": 7}, (7, 5.0)),
-    ):
-        query = read_query({"id": "1", **fields}, model, limits)
-        assert (query.simulations, query.seconds) == expected
-    query = read_query({"id": "1", "seconds": 1}, model, NO_LIMITS)
-    assert (query.simulations, query.seconds) == (None, 1.0)
+    assert [answer["rootInfo"]["reused"] for answer in analyst.said] == [0, 0, 9]
 
 
 def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
@@ -177,40 +181,15 @@ def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
         assert game.played == played
 
 
-def test_a_game_that_is_over_keeps_its_moves() -> None:
-    line = Line(make_position("chess"))
-    for name in ("f2f3", "e7e5", "g2g4", "d8h4"):
-        line.play(name)
-    line.go_on()
-    assert line.state.is_terminal
-    assert len(line.played) == 4
-
-
 def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
     """What a real engine answers to queries, each sent after the answer to the one before."""
-    served, said = open_player(player, game, 60), list[Any]()
+    served = open_player(player, game, 60)
     with open_engine(served) as engine:
-        analyst = Analyst({"main": Model(served, engine)}, said.append, limits)
+        analyst = Asker({"main": Model(served, engine)}, limits)
         for number, query in enumerate(queries):
-            analyst.take({"id": str(number), **query})
+            analyst.ask(**{"id": str(number), **query})
             analyst.wait()
-    return said
-
-
-def test_ko_holds_where_too_many_plies_ended_the_game() -> None:
-    line = Line(make_position("go(size=5)"))
-    for name in KO_AT_THE_END:
-        line.play(name)
-    board = line.state.render(color=False).splitlines()[1:]
-    assert line.state.is_terminal
-    line.go_on()
-    assert (line.state.is_terminal, line.state.turn) == (False, 0)
-    assert line.state.render(color=False).splitlines()[1:] == board
-    assert {line.state.action_name(action) for action in line.state.legal_actions()} == {"D2", "E2", "E1", "pass"}
-    with pytest.raises(RequestError, match="not legal"):
-        line.play("C4")
-    line.play("D2")
-    assert len(line.played) == 26
+    return analyst.said
 
 
 def test_a_game_that_is_back_at_its_start_begins_with_an_empty_tree() -> None:
@@ -259,27 +238,27 @@ def test_some_turns_of_a_query_can_be_ended() -> None:
             return self.given[-1]
 
     analyst, said = analyst_of(Slow())
-    analyst.take({"id": "1", "moves": ["a1", "b1"], "analyzeTurns": [0, 1, 2]})
+    analyst.ask(id="1", moves=["a1", "b1"], analyzeTurns=[0, 1, 2])
     for fields in (
         {"terminateId": "2"},
         {"terminateId": "1", "turnNumbers": [5]},
         {"terminateId": "1", "turnNumbers": [2, 0]},
     ):
-        analyst.take({"id": "end", "action": "terminate", **fields})
+        analyst.ask(id="end", action="terminate", **fields)
         assert said.pop() == {"id": "end", "action": "terminate", **fields}
     assert stopped == [0, 2]
-    analyst.take({"id": "end", "action": "terminate_all", "turnNumbers": [1]})
+    analyst.ask(id="end", action="terminate_all", turnNumbers=[1])
     assert stopped == [0, 2, 1]
 
 
 def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
-    served, said = open_player("uniform", "tic_tac_toe", 60, temperature=10.0), list[Any]()
+    served = open_player("uniform", "tic_tac_toe", 60, temperature=10.0)
     with open_engine(served) as engine:
-        analyst = Analyst({"main": Model(served, engine)}, said.append)
+        analyst = Asker({"main": Model(served, engine)})
         for number in range(60):
-            analyst.take({"id": str(number), "allowMoves": ["a1", "b2"]})
+            analyst.ask(id=str(number), allowMoves=["a1", "b2"])
             analyst.wait()
-    assert {answer["move"] for answer in said} == {"a1", "b2"}
+    assert {answer["move"] for answer in analyst.said} == {"a1", "b2"}
 
 
 def test_bounds_in_go_are_of_the_player_to_move_whoever_looks() -> None:
@@ -297,13 +276,6 @@ def test_bounds_in_go_are_of_the_player_to_move_whoever_looks() -> None:
         assert black["lcb"] == pytest.approx(1 - white["lcb"], abs=2e-6)
         assert black["utilityLcb"] == pytest.approx(-white["utilityLcb"])
         assert white["utilityLcb"] == pytest.approx(2 * white["lcb"] - 1, abs=4e-6)
-
-
-def test_katagos_time_is_a_limit_and_no_error_beyond_the_clients() -> None:
-    model = Model(open_player("uniform", "go(size=5)", 800), Engine())  # type: ignore[arg-type]
-    for given, expected in ((0.25, 0.25), (1e20, 5.0)):
-        fields = {"id": "1", "overrideSettings": {"maxTime": given}}
-        assert read_query(fields, model, Limits(50, seconds=5.0)).seconds == expected
 
 
 @pytest.mark.parametrize(("game", "usually"), [("tic_tac_toe", False), ("go(size=5)", True)])

@@ -18,6 +18,8 @@ from azpy.cli.bench import _parser as bench_parser
 from azpy.cli.train import settings_from
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_search
+from azpy.serving.limits import NO_LIMITS
+from azpy.serving.models import open_player
 from azpy.settings import Settings
 from oracles import Countdown, Hashed, after, another
 
@@ -209,6 +211,10 @@ def played() -> azpy.GameRecord:
     return next(azpy.SelfPlay("pig(target=5)", UNIFORM, simulations=2, slots=2, pipelines=1, games=1))
 
 
+def query() -> _core.Query:
+    return _core.Message('{"id": "1"}').queries(open_player("uniform", "connect_four", 1), NO_LIMITS)[0]
+
+
 MAKERS: dict[str, Any] = {
     "RolloutEvaluator": azpy.RolloutEvaluator,
     "Search": lambda **given: azpy.Search(UNIFORM, **given),
@@ -234,6 +240,10 @@ MAKERS: dict[str, Any] = {
     "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
     "SelfPlay.set_simulations": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).set_simulations(**given),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
+    "Line.play": lambda **given: _core.Line(connect_four()).play("4", **given),
+    "Line.go_on": lambda **given: _core.Line(connect_four()).go_on(**given),
+    "Line.upto": lambda **given: _core.Line(connect_four()).upto(**given),
+    "Query.answer": lambda **given: query().answer(searched().run(), network=None, during=False, **given),
     "parse_state": lambda **given: azpy.parse_state(connect_four(), "4", **given),
     "State.play": lambda **given: connect_four().play(**given),
     "State.action_name": lambda **given: connect_four().action_name(**given),
@@ -429,7 +439,7 @@ READERS = {
     "fpu": "settings/run",
     "gumbel_actions": "cli/train matches/players matches/query settings/presets settings/run",
     "gumbel_scale": "matches/players",
-    "lcb": "serving/gtp serving/katago serving/queries settings/run settings/toml",  # in serving a word of protocols
+    "lcb": "serving/gtp settings/run settings/toml",  # in serving a word of protocols
     "solver": "settings/run",
     "lookahead": "settings/run",
     "full_search_share": "training/budget",
@@ -438,8 +448,8 @@ READERS = {
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
     "serving/gomocup serving/gtp serving/models "
-    "serving/queries serving/uci serving/uci_options serving/wall_game_lines",
-    "resign_below": "fleet/desk fleet/fleet fleet/folder fleet/here fleet/player playing/resignation playing/selfplay "
+    "serving/queries serving/uci serving/wall_game",
+    "resign_below": "fleet/fleet fleet/head fleet/here fleet/wire fleet/worker playing/resignation playing/selfplay "
     "training/collector training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}

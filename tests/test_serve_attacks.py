@@ -24,7 +24,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from azpy.serving.models import open_model
-from azpy.serving.queries import Analyst
+from azpy.serving.queries import Analyst, Reply
 from azpy.web import outbox, server
 from azpy.web.app import Site
 from azpy.web.outbox import Outbox
@@ -213,45 +213,45 @@ def test_reports_and_answers_that_wait_are_bounded(monkeypatch: pytest.MonkeyPat
         loop = asyncio.get_running_loop()
         box = Outbox(loop)
         for number in range(100_000):
-            box.put({"id": str(number), "isDuringSearch": True})
+            box.put(Reply("{}", search=(str(number), 0), is_report=True))
             if box.overflown:
                 break
         assert number <= 10_000
         box = Outbox(loop)
         for number in range(20_000):
-            box.put({"id": "same", "isDuringSearch": True, "number": number})
-        assert '"number":19999' in box.get().line
+            box.put(Reply(str(number), search=("same", 0), is_report=True))
+        assert box.get().line == "19999"
         assert box.is_empty
         assert not box.overflown
         monkeypatch.setattr(outbox, "_MOST_BYTES", 1_000)
         box = Outbox(loop)
         for _ in range(100):
-            box.put({"id": "1", "text": "x" * 900})
+            box.put(Reply("x" * 900))
             box.get()
-            box.put({"id": "2", "isDuringSearch": True, "text": "x" * 900})
-            box.put({"id": "2", "text": "x" * 900})
+            box.put(Reply("x" * 900, search=("2", 0), is_report=True))
+            box.put(Reply("x" * 900, search=("2", 0)))
             box.get()
         assert not box.overflown
-        box.put({"id": "1", "text": "x" * 900})
-        box.put({"id": "1", "text": "x" * 900})
+        box.put(Reply("x" * 900))
+        box.put(Reply("x" * 900))
         assert box.overflown
 
     asyncio.run(fill())
 
 
 def test_answers_and_reports_are_told_apart_by_their_turns_too() -> None:
-    async def fill() -> list[tuple[int, str]]:
+    async def fill() -> list[str]:
         box = Outbox(asyncio.get_running_loop())
         for text in ("old", "new"):
             for turn in (0, 1, 2):
-                box.put({"id": "same", "turnNumber": turn, "isDuringSearch": True, "text": text})
-        box.put({"id": "same", "turnNumber": 1, "isDuringSearch": False, "text": "answer"})
-        found = []
+                box.put(Reply(f"{turn} {text}", search=("same", turn), is_report=True))
+        box.put(Reply("1 answer", search=("same", 1)))
+        found = list[str]()
         while not box.is_empty:
-            found.append(json.loads(box.get().line))
-        return [(one["turnNumber"], one["text"]) for one in found]
+            found.append(box.get().line)
+        return found
 
-    assert asyncio.run(fill()) == [(1, "answer"), (0, "new"), (2, "new")]
+    assert asyncio.run(fill()) == ["1 answer", "0 new", "2 new"]
 
 
 # Clients that do not read, or leave -----------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatc
     async def drains() -> None:
         site = Site({"main": open_model("uniform:2", "pig", 2)})
         _, box = site._enter()
-        box.put({"id": "1"})
+        box.put(Reply("{}"))
         sleep = asyncio.sleep
 
         async def reads(seconds: float) -> None:
@@ -484,7 +484,7 @@ def test_the_drain_waits_for_no_client_that_left(monkeypatch: pytest.MonkeyPatch
     async def drains() -> None:
         site = Site({"main": open_model("uniform:2", "pig", 2)})
         analyst, box = site._enter()
-        box.put({"id": "1"})
+        box.put(Reply("{}"))
         site._leave(analyst, box)
         assert (site._analysts, site._outboxes) == (set(), set())  # or each client that ever came would stay
 

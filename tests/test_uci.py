@@ -12,9 +12,8 @@ import pytest
 
 import azpy
 from azpy.errors import AzpyError
-from azpy.serving.clock import Clock, seconds_to_think
-from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
+from azpy.serving.request import Clock, seconds_to_think
 from azpy.serving.uci import Uci
 from talks import COMMAND, PATIENCE, Talk
 from uci_talks import talk
@@ -132,22 +131,12 @@ def test_an_engine_that_cannot_begin_ends_no_conversation(uci: Talk, monkeypatch
         raise OSError("cannot start a thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr("azpy.serving.uci.Track", cannot)
+        patched.setattr("azpy.serving.request.Track", cannot)
         uci.say("go")
         uci.hear("info string error: cannot start a thread")
         assert uci.hear("bestmove") == "bestmove (none)"
     uci.say("go")
     assert uci.hear("bestmove") != "bestmove (none)"
-
-
-def test_a_position_in_a_search_ends_it_first(uci: Talk) -> None:
-    uci.say("go infinite", "position startpos moves d2d4", "go nodes 10")
-    first = uci.hear("bestmove").split()[1]
-    second = uci.hear("bestmove").split()[1]
-    board = chess.Board()
-    assert chess.Move.from_uci(first) in board.legal_moves
-    board.push_uci("d2d4")
-    assert chess.Move.from_uci(second) in board.legal_moves
 
 
 def test_games_that_our_rules_end_go_on(uci: Talk) -> None:
@@ -161,11 +150,6 @@ def test_games_that_our_rules_end_go_on(uci: Talk) -> None:
     assert chess.Move.from_uci(uci.hear("bestmove").split()[1]) in chess.Board().legal_moves
     uci.say("position fen 7k/5Q2/6K1/8/8/8/8/8 w - - 99 80 moves f7a7 h8g8", "go nodes 10")
     assert uci.hear("bestmove") != "bestmove (none)"
-
-
-def test_a_finished_game_has_no_move(uci: Talk) -> None:
-    uci.say("position startpos moves f2f3 e7e5 g2g4 d8h4", "go nodes 10")
-    assert uci.hear("bestmove") == "bestmove (none)"
 
 
 @pytest.mark.parametrize(
@@ -204,15 +188,6 @@ def test_options_are_found_in_any_case_and_change_the_search(uci: Talk) -> None:
     uci.hear("bestmove")
 
 
-@pytest.mark.parametrize("end", ["quit", ""])
-def test_it_leaves_in_the_middle_of_a_search(end: str) -> None:
-    engine = talk("uniform:100", "chess", "uci")
-    engine.say("go infinite", "isready")
-    engine.hear("readyok")
-    engine.say(end)
-    engine.close()
-
-
 def test_other_games_are_played_with_their_own_names_of_actions(ugi: Talk) -> None:
     ugi.say("ugi")
     ugi.hear("ugiok")
@@ -239,38 +214,6 @@ def test_other_games_are_played_with_their_own_names_of_actions(ugi: Talk) -> No
         assert ugi.hear("response") == f"response {result}"
         ugi.say("go")
         assert ugi.hear("bestmove") == "bestmove (none)"
-
-
-def test_the_tree_is_kept_along_a_game(uci: Talk) -> None:
-    uci.say("position startpos", "go nodes 300")
-    uci.hear("bestmove")
-    uci.say("position startpos moves b1c3 b8c6", "go nodes 1")
-    assert uci.hear("bestmove")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_random_lines_never_end_the_conversation(uci: Talk, seed: int) -> None:
-    rng = random.Random(seed)
-    words = ["go", "nodes", "position", "startpos", "moves", "e2e4", "fen", "8/8/8/8/8/8/8/8", "w", "-", "0", "stop"]
-    words += [
-        "ponderhit",
-        "infinite",
-        "setoption",
-        "name",
-        "value",
-        "MultiPV",
-        "99999999999999999999",
-        "-1",
-        "ucinewgame",
-    ]
-    words += ["searchmoves", "movetime", "1", "wtime", "btime", "\x00", "é", "true", "Hash", "ponder", "query", "nan"]
-    for _ in range(150):
-        uci.say(" ".join(rng.choice(words) for _ in range(rng.randrange(7))))
-    uci.say("x" * (2 * LONGEST_LINE), "stop", "isready")
-    uci.hear("readyok")
-    uci.say("position startpos", "go nodes 5")
-    while uci.hear("bestmove") == "bestmove (none)":
-        pass
 
 
 def test_a_clock_never_runs_out_and_uses_its_increment() -> None:

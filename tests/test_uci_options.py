@@ -319,7 +319,7 @@ def test_a_move_may_have_capitals(fen: str, move: str, best: str) -> None:
 
 def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(100.0, 2.5)
-    monkeypatch.setattr("azpy.serving.uci.monotonic", lambda: next(clock))
+    monkeypatch.setattr("azpy.serving.request.monotonic", lambda: next(clock))
     engine = talk("uniform:20", "chess", "uci")
     for _ in range(2):
         engine.say("go nodes 50")

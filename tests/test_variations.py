@@ -3,6 +3,7 @@
 import io
 import json
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import chess
@@ -12,9 +13,8 @@ import pytest
 from sgfmill import sgf
 
 import azpy
-from azpy.errors import RequestError
+from azpy._core import Message
 from azpy.serving.limits import CLIENT_LIMITS, NO_LIMITS, Limits
-from azpy.serving.variations import read, write
 from served import serving
 from talks import PATIENCE
 from test_queries import Engine, analyst_of
@@ -30,6 +30,18 @@ STARTS = [
 WIDE = Limits(nodes=10_000, depth=1_000, text_bytes=1 << 20)
 
 Node = list[Any]  # before, name, short name
+
+
+def read(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
+    """What the action `read` answers about a start."""
+    served = SimpleNamespace(start=start, simulations=1, has_model=False)
+    return json.loads(Message(json.dumps(fields)).read(served, limits))
+
+
+def write(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
+    """What the action `write` answers about a start."""
+    served = SimpleNamespace(start=start, simulations=1, has_model=False)
+    return json.loads(Message(json.dumps(fields)).write(served, limits))
 
 
 def random_tree(start: azpy.State, size: int, rng: random.Random) -> list[Node]:
@@ -171,7 +183,7 @@ def test_a_text_with_mistakes_is_read_or_refused_and_what_is_read_can_be_written
         found, refused = None, ""
         try:
             found = read({"text": text}, start, limits)
-        except RequestError as error:
+        except ValueError as error:
             refused = str(error)
         counts[found is not None] += 1
         assert "\n" not in refused
@@ -195,9 +207,9 @@ def test_very_deep_and_very_long_texts_are_refused_or_read() -> None:
         "e4 (d4 " * 60_000,
     ):
         for start in (CHESS, GO):
-            with pytest.raises(RequestError, match="text: "):
+            with pytest.raises(ValueError, match="text: "):
                 read({"text": text}, start, CLIENT_LIMITS)
-    with pytest.raises(RequestError, match="text: line 1: variations stand in each other more than 64 deep"):
+    with pytest.raises(ValueError, match="text: line 1: variations stand in each other more than 64 deep"):
         read({"text": "a3 a6 (" * 65 + "a3" + ")" * 65}, CHESS, NO_LIMITS)
     assert read({"text": "a3 a6 (" * 64 + "a3" + ")" * 64}, CHESS, NO_LIMITS)["leftOut"]
 
@@ -236,7 +248,7 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
 )
 def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str | None) -> None:
     analyst, heard = analyst_of(Engine(), "chess", FEW)
-    analyst.take({"id": "1", **fields})
+    analyst.ask(**{"id": "1", **fields})
     (answer,) = heard
     assert set(answer) == {"id", "error"} if said else {"id", "action", "text"}
     assert said is None or said in answer["error"]
@@ -246,8 +258,8 @@ def test_a_client_reads_and_writes_by_the_actions() -> None:
     analyst, heard = analyst_of(Engine(), "chess")
 
     def ask(**fields: Any) -> dict[str, Any]:
-        analyst.take({"id": "1", **fields})
-        found: dict[str, Any] = json.loads(json.dumps(heard.pop()))
+        analyst.ask(**{"id": "1", **fields})
+        found: dict[str, Any] = heard.pop()
         return found
 
     text = '[White "Ann"]\n[Result "1-0"]\n\n1. e4 (1. d4 d5) (1. d4 -- 2. e4) e5 1-0'
@@ -270,10 +282,10 @@ def test_games_without_a_notation_are_read_as_lines_and_not_written() -> None:
     analyst, heard = analyst_of(Engine(), "backgammon")
     start = azpy.make_game("backgammon")
     roll = start.action_name(start.chance_outcomes()[3][0])
-    analyst.take({"id": "1", "action": "read", "text": roll})
-    analyst.take({"id": "1", "action": "read", "text": "x=1:2,off:13 o=5:2,off:13 turn=x plies=7"})
-    analyst.take({"id": "1", "action": "write", "nodes": []})
-    analyst.take({"id": "1", "action": "query_models"})
+    analyst.ask(id="1", action="read", text=roll)
+    analyst.ask(id="1", action="read", text="x=1:2,off:13 o=5:2,off:13 turn=x plies=7")
+    analyst.ask(id="1", action="write", nodes=[])
+    analyst.ask(id="1", action="query_models")
     line, position, refused, models = heard
     assert (line["position"], [node[:2] for node in line["nodes"]]) == (None, [[-1, roll]])
     assert (position["nodes"], position["players"]) == ([], None)

@@ -1,14 +1,7 @@
 """`az-engine PLAYER --protocol NAME`: a trained player for other programs, on stdin and stdout.
 
 PLAYER is a run folder, a checkpoint folder, a model file, mcts:N or uniform:N, with options of the search after ?, as
-for az-match. Protocols:
-
-  gomocup   Gomoku, five in a row
-  gtp       Go and Othello
-  json      analysis queries for every game; KataGo's names of fields for Go
-  uci       chess
-  ugi       every game, with azpy's names of actions
-  wallgame  the Wall Game's JSON lines, version 3
+for az-match.
 """
 
 import argparse
@@ -22,30 +15,21 @@ from types import FrameType
 
 from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
 from azpy.errors import SettingsError
-from azpy.serving.gomocup import Gomocup
-from azpy.serving.gtp import Gtp
-from azpy.serving.json_lines import JsonLines
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, game_for, open_player
-from azpy.serving.uci import Uci
-from azpy.serving.wall_game_lines import WallGameLines
+from azpy.serving.protocols import PROTOCOLS
 from azpy.settings.run import checked
 
-_GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "gomocup": ("gomoku",), "wallgame": ("wall_game",)}
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
 _NOBODY_READS = 141  # the exit code
 
 
 def _parser() -> Parser:
-    parser = Parser("az-engine", __doc__)
+    rows = "\n".join(f"  {name:<9} {row.about}" for name, row in PROTOCOLS.items())
+    parser = Parser("az-engine", f"{__doc__}\nProtocols:\n\n{rows}\n")
     add = parser.add_argument
     add("player", type=not_empty, metavar="PLAYER", help="who plays")
-    add(
-        "--protocol",
-        required=True,
-        choices=("gomocup", "gtp", "json", "uci", "ugi", "wallgame"),
-        help="what the other program speaks",
-    )
+    add("--protocol", required=True, choices=tuple(PROTOCOLS), help="what the other program speaks")
     add(
         "--game",
         type=not_empty,
@@ -67,7 +51,7 @@ def _parser() -> Parser:
 
 def _models(given: argparse.Namespace) -> dict[str, Served]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
-    simulations, only = checked("simulations", given.simulations), _GAMES.get(given.protocol)
+    simulations, only = checked("simulations", given.simulations), PROTOCOLS[given.protocol].games
     models: dict[str, Served] = {}
     named = [("", given.player), *(named_player(text) for text in given.model)]
     for name, player in named:
@@ -75,7 +59,7 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
         served = open_player(player, game, simulations, given.device, given.temperature)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
-        if only is not None and served.start.name not in only:
+        if only and served.start.name not in only:
             problem = f"{given.protocol} is for {' and '.join(only)}, and {player} plays {served.start.game}"
             raise SettingsError(f"{problem}: take --protocol ugi or json")
         models[name or served.name] = served
@@ -107,19 +91,9 @@ def _engine(arguments: Sequence[str]) -> int:
                 log = stack.enter_context(Path(given.log).open("a", encoding="utf-8"))
             except OSError as error:
                 raise SettingsError(f"--log {given.log}: {error.strerror}") from error
-        answers_all = given.protocol in {"json", "wallgame"}
-        talk = Conversation(log=log)
-        _listen(talk, answers_all)
-        if given.protocol == "wallgame":
-            WallGameLines(models, talk).run()
-        elif given.protocol == "json":
-            JsonLines(models, talk).run()
-        elif given.protocol == "gtp":
-            Gtp(models, talk).run()
-        elif given.protocol == "gomocup":
-            Gomocup(models, talk).run()
-        else:
-            Uci(models, talk, given.protocol).run()
+        row, talk = PROTOCOLS[given.protocol], Conversation(log=log)
+        _listen(talk, row.answers_all)
+        row.open(models, talk).run()
     sys.stdout.flush()
     return 0
 

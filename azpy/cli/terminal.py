@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from azpy import _core
+from azpy._core import Line
 from azpy.errors import AzpyError, RequestError
 from azpy.serving.models import Model, chosen
-from azpy.serving.positions import Line
 from azpy.serving.track import Track
 
 __all__ = ["Terminal"]
@@ -137,7 +137,7 @@ class Terminal:
             raise RequestError("the game is over: new, undo or quit")
         if " ".join(words) in self._names():
             words = [" ".join(words)]
-        line = self._upto(len(self._line.played))
+        line = self._line.upto(len(self._line.played))
         for word in words:
             line.play(word)
         self._line = line  # all of the words are legal
@@ -167,16 +167,8 @@ class Terminal:
             if state.turn in self._people:
                 until = number
             state.play(action)
-        self._line = self._upto(until)
+        self._line = self._line.upto(until)
         self._show()
-
-    def _upto(self, plies: int) -> Line:
-        """The line's first plies."""
-        line = Line(self._line.start)
-        line.played = self._line.played[:plies]
-        for action in line.played:
-            line.state.play(action)
-        return line
 
     def _switch(self) -> None:
         self._people = {0, 1} - self._people

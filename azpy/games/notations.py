@@ -3,35 +3,14 @@
 import codecs
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
-from azpy._core import State
+from azpy._core import Notation, State
 from azpy.games.lines import replayed
-from azpy.games.names import name_of
 
-__all__ = ["Notation", "decoded", "line_of", "notation_of", "tags_of"]
+__all__ = ["decoded", "line_of", "tags_of"]
 
-
-class Notation(NamedTuple):
-    """A notation of whole games.
-
-    Attributes:
-        name: as users know it, and as files end.
-        players: the tags that name player 0 and player 1.
-        result: the tag of the result.
-    """
-
-    name: str
-    players: tuple[str, str]
-    result: str
-
-
-_NOTATIONS = {
-    "chess": Notation("pgn", ("White", "Black"), "Result"),
-    "go": Notation("sgf", ("PB", "PW"), "RE"),
-}
 _PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the sign of the outcome for player 0
 
 
@@ -64,11 +43,6 @@ def decoded(data: bytes) -> str:
         return data.decode(name if _ENCODINGS.fullmatch(name) else "latin-1", errors="replace")
     except LookupError:
         return data.decode("latin-1")
-
-
-def notation_of(game: str) -> Notation | None:
-    """The notation of a game by its name, with parameters or without; None if there is none."""
-    return _NOTATIONS.get(name_of(game))
 
 
 def tags_of(notation: Notation, event: str, number: str, outcome: float, end: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from azpy import _core
 from azpy.errors import RunError, SettingsError
 from azpy.game import Game
 from azpy.games.lines import roll
-from azpy.games.notations import decoded, notation_of
+from azpy.games.notations import decoded
 from azpy.runs import packed, storage
 
 __all__ = ["Book", "Opening", "draw_at_random", "mix", "read_openings"]
@@ -140,7 +140,7 @@ def read_openings(
         RunError: a file that cannot be read.
     """
     plies = None if plies is None else _checked(plies)
-    notation, suffix = notation_of(start.game), packed.suffix_of(path.name)
+    notation, suffix = _core.notation_of(start.game), packed.suffix_of(path.name)
     form = {".pgn": "pgn", ".epd": "pgn", ".sgf": "sgf"}.get(suffix)
     if form is not None and (notation is None or notation.name != form):
         raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")

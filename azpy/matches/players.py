@@ -18,8 +18,8 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import refuse_untyped
 from azpy.machine import usable_cores
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
-from azpy.matches.programs import MOST_SLOTS, Transcripts
-from azpy.matches.protocols import ProgramSpec, load_program, parse_program
+from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
+from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import Settings, match_search, unused

@@ -15,16 +15,19 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from azpy._core import State
 from azpy.errors import SettingsError
+from azpy.games.lines import read_action
 from azpy.matches.arena import Answer, Board, Follower
+from azpy.matches.query import query_text
 from azpy.matches.results import Fault
 
-__all__ = ["MOST_SLOTS", "Misbehaved", "Program", "ProgramPlayer", "Session", "Transcripts", "shown"]
+__all__ = ["MOST_SLOTS", "Misbehaved", "Program", "ProgramPlayer", "ProgramSpec", "Session", "Transcripts", "shown"]
 
 MOST_SLOTS = 1024  # processes of one player at a time
 _CHUNK = 1 << 16  # bytes a read or a write
@@ -186,20 +189,59 @@ class Program:
         self._transcript.append((time.monotonic() - self._began, mark, text[:_KEPT_CHARACTERS]))
 
 
-class Session(ABC):
-    """A program that is talked to by the rules of a protocol. All methods may raise `Misbehaved`."""
+@dataclass(frozen=True)
+class ProgramSpec:
+    """A program as the user named it; nothing is started yet."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.about = ""  # what the program says that it is, after `open`
+    protocol: str
+    command: str  # as typed, without the settings
+    nodes: int | None = None  # a move
+    movetime: float | None = None  # seconds a move
+    timeout: float = 60.0  # seconds for an answer, beside `movetime`; then the game is lost
+    start_timeout: float = 60.0  # seconds until it is ready
+    options: Mapping[str, str] | None = None  # its own
+
+    def __str__(self) -> str:
+        own = {"nodes": self.nodes, "movetime": self.movetime, "timeout": self.timeout}
+        given = {name: value for name, value in own.items() if value != getattr(ProgramSpec, name)}
+        return f"{self.protocol}:{self.command}{query_text({**(self.options or {}), **given})}"
+
+
+class Session(ABC):
+    """A program that is talked to by the rules of a protocol. All methods may raise `Misbehaved`.
+
+    Args:
+        program: its process.
+        spec: what the user wants of it.
+        start: where games begin.
+
+    Attributes:
+        about: what the program says that it is, after `open`.
+        games: the names of the games that the protocol is for; none for any game.
+        takes_nodes: whether a move can be limited by nodes.
+    """
+
+    games: tuple[str, ...] = ()
+    takes_nodes = False
+
+    def __init__(self, program: Program, spec: ProgramSpec, start: State) -> None:
+        self.program, self.spec, self.about = program, spec, ""
+        self.start, self.usual = start, start  # where the game in play begins, and where games do
+        self._followed: list[tuple[int, str]] = []  # the player and the name of each action so far
+        self._state = start.clone()
+
+    @classmethod  # noqa: B027  most protocols have them all
+    def refuse(cls, spec: ProgramSpec) -> None:
+        """Refuses settings that the protocol has not."""
 
     @abstractmethod
     def open(self) -> None:
         """Waits until the program is there, and sets its options. Called once, first."""
 
-    @abstractmethod
     def begin(self, start: State | None = None) -> None:
         """Begins a new game; `start` is where it begins, the game's usual start where it is left out."""
+        self.start = self.usual if start is None else start
+        self._followed, self._state = [], self.start.clone()
 
     @abstractmethod
     def choose(self, game: Board) -> int | None:
@@ -208,6 +250,31 @@ class Session(ABC):
     def finish(self, game: Board) -> str | None:
         """What the program gets wrong about a game that is over, if anything. The text goes on from its name."""
         return None
+
+    @property
+    def set_up(self) -> str:
+        """The position where the game in play begins, as the game writes it; empty at the usual start."""
+        return "" if self.start.key() == self.usual.key() else self.start.to_text().strip()
+
+    def follow(self, actions: Sequence[int]) -> list[tuple[int, str]]:
+        """The player and the name of each action that was not followed yet."""
+        known = len(self._followed)
+        for action in actions[known:]:
+            self._followed.append((self._state.turn, self._state.action_name(action)))
+            self._state.play(action)
+        return self._followed[known:]
+
+    def legal(self, state: State, name: str) -> int:
+        """The legal action of a name."""
+        action = read_action(state, name)
+        if action is None:
+            raise Misbehaved(f"plays {shown(name)}, which is not legal")
+        return action
+
+    @property
+    def move_seconds(self) -> float:
+        """The time in which a move must be there."""
+        return self.spec.timeout + (self.spec.movetime or 0.0)
 
 
 class Transcripts:

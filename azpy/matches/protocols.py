@@ -13,48 +13,29 @@ import re
 import shlex
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from azpy._core import State
 from azpy.errors import SettingsError, did_you_mean
-from azpy.games.lines import read_action
 from azpy.matches.arena import Board
-from azpy.matches.programs import Misbehaved, Program, ProgramPlayer, Session, Transcripts, shown
-from azpy.matches.query import parse_query, query_text
+from azpy.matches.programs import Misbehaved, ProgramPlayer, ProgramSpec, Session, Transcripts, shown
+from azpy.matches.query import parse_query
+from azpy.settings.about import About
 
-__all__ = ["PROTOCOLS", "ProgramSpec", "load_program", "parse_program"]
+__all__ = ["load_program", "parse_program"]
 
 _MOST_LINES = 1_000  # of an answer of GTP, and options of a program of UCI
 _LONGEST_ABOUT = 60  # characters
 
 
-@dataclass(frozen=True)
-class ProgramSpec:
-    """A program as the user named it; nothing is started yet."""
-
-    protocol: str  # a key of `PROTOCOLS`
-    command: str  # as typed, without the settings
-    nodes: int | None = None  # a move
-    movetime: float | None = None  # seconds a move
-    timeout: float = 60.0  # seconds for an answer, beside `movetime`; then the game is lost
-    start_timeout: float = 60.0  # seconds until it is ready
-    options: Mapping[str, str] | None = None  # its own
-
-    def __str__(self) -> str:
-        own = {"nodes": self.nodes, "movetime": self.movetime, "timeout": self.timeout}
-        given = {name: value for name, value in own.items() if value != getattr(ProgramSpec, name)}
-        return f"{self.protocol}:{self.command}{query_text({**(self.options or {}), **given})}"
-
-
 # The settings that azpy itself looks at: their types and ranges. All others are options of the program.
-_OWN: dict[str, tuple[Callable[[str], float], float, float]] = {
-    "nodes": (int, 1, 2**31 - 1),
-    "movetime": (float, 0.001, 86_400),
-    "timeout": (float, 0.001, 86_400),
-    "start_timeout": (float, 0.001, 86_400),
+_SECONDS = About("seconds", "matches", float, low=0.001, high=86_400)
+_OWN = {
+    "nodes": About("nodes of a move", "matches", int, low=1, high=2**31 - 1),
+    **dict.fromkeys(("movetime", "timeout", "start_timeout"), _SECONDS),
 }
 
 
@@ -74,7 +55,7 @@ def parse_program(text: str) -> ProgramSpec | None:
             given = parse_query(query, _setting)
             own = {name: given.pop(name) for name in _OWN if name in given}
             spec = replace(spec, **own, options=given)
-        PROTOCOLS[spec.protocol].refuse(spec)
+        _SESSIONS[spec.protocol].refuse(spec)
         _arguments(spec)
     except SettingsError as error:
         raise SettingsError(f"player {text!r}: {error}") from None
@@ -96,9 +77,10 @@ def load_program(
         SettingsError: a game that the protocol is not for, or a program that does not start, does not speak the
             protocol, or refuses its options or the game.
     """
-    talk = PROTOCOLS[spec.protocol]
+    talk = _SESSIONS[spec.protocol]
     try:
-        talk.refuse_game(start)
+        if talk.games and start.name not in talk.games:
+            raise SettingsError(f"this protocol is for {' and '.join(talk.games)}, and the game is {start.game}")
         if talk.takes_nodes and spec.nodes is None and spec.movetime is None:
             spec = replace(spec, nodes=nodes)
         player = ProgramPlayer(_arguments(spec), lambda program: talk(program, spec, start), transcripts)
@@ -123,84 +105,20 @@ def _arguments(spec: ProgramSpec) -> list[str]:
 def _setting(name: str, text: str) -> Any:
     if not name.isprintable() or not text.isprintable():
         raise SettingsError(f"{name!r}: expected printable characters, got {text!r}")
-    if name not in _OWN:
-        return text
-    convert, low, high = _OWN[name]
-    try:
-        value = convert(text)
-    except ValueError:
-        kind = "a whole number" if convert is int else "a number"
-        raise SettingsError(f"{name} must be {kind}, got {text!r}") from None
-    if not low <= value <= high:
-        raise SettingsError(f"{name} must be from {low:g} to {high:g}, got {text}")
-    return value
-
-
-class _Talk(Session):
-    """What the protocols share."""
-
-    takes_nodes = False
-    games: tuple[str, ...] = ()  # the games that the protocol is for; none for any game
-
-    def __init__(self, program: Program, spec: ProgramSpec, start: State) -> None:
-        super().__init__(program)
-        self.spec, self.start, self.usual = spec, start, start  # where the game in play begins, and where games do
-        self._followed: list[tuple[int, str]] = []  # the player and the name of each action so far
-        self._state = start.clone()
-
-    @classmethod
-    def refuse(cls, spec: ProgramSpec) -> None:
-        """Refuses settings that the protocol has not."""
-
-    @classmethod
-    def refuse_game(cls, start: State) -> None:
-        """Refuses a game that the protocol is not for."""
-        if cls.games and start.name not in cls.games:
-            raise SettingsError(f"this protocol is for {' and '.join(cls.games)}, and the game is {start.game}")
-
-    def begin(self, start: State | None = None) -> None:
-        """See `Session`."""
-        self.start = self.usual if start is None else start
-        self._followed, self._state = [], self.start.clone()
-
-    @property
-    def set_up(self) -> str:
-        """The position where the game in play begins, as the game writes it; empty at the usual start."""
-        return "" if self.start.key() == self.usual.key() else self.start.to_text().strip()
-
-    def follow(self, actions: Sequence[int]) -> list[tuple[int, str]]:
-        """The player and the name of each action that was not followed yet."""
-        known = len(self._followed)
-        for action in actions[known:]:
-            self._followed.append((self._state.turn, self._state.action_name(action)))
-            self._state.play(action)
-        return self._followed[known:]
-
-    def legal(self, state: State, name: str) -> int:
-        """The legal action of a name."""
-        action = read_action(state, name)
-        if action is None:
-            raise Misbehaved(f"plays {shown(name)}, which is not legal")
-        return action
-
-    @property
-    def move_seconds(self) -> float:
-        """The time in which a move must be there."""
-        return self.spec.timeout + (self.spec.movetime or 0.0)
+    return _OWN[name].parsed(name, text) if name in _OWN else text
 
 
 class _Refused(Misbehaved):
     """A program of GTP answered a command with an error."""
 
 
-class Gtp(_Talk):
+class _Gtp(Session):
     """Go Text Protocol: the program keeps the game, and is told each action that is not its own."""
 
     games = ("go", "othello")
 
     @classmethod
     def refuse(cls, spec: ProgramSpec) -> None:
-        """See `_Talk`."""
         named = [*(spec.options or {}), *(["nodes"] if spec.nodes is not None else [])]
         if named:
             raise SettingsError(f"GTP has no option {named[0]}: give it among the program's own arguments")
@@ -208,7 +126,6 @@ class Gtp(_Talk):
             raise SettingsError(f"movetime must be whole seconds for GTP, got {spec.movetime:g}")
 
     def open(self) -> None:
-        """See `Session`."""
         self._commands = set(self._ask("list_commands", self.spec.start_timeout).split())
         self.about = f"{self._ask('name')} {self._ask('version')}"
         if self.spec.movetime is not None and "time_settings" not in self._commands:
@@ -219,7 +136,6 @@ class Gtp(_Talk):
             self._ask("set_game Othello")
 
     def begin(self, start: State | None = None) -> None:
-        """See `Session`."""
         super().begin(start)
         options = self.start.params
         self._ask(f"boardsize {options['size']}")
@@ -233,7 +149,6 @@ class Gtp(_Talk):
                 self._ask(f"play {'b' if mark == 'x' else 'w'} {vertex}")
 
     def choose(self, game: Board) -> int | None:
-        """See `Session`."""
         for player, name in self.follow(game.actions):
             try:
                 self._ask(f"play {'bw'[player]} {name}")
@@ -273,14 +188,13 @@ class Gtp(_Talk):
         return text
 
 
-class _Interface(_Talk):
+class _Interface(Session):
     """What UCI and UGI share: the program is told the whole game before each search."""
 
     takes_nodes = True
     word = ""
 
     def open(self) -> None:
-        """See `Session`."""
         options: dict[str, str] = {}
         for line in self._until(self.word, f"{self.word}ok", self.spec.start_timeout):
             if line.startswith("id name "):
@@ -292,13 +206,11 @@ class _Interface(_Talk):
         self._until("isready", "readyok", self.spec.start_timeout)
 
     def begin(self, start: State | None = None) -> None:
-        """See `Session`."""
         super().begin(start)
         self.program.send(f"{self.word}newgame", self.spec.timeout)
         self._until("isready", "readyok", self.spec.timeout)
 
     def choose(self, game: Board) -> int | None:
-        """See `Session`."""
         self.program.send(self.position(game.actions), self.spec.timeout)
         limits = f" nodes {self.spec.nodes}" if self.spec.nodes is not None else ""
         limits += f" movetime {max(1, round(1000 * self.spec.movetime))}" if self.spec.movetime is not None else ""
@@ -351,13 +263,12 @@ def _option(name: str, value: str, options: Mapping[str, str]) -> str:
     return name
 
 
-class Uci(_Interface):
+class _Uci(_Interface):
     """Universal Chess Interface."""
 
     games, word = ("chess",), "uci"
 
     def position(self, actions: Sequence[int]) -> str:
-        """See `_Interface`."""
         self.follow(actions)
         start = f"fen {self.start.to_text()}" if self._is_960 or self.set_up else "startpos"
         moves = "".join(f" {name}" for _, name in self._followed)
@@ -376,13 +287,12 @@ class Uci(_Interface):
         return wanted | ({"UCI_Chess960": "true"} if self._is_960 else {})
 
 
-class Ugi(_Interface):
+class _Ugi(_Interface):
     """Universal Game Interface."""
 
     word = "ugi"
 
     def position(self, actions: Sequence[int]) -> str:
-        """See `_Interface`."""
         start = f"position fen {self.set_up}" if self.set_up else "position startpos"
         return f"{start} moves {self.start.format_actions(actions)}" if actions else start
 
@@ -400,4 +310,4 @@ class Ugi(_Interface):
         return None
 
 
-PROTOCOLS: dict[str, type[Gtp] | type[Uci] | type[Ugi]] = {"gtp": Gtp, "uci": Uci, "ugi": Ugi}
+_SESSIONS: dict[str, type[_Gtp] | type[_Uci] | type[_Ugi]] = {"gtp": _Gtp, "uci": _Uci, "ugi": _Ugi}

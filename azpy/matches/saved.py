@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from azpy._core import State
+from azpy._core import Notation, State, notation_of
 from azpy.errors import RunError, SettingsError
-from azpy.games.notations import Notation, line_of, notation_of, tags_of
+from azpy.games.notations import line_of, tags_of
 from azpy.matches.arena import Board
 from azpy.runs import storage
 

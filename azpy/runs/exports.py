@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, PLAYED, SEARCHED, GameRecord, State
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, PLAYED, SEARCHED, GameRecord, State, notation_of
 from azpy.errors import RunError
 from azpy.games.lines import replayed
-from azpy.games.notations import line_of, notation_of, tags_of
+from azpy.games.notations import line_of, tags_of
 from azpy.runs import storage
 
 __all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from azpy import _core
-from azpy._core import GameRecord, State
+from azpy._core import GameRecord, State, notation_of
 from azpy.errors import RunError, one_line
-from azpy.games.notations import decoded, notation_of
+from azpy.games.notations import decoded
 from azpy.runs import packed, storage
 
 __all__ = ["FILE_REASONS", "REASONS", "Filters", "Imported", "import_games", "is_held_out", "learned_from"]

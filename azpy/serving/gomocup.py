@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 import azpy
 from azpy import _core
 from azpy.errors import RequestError, SettingsError, one_line
-from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen, open_engine
-from azpy.serving.track import Track
-from azpy.serving.uci_options import whole
+from azpy.serving.models import TREES_MB, Served, chosen
+from azpy.serving.request import Clock, Protocol, Request, seconds_to_think, whole
 
 __all__ = ["Gomocup"]
 
@@ -23,7 +21,7 @@ _RULES = {0: "freestyle", 1: "exactly five", 2: "a continuous game", 4: "renju",
 _LIMITS = ("timeout_turn", "timeout_match", "time_left", "max_memory")  # INFO: three of milliseconds, and bytes
 
 
-class Gomocup:
+class Gomocup(Protocol):
     """A conversation in Gomocup's protocol.
 
     Args:
@@ -36,44 +34,37 @@ class Gomocup:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
-        name, self._served = next(iter(models.items()))
+        super().__init__(models, talk)
         if len(models) > 1:
-            raise SettingsError(f"--model: gomocup cannot ask for another player than {name}")
+            raise SettingsError(f"--model: gomocup cannot ask for another player than {self._model}")
         if re.search(rf"\bk=(?!{_ROW}\b)", self._served.start.game):
-            raise SettingsError(f"gomocup is for five in a row, and {name} plays {self._served.start.game}")
-        self._talk, self._overhead = talk, overhead
-        self._size = self._served.start.obs_shape[1]
+            raise SettingsError(f"gomocup is for five in a row, and {self._model} plays {self._served.start.game}")
+        self._overhead, self._size = overhead, self._served.start.obs_shape[1]
         self._played: list[int] = []
         self._limits: dict[str, int] = {}
         self._rule = 0
         self._board: list[str] | None = None  # the lines of a BOARD whose DONE has not come
-        self._track: Track | None = None
         self._commands: dict[str, Callable[[str], str]] = {
             "START": self._start,
             "RECTSTART": self._start,
-            "RESTART": lambda _: self._begin([]),
+            "RESTART": lambda _: self._begin(),
             "BEGIN": self._open,
-            "TURN": self._turn,
+            "TURN": lambda text: self._move([*self._played, self._cell(text)]),
             "TAKEBACK": self._take_back,
             "INFO": self._info,
             "ABOUT": self._about,
         }
 
-    def run(self) -> None:
-        """Answers commands until END, the end of the input, or nobody reads the answers."""
+    def _take(self, line: str) -> bool:
+        if line.upper() == "END":
+            return False
         try:
-            for line in self._talk.lines():
-                if line.upper() == "END" or self._talk.gone.is_set():
-                    return
-                try:
-                    answer = self._answer(line)
-                except Exception as error:  # of the network too: the conversation goes on
-                    answer = f"ERROR {one_line(error)}"
-                if answer:
-                    self._talk.say(answer)
-        finally:
-            self._talk.leave()
-            self._close()
+            answer = self._answer(line)
+        except Exception as error:  # of the network too: the conversation goes on
+            answer = f"ERROR {one_line(error)}"
+        if answer:
+            self._talk.say(answer)
+        return True
 
     def _answer(self, line: str) -> str:
         """The answer to a line; empty for none."""
@@ -87,13 +78,13 @@ class Gomocup:
             lines, self._board = self._board, None
             return self._set_up(lines)
         # A command in place of DONE: nothing waits for the answer to this BOARD.
-        self._board = None
-        if word == "BOARD":
-            self._board = []
-            return ""
+        self._board = [] if word == "BOARD" else None
         if word in self._commands:
             return self._commands[word](rest)
-        return f"UNKNOWN {line[:60]}" if line else ""
+        return f"UNKNOWN {line[:60]}" if line and word != "BOARD" else ""
+
+    def _about(self, _: str) -> str:
+        return f'name="azpy", version="{azpy.__version__}", author="the authors of azpy", country="", www=""'
 
     # The board --------------------------------------------------------------------------------------------------------
 
@@ -101,16 +92,15 @@ class Gomocup:
         found = re.fullmatch(r"([0-9]{1,4})(?:\s*,\s*([0-9]{1,4}))?", text)
         if found is None:
             raise RequestError(f"expected the size of the board, got {text[:40]!r}")
-        sizes = {int(number) for number in found.groups() if number is not None}
-        if sizes != {self._size}:
+        if {int(number) for number in found.groups() if number is not None} != {self._size}:
             raise RequestError(f"unsupported size {text}: this player plays on {self._size} x {self._size}")
-        return self._begin([])
+        return self._begin()
 
-    def _begin(self, played: list[int]) -> str:
+    def _begin(self) -> str:
         """Begins another game."""
         self._check_rule()
         self._opened().forget()  # opened here, because a move's clock already runs
-        self._played = played
+        self._played = []
         self._limits.pop("time_left", None)
         return "OK"
 
@@ -130,9 +120,6 @@ class Gomocup:
         # The order of the two players' stones does not matter to the rules.
         played = [cell for pair in zip(first, [*second, -1], strict=False) for cell in pair if cell >= 0]
         return self._move(played)
-
-    def _turn(self, text: str) -> str:
-        return self._move([*self._played, self._cell(text)])
 
     def _open(self, _: str) -> str:
         if self._played:
@@ -164,9 +151,9 @@ class Gomocup:
 
     def _cell(self, text: str) -> int:
         found = re.fullmatch(r"\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*", text)
-        if found is None or max(column_row := (int(found[1]), int(found[2]))) >= self._size:
+        if found is None or max(column := int(found[1]), row := int(found[2])) >= self._size:
             raise RequestError(f"expected x,y from 0,0 to {self._size - 1},{self._size - 1}, got {text[:40]!r}")
-        return column_row[1] * self._size + column_row[0]
+        return row * self._size + column
 
     def _name(self, cell: int) -> str:
         return f"{cell % self._size},{cell // self._size}"
@@ -179,10 +166,10 @@ class Gomocup:
         if self._state(played).is_terminal:
             self._played = played
             raise RequestError("the game is over: no move is left to find")
-        game = self._opened().follow(self._served.start, played)
         seconds = self._seconds()
-        result = game.search(self._served.simulations if seconds is None else None, seconds=seconds).result()
-        action = chosen(result, self._served.temperature)
+        simulations = self._served.simulations if seconds is None else None
+        answer = self._search(Request(self._served.start, played, simulations, seconds)).answer()
+        action = chosen(answer.result, self._served.temperature)
         self._played = [*played, action]
         return self._name(action)
 
@@ -224,18 +211,6 @@ class Gomocup:
         names = [name for bit, name in _RULES.items() if bit & self._rule] or ["unknown"]
         return f"rule {self._rule} ({', '.join(names)}) is not played here: azpy plays rule 0, freestyle"
 
-    def _about(self, _: str) -> str:
-        return f'name="azpy", version="{azpy.__version__}", author="the authors of azpy", country="", www=""'
-
-    def _opened(self) -> Track:
-        """The engine and its game. The first call opens the engine."""
-        if self._track is None:
-            memory = self._limits.get("max_memory", 0)
-            limit = min(TREES_MB, max(1, memory >> 20)) if memory else TREES_MB
-            self._track = Track(open_engine(self._served, threads=1, total_memory_mb=limit))
-        return self._track
-
-    def _close(self) -> None:
-        track, self._track = self._track, None
-        if track is not None:
-            track.close()
+    def _engine_options(self) -> dict[str, int]:
+        memory = self._limits.get("max_memory", 0)
+        return {"threads": 1, "total_memory_mb": min(TREES_MB, max(1, memory >> 20)) if memory else TREES_MB}

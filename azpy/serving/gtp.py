@@ -3,28 +3,53 @@
 For Go, and for Othello as gtp-rhino speaks it. `gtp_boards` has what differs between the two.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import azpy
-from azpy import _core
-from azpy.errors import one_line
+from azpy._core import Line
+from azpy.errors import RequestError, one_line
 from azpy.matches.query import WARMEST
-from azpy.pending import Pending
-from azpy.serving.gtp_boards import COLORS, Line, Refused, board_of
-from azpy.serving.gtp_time import KGS, SYSTEMS, Times
+from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen, lower_bound, open_engine
-from azpy.serving.track import Track
+from azpy.serving.models import Served, chosen
+from azpy.serving.request import (
+    OF_THE_REST,
+    WITHOUT_END,
+    Answer,
+    Clock,
+    Protocol,
+    Request,
+    Search,
+    seconds_to_think,
+)
 
-__all__ = ["Gtp"]
+__all__ = ["KGS", "SYSTEMS", "Gtp", "Times"]
 
-_WITHOUT_END = 2**32 - 1  # simulations
-_ANALYZE = {"lz-analyze": "lz", "analyze": "lz", "kata-analyze": "kata"}
-_GENMOVE_ANALYZE = {"lz-genmove_analyze": "lz", "genmove_analyze": "lz", "kata-genmove_analyze": "kata"}
+KGS = ("none", "absolute", "byoyomi", "canadian")
+SYSTEMS = (*KGS, "fischer", "fischer-capped")
+"""The time systems of `kata-time_settings`, as KataGo names them. KGS has the first four."""
+
+_ANALYZE = ("lz-analyze", "analyze", "kata-analyze")
+_GENMOVE_ANALYZE = ("lz-genmove_analyze", "genmove_analyze", "kata-genmove_analyze")
+_LEAST_REPORT = 0.05  # seconds between reports
+_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
+_TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
+_LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
+_NEEDED = {  # how many times and counts a system has, how many limits, and which
+    "none": (0, 0, "nothing more"),
+    "absolute": (1, 0, "the main time"),
+    "byoyomi": (3, 0, "the main time, the time of a period and the number of periods"),
+    "canadian": (3, 0, "the main time, the time of a period and its stones"),
+    "fischer": (2, 0, "the main time and the increment"),
+    "fischer-capped": (2, 2, _LIMITS),
+}
 
 
-class Gtp:
+class Gtp(Protocol):
     """A conversation in GTP.
 
     Args:
@@ -34,14 +59,12 @@ class Gtp:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
-        self._models, self._talk = models, talk
-        self._model = next(iter(models))  # its name
+        super().__init__(models, talk)
         self._simulations: int | None = None  # of every move, if the other program sets it
         self._temperature: float | None = None  # in place of the player's own
-        self._board = board_of(self._served.start)
-        self._track = self._opened()
-        self._times = Times(overhead)
-        self._analysis: Pending | None = None
+        self._board, self._times = board_of(self._served.start), Times(overhead)
+        self._analysis: Search | None = None
+        self._opened()
         self._commands: dict[str, Callable[[list[str]], str]] = {
             "protocol_version": lambda _: "2",
             "name": lambda _: f"azpy ({self._served.name})",
@@ -50,17 +73,17 @@ class Gtp:
             "list_commands": lambda _: "\n".join(self._names()),
             "list_games": lambda _: self._board.name,
             "set_game": self._set_game,
-            "boardsize": self._boardsize,
+            "boardsize": self._set_size,
             "clear_board": lambda _: self._clear(),
             "play": self._play,
             "genmove": lambda words: self._genmove(words, True),
             "reg_genmove": lambda words: self._genmove(words, False),
-            "undo": lambda _: self._undo(),
+            "undo": lambda _: self._board.undo(),
             "time_settings": self._times.settings,
             "kgs-time_settings": lambda words: self._times.named_settings(words, KGS),
             "kata-time_settings": lambda words: self._times.named_settings(words, SYSTEMS),
             "kata-list_time_settings": lambda _: " ".join(SYSTEMS),
-            "time_left": lambda words: self._times.left(_color(words[0] if words else ""), words[1:]),
+            "time_left": lambda words: self._times.left(_color(words), words[1:]),
             "final_score": lambda _: self._board.score(),
             "showboard": lambda _: self._board.picture(),
             "kata-list-params": lambda _: " ".join(self._parameters()),
@@ -68,83 +91,60 @@ class Gtp:
             "kata-set-param": self._set_parameter,
             **self._board.commands,
         }
-        if unsettled := self._board.unsettled:
-            self._commands["kgs-genmove_cleanup"] = lambda words: self._cleanup(words, unsettled)
+        if self._board.unsettled is not None:
+            self._commands["kgs-genmove_cleanup"] = self._cleanup
 
     def _names(self) -> list[str]:
         return sorted([*self._commands, *_ANALYZE, *_GENMOVE_ANALYZE, "quit"])
 
-    @property
-    def _served(self) -> Served:
-        return self._models[self._model]
-
-    def _opened(self) -> Track:
-        return Track(open_engine(self._served, threads=1, total_memory_mb=TREES_MB))
-
-    def run(self) -> None:
-        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
+    def _take(self, line: str) -> bool:
+        self._finish()  # any line ends an analysis, an empty one too
+        words = line.partition("#")[0].split()
+        number = words.pop(0) if words and re.fullmatch(r"[0-9]{1,9}", words[0]) else ""
+        if not words:
+            return True
+        name, *rest = words
+        if name == "quit":
+            self._talk.say(f"={number}", "")
+            return False
         try:
-            for line in self._talk.lines():
-                self._end_analysis()  # any line ends it, an empty one too
-                words = line.partition("#")[0].split()
-                number = words.pop(0) if words and re.fullmatch(r"[0-9]{1,9}", words[0]) else ""
-                if not words:
-                    continue
-                name, rest = words[0], words[1:]
-                if name == "quit":
-                    self._talk.say(f"={number}", "")
-                    return
-                try:
-                    if name in _ANALYZE:
-                        self._analyze(number, rest, _ANALYZE[name])
-                    elif name in _GENMOVE_ANALYZE:
-                        self._genmove_analyze(number, rest, _GENMOVE_ANALYZE[name])
-                    elif name in self._commands:
-                        text = self._commands[name](rest)
-                        # An empty line ends an answer, so none may stand in it.
-                        text = re.sub(r"\n\s*(?=\n)", "", text.rstrip())
-                        self._talk.say(f"={number} {text}".rstrip(), "")
-                    else:
-                        raise Refused("unknown command")
-                except Exception as error:  # of the network too: the next command is answered all the same
-                    self._talk.say(f"?{number} {one_line(error)}", "")
-                if self._talk.gone.is_set():
-                    return
-        finally:
-            self._talk.leave()
-            self._end_analysis()
-            self._track.close()
+            if name in _ANALYZE:
+                self._analyze(number, rest, name)
+            elif name in _GENMOVE_ANALYZE:
+                self._genmove_analyze(number, rest, name)
+            elif name in self._commands:
+                # An empty line ends an answer, so none may stand in it.
+                text = re.sub(r"\n\s*(?=\n)", "", self._commands[name](rest).rstrip())
+                self._talk.say(f"={number} {text}".rstrip(), "")
+            else:
+                raise RequestError("unknown command")
+        except Exception as error:  # of the network too: the next command is answered all the same
+            self._talk.say(f"?{number} {one_line(error)}", "")
+        return True
 
     # The board --------------------------------------------------------------------------------------------------------
 
     def _set_game(self, words: list[str]) -> str:
-        if len(words) != 1:
-            raise Refused("syntax error: expected a game")
+        expect(words, r"\S+", "a game")
         if words[0].lower() != self._board.name.lower():
-            raise Refused(f"unsupported game: this player plays {self._board.name}")
+            raise RequestError(f"unsupported game: this player plays {self._board.name}")
         return ""
 
-    def _boardsize(self, words: list[str]) -> str:
-        if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
-            raise Refused("syntax error: expected a whole number")
+    def _set_size(self, words: list[str]) -> str:
+        expect(words, "[0-9]{1,4}", "a whole number")
         if int(words[0]) != self._board.size:
-            raise Refused("unacceptable size")
+            raise RequestError("unacceptable size")
         return self._clear()
 
     def _clear(self) -> str:
         self._board.clear()
         self._times.forget()
-        self._track.forget()
-        return ""
-
-    def _undo(self) -> str:
-        self._board.undo()
+        self._forget()
         return ""
 
     def _play(self, words: list[str]) -> str:
-        if len(words) != 2:
-            raise Refused("syntax error: expected a color and a vertex")
-        self._board.play(_color(words[0]), words[1])
+        expect(words, r"\S+ \S+", "a color and a vertex")
+        self._board.play(_color(words), words[1])
         return ""
 
     # Parameters -------------------------------------------------------------------------------------------------------
@@ -160,144 +160,153 @@ class Gtp:
         return self._served.temperature if self._temperature is None else self._temperature
 
     def _get_parameter(self, words: list[str]) -> str:
-        if len(words) != 1:
-            raise Refused("syntax error: expected a parameter")
+        expect(words, r"\S+", "a parameter")
         return self._parameters()[self._parameter(words[0])]
 
     def _set_parameter(self, words: list[str]) -> str:
-        if len(words) < 2:
-            raise Refused("syntax error: expected a parameter and its value")
+        expect(words, r"\S+ .+", "a parameter and its value")
         name, text = self._parameter(words[0]), " ".join(words[1:])
         if name == "model":
             self._change_model(text)
         elif name == "maxVisits":
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
-                raise Refused("maxVisits: expected a whole number of at least 1")
+                raise RequestError("maxVisits: expected a whole number of at least 1")
             self._simulations = int(text)
         else:
             if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{0,6})?", text) or float(text) > WARMEST:
-                raise Refused(f"chosenMoveTemperature: expected a number from 0 to {WARMEST:g}")
+                raise RequestError(f"chosenMoveTemperature: expected a number from 0 to {WARMEST:g}")
             self._temperature = float(text)
         return ""
 
     def _parameter(self, name: str) -> str:
         if name not in self._parameters():
-            raise Refused(f"unknown parameter: expected {', '.join(self._parameters())}")
+            raise RequestError(f"unknown parameter: expected {', '.join(self._parameters())}")
         return name
 
     def _change_model(self, name: str) -> None:
         """Has another player go on from the present position, with a new tree."""
         if name not in self._models:
-            raise Refused(f"model: expected {', '.join(self._models)}")
+            raise RequestError(f"model: expected {', '.join(self._models)}")
         if not self._board.fits(self._models[name].start):
-            raise Refused(f"model: {name} plays {self._models[name].start.game}, and not the present game")
+            raise RequestError(f"model: {name} plays {self._models[name].start.game}, and not the present game")
         if name != self._model:
-            self._track.close()
+            self._close()
             self._model = name
-            self._track = self._opened()
+            self._opened()
 
     # Searches ---------------------------------------------------------------------------------------------------------
 
     def _genmove(self, words: list[str], plays: bool) -> str:
-        color = _color(words[0] if len(words) == 1 else "")
+        color = _color(words, alone=True)
         line = self._board.line_of(color)
         if line is None:
             return "pass"
+        answer = self._think(line, color)
         # Regression tests ask for the best move.
-        action = chosen(self._search(line, color), self._warmth() if plays else 0)
-        vertex = self._board.vertex(self._board.state(line), action)
+        action = chosen(answer.result, self._warmth() if plays else 0)
         if plays:
             self._board.advance(line, action)
-        return vertex
+        return self._board.vertex(answer.state, action)
 
-    def _cleanup(self, words: list[str], unsettled: Callable[[Line], list[int]]) -> str:
+    def _cleanup(self, words: list[str]) -> str:
         """Plays on while stones of the opponent can still be taken, and passes then.
 
         azpy's rules call no stone dead: a search alone may pass beside dead stones where it wins with them too.
         """
-        color = _color(words[0] if len(words) == 1 else "")
-        line = self._board.line_of(color)
-        if line is None:
+        color = _color(words, alone=True)
+        line, unsettled = self._board.line_of(color), self._board.unsettled
+        if line is None or unsettled is None:
             return "pass"
-        state = self._board.state(line)
+        state = line.state
         action = state.num_actions - 1  # a pass
         if actions := unsettled(line):
-            result = self._search(line, color, actions=actions)
+            result = self._think(line, color, actions=actions).result
             # A seki stays, where the game is won as it is and a stone there would lose it.
             if result.value >= 0 or not self._board.score().startswith("BW"[color]):
                 action = chosen(result, self._warmth())
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
-    def _search(
+    def _think(
         self,
         line: Line,
         color: int,
-        tell: Callable[[_core.SearchResult], object] | None = None,
+        tell: Callable[[Answer], object] | None = None,
         actions: Sequence[int] | None = None,
-    ) -> _core.SearchResult:
-        game = self._track.follow(self._board.start(line), line.played)
+    ) -> Answer:
+        """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
-        simulations = self._served.simulations if seconds is None else None
-        return game.search(
-            self._simulations or simulations,
-            seconds=seconds,
-            actions=actions,
-            on_report=tell,
+        simulations = self._simulations or (self._served.simulations if seconds is None else None)
+        request = Request(
+            line.start,
+            line.played,
+            simulations,
+            seconds,
+            actions,
+            lines=0 if tell is None else None,
             standard_errors=tell is not None,
-        ).result()
+        )
+        return self._search(request, tell).answer()
 
-    def _analyze(self, number: str, words: list[str], form: str) -> None:
+    def _analyze(self, number: str, words: list[str], name: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
         if line is None:
-            raise Refused("cannot analyze: this color has no move")
-        tell = self._teller(line, form)
-        game = self._track.follow(self._board.start(line), line.played)
-        self._talk.say(f"={number}")
-        self._analysis = game.search(
-            _WITHOUT_END,
-            priority="analysis",
+            raise RequestError("cannot analyze: this color has no move")
+        request = Request(
+            line.start,
+            line.played,
+            WITHOUT_END,
             actions=actions,
-            on_report=tell,
+            priority="analysis",
             report_every=interval,
+            lines=None,
             standard_errors=True,
         )
+        self._opened().follow(request.start, request.played)  # what fails is said before the answer begins
+        self._talk.say(f"={number}")
+        self._analysis = self._search(request, partial(self._tell, name))
 
-    def _genmove_analyze(self, number: str, words: list[str], form: str) -> None:
+    def _genmove_analyze(self, number: str, words: list[str], name: str) -> None:
         line, color, _, actions = self._read_analyze(words)
         self._talk.say(f"={number}")
         try:
             vertex = "pass"
             if line is not None:
-                tell = self._teller(line, form)
-                result = self._search(line, color, tell, actions)
-                action = chosen(result, self._warmth())
-                vertex = self._board.vertex(self._board.state(line), action)
+                answer = self._think(line, color, partial(self._tell, name), actions)
+                action = chosen(answer.result, self._warmth())
+                vertex = self._board.vertex(answer.state, action)
                 self._board.advance(line, action)
-                tell(result)
+                self._tell(name, answer)
             self._talk.say(f"play {vertex}", "")
         except Exception as error:  # the answer has begun, so its error stands in it
             self._talk.say(f"error: {one_line(error)}", "")
 
-    def _teller(self, line: Line, form: str) -> Callable[[_core.SearchResult], None]:
-        """Says what a search of this position knows."""
-        state = self._board.state(line)
-
-        def name(action: int) -> str:
-            return self._board.vertex(state, action)
-
-        def tell(result: _core.SearchResult) -> None:
-            if info := _info(result, name, form):  # an empty line would end the answer
-                self._talk.say(info)
-
-        return tell
+    def _tell(self, name: str, answer: Answer) -> None:
+        """Tells the root's visited actions in one line, the most visited first, as the command `name` has them."""
+        result, found = answer.result, []
+        places = {int(action): index for index, action in enumerate(result.actions)}
+        for order, (actions, visits, q) in enumerate(result.principal_variations(len(places))):
+            index = places[actions[0]]
+            error = float(result.standard_errors[index])  # NaN: not known
+            bound = max(-1.0, q - _DEVIATIONS * error) if error == error else -1.0
+            shares = {"winrate": (q + 1) / 2, "prior": float(result.priors[index]), "lcb": (bound + 1) / 2}
+            numbers = " ".join(
+                f"{word} {share:.6f}" if name.startswith("kata") else f"{word} {round(10_000 * share)}"
+                for word, share in shares.items()
+            )
+            vertices = [self._board.vertex(answer.state, action) for action in actions]
+            line = " ".join(vertices)
+            found.append(f"info move {vertices[0]} visits {visits} {numbers} order {order} pv {line}")
+        if found:  # an empty line would end the answer
+            self._talk.say(" ".join(found))
 
     def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
         """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
         rest = list(words)
-        turn = self._board.state(self._board.line).turn
-        color = _color(rest.pop(0)) if rest and rest[0].lower() in COLORS else max(0, turn)
-        interval, allowed, avoided = 1.0, set[str](), set[str]()
+        color = max(0, self._board.line.state.turn)
+        if rest and rest[0].lower() in COLORS:
+            color = _color([rest.pop(0)])
+        interval, named = 1.0, {"allow": set[str](), "avoid": set[str]()}
         if rest and re.fullmatch(r"[0-9]{1,6}", rest[0]):
             interval = int(rest.pop(0)) / 100
         while rest:
@@ -306,50 +315,126 @@ class Gtp:
                 interval = int(rest.pop(0)) / 100
             elif word in {"minmoves", "maxmoves", "ownership", "rootInfo", "pvVisits"} and rest:
                 rest.pop(0)
-            elif word in {"allow", "avoid"} and len(rest) >= 3:
-                if _color(rest[0]) == color:
-                    (allowed if word == "allow" else avoided).update(rest[1].upper().split(","))
+            elif word in named and len(rest) >= 3:
+                if _color(rest) == color:
+                    named[word].update(rest[1].upper().split(","))
                 del rest[:3]
             else:
-                raise Refused(f"syntax error: {word}")
-        line = self._board.line_of(color)
-        if line is None or not (allowed or avoided):
-            return line, color, max(0.05, interval), None
-        state = self._board.state(line)
+                raise RequestError(f"syntax error: {word}")
+        line, interval = self._board.line_of(color), max(_LEAST_REPORT, interval)
+        if line is None or not any(named.values()):
+            return line, color, interval, None
+        state = line.state
         legal = {self._board.vertex(state, action).upper(): action for action in state.legal_actions()}
-        chosen = [action for name, action in legal.items() if name in (allowed or legal) and name not in avoided]
-        return line, color, max(0.05, interval), chosen or None
+        allowed = (named["allow"] or set(legal)) - named["avoid"]
+        return line, color, interval, [action for name, action in legal.items() if name in allowed] or None
 
-    def _end_analysis(self) -> None:
+    def _finish(self) -> None:
         analysis, self._analysis = self._analysis, None
-        if analysis is not None:
-            analysis.stop()
-            error = analysis.exception()
-            self._talk.say(*([f"error: {one_line(error)}"] if error is not None else []), "")
+        if analysis is None:
+            return
+        analysis.stop()
+        try:
+            analysis.answer()
+        except Exception as error:  # of the network too
+            self._talk.say(f"error: {one_line(error)}")
+        self._talk.say("")
 
 
-def _color(word: str) -> int:
-    if word.lower() not in COLORS:
-        raise Refused("syntax error: expected a color")
-    return COLORS[word.lower()]
+def _color(words: Sequence[str], alone: bool = False) -> int:
+    """The color that the words begin with."""
+    if not words or (alone and len(words) > 1) or words[0].lower() not in COLORS:
+        raise RequestError("syntax error: expected a color")
+    return COLORS[words[0].lower()]
 
 
-def _info(result: _core.SearchResult, name: Callable[[int], str], form: str) -> str:
-    """The root's visited actions in one line, the most visited first."""
-    places = {int(action): index for index, action in enumerate(result.actions)}
-    bounds = [lower_bound(*pair) for pair in zip(result.q.tolist(), result.standard_errors.tolist(), strict=True)]
-    found = []
-    for order, (actions, visits, q) in enumerate(result.principal_variations(len(places))):
-        index = places[actions[0]]
-        shares = {
-            "winrate": (q + 1) / 2,
-            "prior": float(result.priors[index]),
-            "lcb": (bounds[index] + 1) / 2,
-        }
-        numbers = " ".join(
-            f"{word} {round(10_000 * share)}" if form == "lz" else f"{word} {share:.6f}"
-            for word, share in shares.items()
-        )
-        line = " ".join(name(action) for action in actions)
-        found.append(f"info move {name(actions[0])} visits {visits} {numbers} order {order} pv {line}")
-    return " ".join(found)
+@dataclass(frozen=True)
+class _System:
+    """A time system; in seconds."""
+
+    main: float
+    period: float = 0.0  # the time of a period that follows the main time
+    moves: int = 0  # of a period; 0 for a system without periods
+    counts_periods: bool = False  # whether the stones of `time_left` are periods that are left, as in byo-yomi
+    increment: float = 0.0  # added after each move
+    most_left: float = math.inf  # time beyond it is lost after a move
+    most_of_a_move: float = math.inf
+
+
+class Times:
+    """What the other program has said about time.
+
+    Args:
+        overhead: seconds a move that pass outside of the search.
+    """
+
+    def __init__(self, overhead: float) -> None:
+        self._overhead = overhead
+        self._system: _System | None = None  # None: no limit
+        self._told: dict[int, tuple[float, int]] = {}  # by color: seconds, and stones or periods
+
+    def forget(self) -> None:
+        """Both clocks are full again."""
+        self._told = {}
+
+    def settings(self, words: Sequence[str]) -> str:
+        """`time_settings`: the main time, the time of a period and its stones."""
+        main, period, stones = _numbers(words, "canadian")
+        is_limited = period == 0 or stones >= 1
+        return self._begin(_System(main, period, int(stones) if period > 0 else 0) if is_limited else None)
+
+    def named_settings(self, words: Sequence[str], systems: Sequence[str]) -> str:
+        """`kgs-time_settings` and `kata-time_settings`: a time system and its numbers."""
+        kind = words[0].lower() if words else ""
+        if kind not in systems:
+            raise RequestError(f"syntax error: expected {', '.join(systems)}, and its numbers")
+        numbers = _numbers(words[1:], kind, f"{kind} and ")
+        if kind == "none":
+            return self._begin(None)
+        if kind in {"byoyomi", "canadian"}:
+            main, period, count = numbers
+            if count < 1 or count != int(count):
+                raise RequestError(f"syntax error: expected {kind} and {_NEEDED[kind][2]}, at least 1 of them")
+            is_byoyomi = kind == "byoyomi"
+            return self._begin(_System(main, period, 1 if is_byoyomi else int(count), is_byoyomi))
+        main, increment, *limits = (*numbers, *(0.0, -1.0, -1.0)[len(numbers) - 1 :])
+        most_left, most_of_a_move = (limit if limit >= 0 else math.inf for limit in limits)
+        if most_left < main:
+            raise RequestError(f"the main time is {main:g} s, more than the most main time of {most_left:g} s")
+        return self._begin(_System(main, increment=increment, most_left=most_left, most_of_a_move=most_of_a_move))
+
+    def _begin(self, system: _System | None) -> str:
+        self._system = system
+        self.forget()
+        return ""
+
+    def left(self, color: int, words: Sequence[str]) -> str:
+        """`time_left`: seconds, and the stones or periods that are left; 0 of them in the main time."""
+        expect(words, f"-?{_TIME} -?{_TIME}", "a color, seconds and stones")
+        self._told[color] = max(0.0, float(words[0])), int(float(words[1]))
+        return ""
+
+    def seconds(self, color: int) -> float | None:
+        """Seconds for a move of this color, at least a thousandth; None without a limit."""
+        system = self._system
+        if system is None:
+            return None
+        full = (system.period, system.moves) if system.main == 0 and system.moves else (system.main, 0)
+        left, stones = self._told.get(color, full)
+        in_period = stones > 0
+        # A period of byo-yomi is there anew after each move that keeps to it.
+        clock = Clock(left, system.increment, (1 if system.counts_periods else stones) if in_period else None)
+        seconds = seconds_to_think(clock, self._overhead)
+        if system.moves and not in_period:
+            # A period follows the main time: what it gives a move can be had in any case.
+            seconds = max(seconds, seconds_to_think(Clock(system.period, moves=system.moves), self._overhead))
+        # The time that would be lost after the move.
+        seconds = max(seconds, min(left + system.increment - system.most_left, OF_THE_REST * left))
+        return max(0.001, min(seconds, system.most_of_a_move - self._overhead))
+
+
+def _numbers(words: Sequence[str], kind: str, before: str = "") -> list[float]:
+    """The numbers of a time system. A limit may be below 0."""
+    count, limits, needed = _NEEDED[kind]
+    expect(words, " ".join([_TIME] * count + [f"-?{_TIME}"] * limits), f"{before}{needed}")
+    return [float(word) for word in words]

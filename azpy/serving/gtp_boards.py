@@ -1,43 +1,39 @@
 """The boards of GTP: what differs between Go and Othello.
 
+Go has no dead stones here: every stone on the board counts. What is left to do at its end is known exactly where it is
+unconditional life, as Benson defined it (Information Sciences 10, 1976): such stones cannot be taken, even if their
+player passes all the time.
+
 Othello is as Debian's gtp-rhino speaks it: rows count from the top, and a pass is never a move of its own.
 """
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
+import azpy
 from azpy import _core
-from azpy.errors import AzpyError
+from azpy._core import Line
+from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import decoded
-from azpy.serving.gtp_cleanup import chains, unsettled
-from azpy.serving.gtp_rules import Rules
-from azpy.serving.positions import COLUMNS, empty_board, forgotten, go_board, point_of
 
-__all__ = ["COLORS", "Board", "Line", "Refused", "board_of"]
+__all__ = ["COLORS", "Board", "board_of", "chains", "expect", "unsettled"]
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it
+# KataGo's names of rules that azpy can play, and their ko. Other names stand for another rule in any case.
+_NAMED_RULES = {"chinese": "SIMPLE", "chinese-kgs": "POSITIONAL", "chinese-ogs": "POSITIONAL"}
+_Cells = frozenset[int]
 
 
-class Refused(Exception):  # noqa: N818
-    """A command that fails; its text is the answer."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A position, and how it came about: where it began (None: at the start of the game) and what was played then."""
-
-    start: _core.State | None = None
-    played: tuple[int, ...] = ()
-
-    def after(self, action: int) -> "Line":
-        """The line with one more action."""
-        return Line(self.start, (*self.played, action))
+def expect(words: Sequence[str], pattern: str, expected: str) -> None:
+    """Refuses the words of a command that the pattern, one blank between two words, does not match."""
+    if not re.fullmatch(pattern, " ".join(words)):
+        raise RequestError(f"syntax error: expected {expected}")
 
 
 class Board(ABC):
@@ -57,7 +53,7 @@ class Board(ABC):
 
     def __init__(self, start: _core.State) -> None:
         self._first, self.size = start, start.obs_shape[1]
-        self.line, self._past = Line(), deque[Line](maxlen=_MOST_UNDONE)
+        self.line, self._past = Line(start), deque[Line](maxlen=_MOST_UNDONE)
         self.commands: dict[str, Callable[[list[str]], str]] = {}
         self.unsettled: Callable[[Line], list[int]] | None = None
 
@@ -65,57 +61,53 @@ class Board(ABC):
         """Whether a player of the game that begins so can play on here."""
         return start.game == self._first.game
 
-    def start(self, line: Line) -> _core.State:
-        """Where a line begins."""
-        return self._first
-
-    def state(self, line: Line) -> _core.State:
-        """The position to which a line leads."""
-        state = self.start(line).clone()
-        for action in line.played:
-            state.play(action)
-        return state
+    def line_of(self, color: int) -> Line | None:
+        """A line to the present position with this color to move; None where this color has no move."""
+        return self.line if self.line.state.turn == color else None
 
     def clear(self) -> None:
         """Begins at the start again, which nothing leads back from."""
-        self.line = Line()
+        self.line = Line(self._first)
         self._past.clear()
 
     def play(self, color: int, vertex: str) -> None:
         """Plays a move that the other program names.
 
         Raises:
-            Refused: an illegal move, or no vertex of this board.
+            RequestError: an illegal move, or no vertex of this board.
         """
-        line = self.line_of(color)
-        state = None if line is None else self.state(line)
-        legal = {} if state is None else {state.action_name(action).upper(): action for action in state.legal_actions()}
-        if line is None or vertex.upper() not in legal:
-            raise Refused("illegal move")
-        self.advance(line, legal[vertex.upper()])
+        line = self.line.upto(len(self.line.played))
+        try:
+            line.play(vertex.lower(), color)
+        except ValueError:
+            raise RequestError("illegal move") from None
+        self._go_to(line)
 
     def advance(self, line: Line, action: int) -> None:
         """Plays an action after a line; `undo` leads back to the position now."""
-        self._past.append(self.line)
-        self.line = line.after(action)
+        after = line.upto(len(line.played))
+        after.play(after.state.action_name(action))
+        self._go_to(after)
 
-    def undo(self) -> None:
+    def _go_to(self, line: Line) -> None:
+        self._past.append(self.line)
+        self.line = line
+
+    def undo(self) -> str:
         """Takes the last move back.
 
         Raises:
-            Refused: there is none.
+            RequestError: there is none.
         """
         if not self._past:
-            raise Refused("cannot undo")
+            raise RequestError("cannot undo")
         self.line = self._past.pop()
+        return ""
 
-    @abstractmethod
-    def line_of(self, color: int) -> Line | None:
-        """A line to the present position with this color to move; None where this color has no move."""
-
-    @abstractmethod
     def vertex(self, state: _core.State, action: int) -> str:
         """The name of an action."""
+        name = state.action_name(action)
+        return name if name == "pass" else name.upper()
 
     @abstractmethod
     def picture(self) -> str:
@@ -132,38 +124,25 @@ class _Othello(Board):
     name = "Othello"
 
     def play(self, color: int, vertex: str) -> None:
-        if vertex.lower() != "pass":
+        state = self.line.state
+        has_passed = self.line.played[-1:] == [state.num_actions - 1] and state.turn != color
+        if vertex.lower() != "pass" or not (state.is_terminal or has_passed):
             super().play(color, vertex)
-        elif not self._has_passed(color):
-            raise Refused("illegal move")
 
-    def advance(self, line: Line, action: int) -> None:
-        super().advance(line, action)
-        state = self.state(self.line)
-        if state.legal_actions() == [state.num_actions - 1]:
-            self.line = self.line.after(state.num_actions - 1)
-
-    def _has_passed(self, color: int) -> bool:
-        """Whether this color has no move in the present position."""
-        state = self.state(self.line)
-        return state.is_terminal or (self.line.played[-1:] == (state.num_actions - 1,) and state.turn != color)
-
-    def line_of(self, color: int) -> Line | None:
-        return self.line if self.state(self.line).turn == color else None
-
-    def vertex(self, state: _core.State, action: int) -> str:
-        name = state.action_name(action)
-        return name if name == "pass" else name.upper()
+    def _go_to(self, line: Line) -> None:
+        if line.state.legal_actions() == [line.state.num_actions - 1]:
+            line.play("pass")
+        super()._go_to(line)
 
     def picture(self) -> str:
-        state = self.state(self.line)
+        state = self.line.state
         turn = "Game ended" if state.is_terminal else f"Next move: {('Black', 'White')[state.turn]}"
         return f"{turn}\n{state.render(color=False)}"
 
     def score(self) -> str:
-        state = self.state(self.line)
+        state = self.line.state
         if not state.is_terminal:
-            raise Refused("cannot score")
+            raise RequestError("cannot score")
         discs = list(state.board().values())
         lead = discs.count("x") - discs.count("o")
         # Empty cells are the winner's.
@@ -182,7 +161,16 @@ class _Go(Board):
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
         self._komi = float(start.params["komi"])
-        self._rules_said, self.unsettled = Rules(start), self._unsettled
+        self.unsettled = self._unsettled
+        self._played_rules: dict[str, str | bool] = {
+            "ko": "POSITIONAL" if start.params["superko"] else "SIMPLE",
+            "scoring": "AREA",
+            "tax": "NONE",
+            "suicide": False,
+            "hasButton": False,
+            "whiteHandicapBonus": "0",
+            "friendlyPassOk": False,
+        }
         self.commands = {
             "komi": self._set_komi,
             "fixed_handicap": self._fixed_handicap,
@@ -191,9 +179,9 @@ class _Go(Board):
             "loadsgf": self._load,
             "printsgf": self._print,
             "final_status_list": self._status_list,
-            "kata-get-rules": lambda _: self._rules_said.said(),
-            "kata-set-rules": lambda words: self._rules_said.set_all(" ".join(words)),
-            "kata-set-rule": self._rules_said.set_one,
+            "kata-get-rules": lambda _: json.dumps(self._played_rules, separators=(",", ":"), sort_keys=True),
+            "kata-set-rules": self._set_rules,
+            "kata-set-rule": self._set_rule,
         }
 
     def fits(self, start: _core.State) -> bool:
@@ -202,43 +190,45 @@ class _Go(Board):
 
     def _rules(self, komi: float) -> _core.State:
         """The empty board with a komi."""
-        return empty_board(self._first, komi=komi)
+        return azpy.make_game("go", **(self._first.params | {"komi": komi}))
 
-    def start(self, line: Line) -> _core.State:
-        empty = self._rules(self._komi)
-        if line.start is None:
-            return empty
-        board = line.start.board()
-        stones = [[vertex for vertex, mark in board.items() if mark == own] for own in "xo"]
-        return go_board(empty, stones, line.start.turn)
+    def clear(self) -> None:
+        super().clear()
+        self.line = self._with_komi(self.line)
+
+    def undo(self) -> str:
+        super().undo()
+        self.line = self._with_komi(self.line)
+        return ""
+
+    def _with_komi(self, line: Line) -> Line:
+        """The line with the komi of now, which counts for earlier positions too."""
+        if line.start.params["komi"] == self._komi:
+            return line
+        text = re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text())
+        with_komi = Line(_core.parse_state(self._rules(self._komi), text))
+        for action in line.played:
+            with_komi.play(with_komi.state.action_name(action))
+        return with_komi
 
     def line_of(self, color: int) -> Line:
-        state = self.state(self.line)
-        if state.is_terminal:
-            count = forgotten(len(self.line.played))
-            earlier = self.state(Line(self.line.start, self.line.played[:count]))
-            line = Line(earlier.without_past(), self.line.played[count:])
-            if self.state(line).turn == color:
-                return line
-        return self.line if state.turn == color else Line(state.without_past(color))
-
-    def vertex(self, state: _core.State, action: int) -> str:
-        return state.action_name(action)
+        line = self.line.upto(len(self.line.played))
+        line.go_on(color)
+        return line
 
     def picture(self) -> str:
-        return "\n" + self.state(self.line).render(color=False)
+        return "\n" + self.line.state.render(color=False)
 
     def score(self) -> str:
-        state = self.state(self.line)
+        state = self.line.state
         while not state.is_terminal:
             state.play(state.num_actions - 1)
         found = re.search(r"RE\[([^\]]*)\]", state.to_text())
         return "0" if found is None else found[1]
 
     def _unsettled(self, line: Line) -> list[int]:
-        """Moves of the color to move that may still take stones of the other one; see `gtp_cleanup`."""
-        state = self.state(line)
-        stones = self._cells(state)
+        """Moves of the color to move that may still take stones of the other one."""
+        state, stones = line.state, self._cells(line.state)
         points = unsettled(stones[state.turn], stones[1 - state.turn], self.size)
         return [action for action in state.legal_actions() if action in points]
 
@@ -249,24 +239,51 @@ class _Go(Board):
 
     def _status_list(self, words: list[str]) -> str:
         """Vertices of the stones of a status, a chain a line. By azpy's rules each stone on the board is alive."""
-        if words not in (["alive"], ["dead"], ["seki"]):
-            raise Refused("syntax error: expected alive, dead or seki")
-        state = self.state(self.line)
-        found = (
-            [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
-            if words == ["alive"]
-            else []
-        )
+        expect(words, "alive|dead|seki", "alive, dead or seki")
+        state, found = self.line.state, list[_Cells]()
+        if words == ["alive"]:
+            found = [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
         return "\n".join(" ".join(state.action_name(cell) for cell in sorted(chain)) for chain in found)
 
+    # Rules ------------------------------------------------------------------------------------------------------------
+
     def _set_komi(self, words: list[str]) -> str:
-        if len(words) != 1 or not re.fullmatch(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", words[0]):
-            raise Refused("syntax error: expected a number")
+        expect(words, r"-?[0-9]{1,4}(\.[0-9]{0,3})?", "a number")
         try:
             self._rules(float(words[0]))
         except (ValueError, AzpyError):
-            raise Refused(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
+            raise RequestError(f"unacceptable komi: expected a half or a whole number, got {words[0]}") from None
         self._komi = float(words[0])
+        self.line = self._with_komi(self.line)
+        return ""
+
+    def _set_rules(self, words: list[str]) -> str:
+        """`kata-set-rules`: a name of rules, or an object in JSON with some of them. No command changes a rule."""
+        text = " ".join(words)
+        name = re.sub("[_ ]", "-", text.lower())
+        if name in _NAMED_RULES:
+            return self._check_rules({"ko": _NAMED_RULES[name]})
+        try:
+            wanted = json.loads(text)
+        except ValueError:
+            wanted = None
+        if not isinstance(wanted, dict):
+            names, played = ", ".join(_NAMED_RULES), self.commands["kata-get-rules"]([])
+            raise RequestError(f"azpy plays {played}: expected {names}, or an object in JSON with these rules")
+        return self._check_rules(wanted)
+
+    def _set_rule(self, words: list[str]) -> str:
+        expect(words, r"\S+ \S+", "a rule and its value")
+        return self._check_rules({words[0]: words[1]})
+
+    def _check_rules(self, wanted: Mapping[str, object]) -> str:
+        """Refuses each rule that azpy does not play."""
+        for rule, given in wanted.items():
+            if rule not in self._played_rules:
+                raise RequestError(f"unknown rule {rule[:40]!r}: expected {', '.join(self._played_rules)}")
+            played, asked = (json.dumps(value).strip('"') for value in (self._played_rules[rule], given))
+            if asked.lower() != played.lower():
+                raise RequestError(f"rule {rule}: azpy plays {played} here, not {asked[:40]}")
         return ""
 
     # Handicaps --------------------------------------------------------------------------------------------------------
@@ -276,21 +293,23 @@ class _Go(Board):
         return self._set_stones(self._star_points(_stones(words, most)))
 
     def _free_handicap(self, words: list[str]) -> str:
-        size = self.size
-        count = _stones(words, size * size - 1)
+        count = _stones(words, self.size**2 - 1)
         points = self._star_points(min(count, 9))
-        every = [(column, row) for row in range(size) for column in range(size)]
         # More stones than star points stand apart from each other first.
-        points += sorted((point for point in every if point not in points), key=lambda point: sum(point) % 2)
+        others = (cell for cell in range(self.size**2) if cell not in points)
+        points += sorted(others, key=lambda cell: sum(divmod(cell, self.size)) % 2)
         return self._set_stones(points[:count])
 
     def _set_handicap(self, words: list[str]) -> str:
-        points = [self._point(word) for word in words]
+        cells = {self._first.action_name(cell): cell for cell in range(self.size**2)}
+        if wrong := [word for word in words if word.upper() not in cells]:
+            raise RequestError(f"bad vertex list: {wrong[0]} is no vertex of this board")
+        points = [cells[word.upper()] for word in words]
         if not 2 <= len(set(points)) == len(points) < self.size**2:
-            raise Refused("bad vertex list: expected two stones at least, none twice, and an empty point")
+            raise RequestError("bad vertex list: expected two stones at least, none twice, and an empty point")
         return self._set_stones(points)
 
-    def _star_points(self, count: int) -> list[tuple[int, int]]:
+    def _star_points(self, count: int) -> list[int]:
         """The points of a fixed handicap in the order of the specification's table; fewer on small and even boards."""
         size, edge = self.size, 3 if self.size >= 13 else 2
         low, middle, high = edge, size // 2, size - 1 - edge
@@ -300,39 +319,32 @@ class _Go(Board):
         points, count = [*corners, *sides], min(count, most)
         if count > 4 and count % 2:
             points.insert(count - 1, (middle, middle))
-        return points[:count]
+        return [(size - 1 - row) * size + column for column, row in points[:count]]
 
-    def _set_stones(self, points: Sequence[tuple[int, int]]) -> str:
+    def _set_stones(self, points: Sequence[int]) -> str:
         """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
-        if self.state(self.line).board():
-            raise Refused("board not empty")
-        stones = [f"{COLUMNS[column]}{row + 1}" for column, row in points]
+        if self.line.state.board():
+            raise RequestError("board not empty")
+        stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
+        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]AB{stones}PL[W])"
         self.clear()
-        self.line = Line(go_board(self._rules(self._komi), [stones, []], 1))
-        return " ".join(stones)
-
-    def _point(self, word: str) -> tuple[int, int]:
-        """Column and row of a vertex, from the bottom left."""
-        point = point_of(word, self.size)
-        if point is None:
-            raise Refused(f"bad vertex list: {word} is no vertex of this board")
-        return point
+        self.line = Line(_core.parse_state(self._rules(self._komi), text))
+        return " ".join(self._first.action_name(cell) for cell in points)
 
     # Files ------------------------------------------------------------------------------------------------------------
 
     def _load(self, words: list[str]) -> str:
         """Replays a file's game, with the file's komi, up to the move whose number is given."""
-        if len(words) not in (1, 2) or (len(words) == 2 and not re.fullmatch(r"0*[1-9][0-9]{0,5}", words[1])):
-            raise Refused("syntax error: expected a file and the number of a move, counted from 1")
+        expect(words, r"\S+( 0*[1-9][0-9]{0,5})?", "a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
             first = next(_core.GameReader(self._first, text), None)
-            stated = first and first.tags.get("KM")
+            stated = first.tags.get("KM") if first is not None else None
             komi = float(stated) if stated else self._komi
             rules = self._rules(komi)
             game = rules.read_variations(_core.parse_state(rules, text, plies=plies).to_text())
         except (OSError, ValueError, AzpyError) as error:
-            raise Refused(f"cannot load file: {error}") from None
+            raise RequestError(f"cannot load file: {error}") from None
         self.clear()
         self._komi, self.line = komi, Line(game.start)
         for action in game.start.parse_actions(" ".join(name for _, name, _ in game.moves)):
@@ -341,18 +353,17 @@ class _Go(Board):
 
     def _print(self, words: list[str]) -> str:
         """The game as SGF: the answer, or a file where one is named."""
-        if len(words) > 1:
-            raise Refused("syntax error: expected a file")
-        text = self.state(self.line).to_text()
+        expect(words, r"\S*", "a file")
+        text = self.line.state.to_text()
         if not words:
             return text
         path = Path(words[0])
         if path.exists() and not path.is_file():
-            raise Refused(f"cannot save file: {path} is no file")
+            raise RequestError(f"cannot save file: {path} is no file")
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise Refused(f"cannot save file: {error}") from None
+            raise RequestError(f"cannot save file: {error}") from None
         return ""
 
 
@@ -366,18 +377,79 @@ def board_of(start: _core.State) -> Board:
 
 def _stones(words: Sequence[str], most: int) -> int:
     """A number of handicap stones."""
-    if len(words) != 1 or not re.fullmatch(r"[0-9]{1,4}", words[0]):
-        raise Refused("syntax error: expected a whole number")
+    expect(words, "[0-9]{1,4}", "a whole number")
     if most == 0:
-        raise Refused("invalid number of stones: this board has no fixed handicap")
+        raise RequestError("invalid number of stones: this board has no fixed handicap")
     if not 2 <= int(words[0]) <= most:
-        raise Refused(f"invalid number of stones: expected 2 to {most}")
+        raise RequestError(f"invalid number of stones: expected 2 to {most}")
     return int(words[0])
 
 
 def _read(path: Path) -> str:
     """The text of a file. A device or a pipe, whose end may never come, is refused; so is a file without a size."""
     if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
-        raise Refused(f"cannot load file: {path} is no file of at most {_LONGEST_FILE >> 20} MiB")
+        raise RequestError(f"{path} is no file of at most {_LONGEST_FILE >> 20} MiB")
     with path.open("rb") as file:
         return decoded(file.read(size))
+
+
+def chains(cells: Set[int], size: int) -> list[_Cells]:
+    """The connected parts of a set of cells, row * size + column from the top left, by their first cells."""
+    found, rest = list[_Cells](), set(cells)
+    for cell in sorted(cells):
+        if cell not in rest:
+            continue
+        part, waiting = {cell}, [cell]
+        while waiting:
+            new = (_beside(waiting.pop(), size) & rest) - part
+            part |= new
+            waiting += new
+        rest -= part
+        found.append(frozenset(part))
+    return found
+
+
+def unsettled(own: Set[int], other: Set[int], size: int) -> set[int]:
+    """Where a player may still take stones of the other one; nothing where these are all unconditionally alive.
+
+    Left out are the player's eyes, regions of the player's alive chains without a stone of the other one, and regions
+    of the other one's alive chains.
+    """
+    theirs, their_regions = _alive(other, own, size)
+    if other <= theirs:
+        return set()
+    _, regions = _alive(own, other, size)
+    empty = set(range(size * size)) - own - other
+    empty -= set[int]().union(*(region for region in regions if not region & other), *their_regions)
+    return {cell for cell in empty if not _beside(cell, size) <= own}
+
+
+def _alive(own: Set[int], other: Set[int], size: int) -> tuple[set[int], list[_Cells]]:
+    """Stones that are unconditionally alive, and the regions that keep them so."""
+    living = chains(own, size)
+    regions = chains(set(range(size * size)) - own, size)
+    around = {chain: _border(chain, size) for chain in living}
+    while True:
+        vital = {
+            chain: [region for region in regions if region & around[chain] and region - other <= around[chain]]
+            for chain in living
+        }
+        left = [chain for chain in living if len(vital[chain]) >= 2]
+        alive = set[int]().union(*left)
+        kept = [region for region in regions if _border(region, size) <= alive]
+        if len(left) == len(living) and len(kept) == len(regions):
+            keepers = {region for chain in left for region in vital[chain]}
+            return alive, [region for region in kept if region in keepers]
+        living, regions = left, kept
+
+
+def _border(cells: Iterable[int], size: int) -> set[int]:
+    """The cells beside a part, without the part itself."""
+    inside = set(cells)
+    return set[int]().union(*(_beside(cell, size) for cell in inside)) - inside
+
+
+def _beside(cell: int, size: int) -> set[int]:
+    row, column = divmod(cell, size)
+    near = ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1))
+    return {y * size + x for y, x in near if 0 <= y < size and 0 <= x < size}

@@ -1,15 +1,12 @@
 """Analysis queries on stdin, answers on stdout: one JSON object a line."""
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
-from azpy.errors import RequestError
+from azpy import _core
 from azpy.serving.limits import MOST_SEARCHES
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Model, Served, open_engine
-from azpy.serving.objects import decoded
-from azpy.serving.queries import Analyst
+from azpy.serving.queries import Analyst, Reply
 
 __all__ = ["JsonLines"]
 
@@ -40,8 +37,8 @@ class JsonLines:
             for line in self._talk.lines(self._refuse):
                 if line:
                     try:
-                        analyst.take(decoded(line))
-                    except RequestError as error:
+                        analyst.take(_core.Message(line))
+                    except ValueError as error:
                         self._refuse(str(error))
                 if self._talk.gone.is_set():
                     break
@@ -56,7 +53,7 @@ class JsonLines:
             analyst.wait()
 
     def _refuse(self, said: str) -> None:
-        self._say({"error": said})
+        self._say(Reply.refusal(said))
 
-    def _say(self, answer: dict[str, Any]) -> None:
-        self._talk.say(json.dumps(answer, separators=(",", ":"), allow_nan=False))
+    def _say(self, reply: Reply) -> None:
+        self._talk.say(reply.line)

@@ -3,18 +3,48 @@
 import io
 import os
 import select
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 __all__ = ["LONGEST_LINE", "Conversation"]
 
 LONGEST_LINE = 64 * 1024  # bytes; the rest of a longer line is skipped
-_CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n") + b"\x7f"
 _AT_ONCE = 4096  # bytes that a pipe takes without a wait where it takes any (PIPE_BUF)
 _LOOK_EVERY = 200  # ms between two looks at whether a write still has time
+
+
+class _Stdin(io.RawIOBase):
+    """The standard input, for the main thread, which sees a signal before it waits on, whenever the signal came.
+
+    A plain read goes on waiting where a signal comes just before it, as it often does beside threads busy with Python.
+    """
+
+    ended = False  # set by a handler of signals: the input ends here
+
+    def __init__(self) -> None:
+        self._file = sys.stdin.fileno()
+        self._signals, write = os.pipe()
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        self._ready = select.poll()
+        for file in (self._file, self._signals):
+            self._ready.register(file, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ended:
+            files = [file for file, _ in self._ready.poll()]
+            if self._signals in files:
+                os.read(self._signals, _AT_ONCE)
+            elif self._file in files:
+                return os.readv(self._file, [buffer])
+        return 0
 
 
 class Conversation:
@@ -30,11 +60,15 @@ class Conversation:
     """
 
     def __init__(self, source: BinaryIO | None = None, sink: IO[str] | None = None, log: IO[str] | None = None) -> None:
-        self._source = sys.stdin.buffer if source is None else source
+        self._stdin: _Stdin | None = None
+        if source is None:
+            self._stdin = _Stdin()
+            source = io.BufferedReader(self._stdin)
+        self._source = source
         self._sink = sys.stdout if sink is None else sink
         self._log, self._began = log, time.monotonic()
         self._lock, self._log_lock = threading.Lock(), threading.Lock()
-        self._reads = self._ended = False  # whether a line is waited for; whether none is read any more
+        self._ended = False  # whether no line is read any more
         self._patience: float | None = None
         self.gone = threading.Event()
         self._file: int | None = None  # where the lines go, if it is a file of the system
@@ -60,13 +94,10 @@ class Conversation:
                 rest = self._next()
                 longer = longer or rest not in (b"", b"\n", b"\r\n")
             if refuse is None:
-                if raw.isascii():
-                    text = raw.translate(None, _CONTROL).decode("ascii")
-                else:
-                    text = raw.decode("utf-8", errors="replace")
-                    text = "".join(one for one in text if one.isprintable() or one == "\t")
-                self._note("<", text.strip())
-                yield text.strip()
+                text = raw.decode("utf-8", errors="replace")
+                text = "".join(one for one in text if one.isprintable() or one == "\t").strip()
+                self._note("<", text)
+                yield text
                 continue
             try:
                 text, problem = raw.decode("utf-8").strip(" \t\r\n"), ""
@@ -83,22 +114,14 @@ class Conversation:
 
     def _next(self) -> bytes:
         """The next line, or its first part; empty at the end."""
-        try:
-            self._reads = True
-            # A signal that comes before this line is seen here, one that comes after it ends the wait.
-            return b"" if self._ended else self._source.readline(LONGEST_LINE)
-        finally:
-            self._reads = False
+        line = b"" if self._ended else self._source.readline(LONGEST_LINE)
+        return b"" if self._ended else line
 
     def end(self) -> None:
-        """Ends the input here, for a handler of signals. What has been read is still answered.
-
-        Raises:
-            SystemExit: if the program waits for a line.
-        """
+        """Ends the input here, for a handler of signals. What has been read is still answered."""
         self._ended = True
-        if self._reads:
-            raise SystemExit(0)
+        if self._stdin is not None:
+            self._stdin.ended = True
 
     def leave(self, patience: float = 1.0) -> None:
         """Has `say` wait no longer than `patience` seconds for a program that reads nothing; it counts as gone then."""

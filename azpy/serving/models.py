@@ -16,11 +16,10 @@ from azpy.matches.query import WARMEST
 
 __all__ = [
     *("TREES_MB", "Model", "Served"),
-    *("chosen", "game_for", "lower_bound", "open_engine", "open_model", "open_player"),
+    *("chosen", "game_for", "open_engine", "open_model", "open_player"),
 ]
 
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
-_DEVIATIONS = 1.96  # standard errors of a lower confidence bound: 95 percent
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
 
@@ -109,11 +108,6 @@ def chosen(result: _core.SearchResult, temperature: float) -> int:
         return result.action
     policy = result.policy(temperature).astype(np.float64)
     return int(np.random.default_rng().choice(len(policy), p=policy / policy.sum()))
-
-
-def lower_bound(value: float, error: float) -> float:
-    """A value that an action has with 97.5 percent at least; -1 where `error`, its standard error, is not known."""
-    return max(-1.0, value - _DEVIATIONS * error) if error == error else -1.0
 
 
 def game_for(text: str, players: Iterable[str], typed: str | None) -> str | None:

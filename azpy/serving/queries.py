@@ -1,45 +1,60 @@
-"""Analysis queries of one client, as JSON objects: positions to search, and what the searches found.
+"""Analysis queries of one client: positions to search, and what the searches found.
 
-The transport is not known here: `Analyst.take` gets an object, and `say` is called with objects. For Go KataGo's names
-of fields are taken and given besides azpy's (`azpy/serving/katago.py`).
+The transport is not known here: `Analyst.take` gets a message, and `say` is called with lines of JSON. The core reads
+the fields, plays the moves and writes the answers: `rust/query`, which takes and gives KataGo's names for Go too.
 """
 
 import contextlib
+import json
 import queue
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from functools import partial
+from typing import Any, NamedTuple
 
 import azpy
 from azpy import _core
 from azpy.errors import RequestError, one_line
-from azpy.games.notations import notation_of
 from azpy.pending import Pending
-from azpy.serving import katago, variations
 from azpy.serving.limits import NO_LIMITS, Limits
-from azpy.serving.models import Model, Served, chosen, lower_bound
-from azpy.serving.objects import list_of, one_of, text, whole
-from azpy.serving.query import LONGEST_NAME, Query, actions_of, ignored, read_position, read_query, start_of
-from azpy.serving.showing import shown
+from azpy.serving.models import Model, Served, chosen
+from azpy.serving.request import Request
 from azpy.serving.track import Track
 
-__all__ = ["Analyst"]
+__all__ = ["Analyst", "Reply"]
 
 _MOST_WARNINGS = 100  # of a client
+
+
+class Reply(NamedTuple):
+    """What a client is told, and what its transport must know of it.
+
+    Attributes:
+        line: JSON.
+        status: of a POST that it answers: 200; 400 for what is wrong; 503 if too many searches are open.
+        search: the query's id and the turn that it is about; None for no search.
+        is_report: whether this search goes on.
+    """
+
+    line: str
+    status: int = 200
+    search: tuple[str, int] | None = None
+    is_report: bool = False
+
+    @staticmethod
+    def refusal(said: str) -> "Reply":
+        """The answer to what is no message."""
+        return Reply(_json({"error": said}), 400)
 
 
 @dataclass
 class _Open:
     """A search that goes on."""
 
-    query: Query
-    turn: int
-    state: _core.State
+    query: _core.Query
     served: Served
     began: float = field(default_factory=time.monotonic)
     pending: Pending | None = None
@@ -60,7 +75,7 @@ class Analyst:
     def __init__(
         self,
         models: Mapping[str, Model],
-        say: Callable[[dict[str, Any]], object],
+        say: Callable[[Reply], object],
         limits: Limits = NO_LIMITS,
         renews: bool = False,
         answered: Callable[[float], object] = lambda _: None,
@@ -73,17 +88,15 @@ class Analyst:
         self._changed = threading.Condition()  # of the searches that are open
         self._warned: set[str] = set()
 
-    def take(self, fields: Mapping[str, Any]) -> None:
+    def take(self, message: _core.Message) -> None:
         """Takes a query or an action. Each answer, and each error, is said; nothing is raised."""
-        identity = fields.get("id")
+        identity = None
         try:
-            if len(text(identity, "id")) > LONGEST_NAME:
-                identity = None
-                raise RequestError(f"id: expected at most {LONGEST_NAME} characters")
-            if "action" in fields:
-                self._act(fields)
+            identity = message.id
+            if (action := message.action(self._renews)) is None:
+                self._search(message)
             else:
-                self._search(fields)
+                self._act(action, message)
         except Exception as error:  # of a user's game too
             self._fail(identity, error)
 
@@ -109,117 +122,97 @@ class Analyst:
 
     # Actions ----------------------------------------------------------------------------------------------------------
 
-    def _act(self, fields: Mapping[str, Any]) -> None:
-        actions = {
-            "query_version": self._version,
-            "query_models": self._tell_models,
-            "show": self._show,
-            "read": self._read,
-            "write": self._write,
-            "terminate": self._terminate,
-            "terminate_all": self._terminate,
-        }
-        if self._renews:
-            actions["renew"] = self._renew
-        name = one_of(fields["action"], "action", tuple(actions))
-        self._say({**{key: fields[key] for key in fields if key in _ECHOED}, **actions[name](fields)})
+    def _act(self, action: str, message: _core.Message) -> None:
+        said: dict[str, Any] = {}
+        match action:
+            case "query_version":
+                said = {"version": azpy.__version__, "git_hash": ""}
+            case "query_models":
+                said = {"models": [self._about(name, model.served) for name, model in self._models.items()]}
+            case "renew":
+                model = self._model(message)
+                said = {"changed": model.renew()}
+                said |= {"internalName": model.served.name, "network": model.served.network}
+            case "terminate" | "terminate_all":
+                self._terminate(message)
+                echoed = ((name, message.get(name)) for name in ("terminateId", "turnNumbers"))
+                said = {name: value for name, value in echoed if value is not None}
+            case _:
+                tell = {"show": message.show, "read": message.read, "write": message.write}[action]
+                self._say(Reply(tell(self._model(message).served, self._limits)))
+                return
+        self._say(Reply(_json({"id": message.id, "action": action} | said)))
 
-    def _renew(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        model = self._model(fields)
-        changed = model.renew()
-        return {"changed": changed, "internalName": model.served.name, "network": model.served.network}
-
-    def _show(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        turn, state = read_position(fields, self._model(fields), self._limits)
-        return {"turnNumber": turn, **shown(state)}
-
-    def _read(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return variations.read(fields, start_of(fields, self._model(fields)), self._limits)
-
-    def _write(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return variations.write(fields, start_of(fields, self._model(fields)), self._limits)
-
-    @staticmethod
-    def _version(_: Mapping[str, Any]) -> dict[str, Any]:
-        return {"version": azpy.__version__, "git_hash": ""}
-
-    def _tell_models(self, _: Mapping[str, Any]) -> dict[str, Any]:
+    def _about(self, name: str, served: Served) -> dict[str, Any]:
+        notation = _core.notation_of(served.start.game)
         return {
-            "models": [
-                {
-                    "name": name,
-                    "internalName": model.served.name,
-                    "game": model.served.start.game,
-                    "format": None if (notation := notation_of(model.served.start.game)) is None else notation.name,
-                    "sideNames": model.served.start.side_names,
-                    "canRotate": model.served.start.can_rotate,
-                    "network": model.served.network,
-                    "simulations": min(model.served.simulations, self._limits.simulations),
-                }
-                for name, model in self._models.items()
-            ]
+            "name": name,
+            "internalName": served.name,
+            "game": served.start.game,
+            "format": None if notation is None else notation.name,
+            "sideNames": served.start.side_names,
+            "canRotate": served.start.can_rotate,
+            "network": served.network,
+            "simulations": min(served.simulations, self._limits.simulations),
         }
 
-    def _terminate(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _terminate(self, message: _core.Message) -> None:
         """Has searches answer with what they know: those of one query, or all."""
-        wanted = text(fields.get("terminateId"), "terminateId") if fields["action"] == "terminate" else None
-        turns = None
-        if "turnNumbers" in fields:
-            numbers = list_of(fields["turnNumbers"], "turnNumbers")
-            turns = {whole(turn, "turnNumbers", range(self._limits.moves + 1)) for turn in numbers}
+        wanted, turns = message.terminated(self._limits)
         with self._changed:
             found = [
                 one.pending
                 for one in self._open.values()
-                if (wanted is None or one.query.identity == wanted) and (turns is None or one.turn in turns)
+                if wanted in (None, one.query.id) and (turns is None or one.query.turn in turns)
             ]
         for pending in found:
             if pending is not None:
                 pending.stop()
-        return {}
 
     # Searches ---------------------------------------------------------------------------------------------------------
 
-    def _search(self, fields: Mapping[str, Any]) -> None:
-        model = self._model(fields)
-        query = read_query(fields, model, self._limits)
-        for name, said in ignored(fields, model):
-            name = name[:LONGEST_NAME]
-            if name not in self._warned and len(self._warned) < _MOST_WARNINGS:
-                self._warned.add(name)
-                query.warnings.append(f"{name}: {said}")
-        for turn, (start, played, state) in query.turns.items():
+    def _search(self, message: _core.Message) -> None:
+        model = self._model(message)
+        queries = message.queries(model.served, self._limits)
+        fresh = [said for said in queries[0].ignored if said not in self._warned]
+        fresh = fresh[: _MOST_WARNINGS - len(self._warned)]
+        self._warned.update(fresh)
+        for query in queries:
             if self._closed:
                 return
+            query.warnings = fresh
             try:
-                self._begin(query, turn, start, played, state)
+                self._begin(query, model)
             except Exception as error:
-                self._fail(query.identity, error, turn)
+                self._fail(query.id, error, query.turn)
 
-    def _begin(self, query: Query, turn: int, start: _core.State, played: list[int], state: _core.State) -> None:
-        if state.is_terminal:
-            self._say({**_head(query, turn, False), "moveInfos": [], "rootInfo": _end(state)})
+    def _begin(self, query: _core.Query, model: Model) -> None:
+        if (line := query.end()) is not None:
+            self._say(Reply(line, search=(query.id, query.turn)))
             return
-        if state.turn == _core.CHANCE:
-            raise RequestError(f"moves: after {turn} of them a roll is due; name its outcome as the next move")
-        one = _Open(query, turn, state, query.model.served)
-        wanted: dict[str, Any] = {
-            "seconds": query.seconds,
-            "priority": query.priority,
-            "actions": actions_of(query, state),
-            "standard_errors": query.bounds,
-        }
-        if query.report_every is not None:
-            wanted |= {"on_report": lambda result: self._report(one, result), "report_every": query.report_every}
+        one = _Open(query, model.served)
+        request = Request(
+            query.start,
+            query.played,
+            query.simulations,
+            query.seconds,
+            query.actions(),
+            query.priority,
+            query.report_every,
+            lines=None,
+            standard_errors=query.bounds,
+        )
         with self._changed:
             if len(self._open) >= self._limits.searches:
                 raise queue.Full(f"{self._limits.searches} searches of this client are open: wait for an answer")
             self._open[id(one)] = one
         try:
             if query.game is not None:
-                one.pending = self._track(query).follow(start, played).search(query.simulations, **wanted)
+                search = self._track(model, query.game).follow(request.start, request.played).search
             else:
-                one.pending = query.model.engine.submit(state, query.simulations, **wanted)
+                search = partial(model.engine.submit, query.state)
+            tell = None if query.report_every is None else lambda result: self._report(one, result)
+            one.pending = request.begin(search, tell)
         except BaseException:
             self._forget(one)
             raise
@@ -227,11 +220,11 @@ class Analyst:
             one.pending.cancel()
         one.pending.add_done_callback(lambda pending: self._done(one, pending))
 
-    def _track(self, query: Query) -> Track:
+    def _track(self, model: Model, game: str) -> Track:
         """The game of this name, whose tree is kept."""
-        key = (id(query.model), query.game or "")
+        key = (id(model), game)
         with self._changed:
-            track = self._games.pop(key, None) or Track(query.model.engine)
+            track = self._games.pop(key, None) or Track(model.engine)
             self._games[key] = track
             if len(self._games) > self._limits.games:
                 self._games.popitem(last=False)
@@ -248,14 +241,14 @@ class Analyst:
             if self._closed:
                 return
             if pending.cancelled():
-                self._fail(one.query.identity, RequestError("the search was cancelled: the engine ends"), one.turn)
+                self._fail(one.query.id, RequestError("the search was cancelled: the engine ends"), one.query.turn)
             elif (error := pending.exception()) is not None:
-                self._fail(one.query.identity, error, one.turn)
+                self._fail(one.query.id, error, one.query.turn)
             else:
                 self._answered(time.monotonic() - one.began)
                 self._tell(one, pending.result(), False)
         except Exception as error:  # a game in Python may fail to name an action
-            self._fail(one.query.identity, error, one.turn)
+            self._fail(one.query.id, error, one.query.turn)
         finally:
             self._forget(one)
 
@@ -267,79 +260,24 @@ class Analyst:
         one.pending = None
 
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
-        self._say({**_head(one.query, one.turn, during), **_found(one.query, one.served, one.state, result)})
+        best = chosen(result, one.served.temperature)
+        line = one.query.answer(result, best, one.served.network, during)
+        self._say(Reply(line, search=(one.query.id, one.query.turn), is_report=during))
 
-    def _fail(self, identity: object, error: BaseException, turn: int | None = None) -> None:
-        said: dict[str, Any] = {} if not isinstance(identity, str) else {"id": identity}
-        if turn is not None:
-            said["turnNumber"] = turn
-        if isinstance(error, queue.Full):
-            said["retryAfter"] = 1
-        self._say({**said, "error": one_line(error)})
+    def _fail(self, identity: str | None, error: BaseException, turn: int | None = None) -> None:
+        is_full = isinstance(error, queue.Full)
+        said = {"id": identity, "turnNumber": turn, "retryAfter": 1 if is_full else None, "error": one_line(error)}
+        line = _json({name: value for name, value in said.items() if value is not None})
+        search = None if identity is None or turn is None else (identity, turn)
+        self._say(Reply(line, 503 if is_full else 400, search))
 
-    def _model(self, fields: Mapping[str, Any]) -> Model:
-        if fields.get("model") is None:
+    def _model(self, message: _core.Message) -> Model:
+        if (name := message.model) is None:
             return next(iter(self._models.values()))
-        name = text(fields["model"], "model")
         if name not in self._models:
-            raise RequestError(f"model: there is no {name[:LONGEST_NAME]!r}, but {', '.join(self._models)}")
+            raise RequestError(f"model: there is no {name[: _core.LONGEST_NAME]!r}, but {', '.join(self._models)}")
         return self._models[name]
 
 
-_ECHOED = {"id", "action", "terminateId", "turnNumbers"}
-
-
-def _head(query: Query, turn: int, during: bool) -> dict[str, Any]:
-    head: dict[str, Any] = {"id": query.identity, "turnNumber": turn, "isDuringSearch": during}
-    # Not as messages of their own: KaTrain 1.20 takes each message of a query for an answer.
-    return head | ({"warnings": query.warnings} if query.warnings else {})
-
-
-def _end(state: _core.State) -> dict[str, Any]:
-    return {"player": None, "visits": 0, "value": None, "outcome": state.outcome(), "stop": "game over"}
-
-
-def _found(query: Query, served: Served, state: _core.State, result: _core.SearchResult) -> dict[str, Any]:
-    """What a search found: the visited actions, the one to play first, and the root."""
-    places = {int(action): index for index, action in enumerate(result.actions)}
-    lines = result.principal_variations(len(places), query.pv_length)
-    best = chosen(result, served.temperature)
-    errors = result.standard_errors.tolist() if query.bounds else []  # each look walks the whole tree
-    moves = list[dict[str, Any]]()
-    for actions, visits, q in sorted(lines, key=lambda line: line[0][0] != result.action):
-        index, now, names = places[actions[0]], state.clone(), []
-        for action in actions:
-            names.append(now.action_name(action))
-            now.play(action)
-        move = {
-            "move": names[0],
-            "visits": visits,
-            "prior": _rounded(result.priors[index]),
-            "value": _rounded(q),
-            **({"lcb": _rounded(lower_bound(q, errors[index]))} if errors else {}),
-            "order": len(moves),
-            "pv": names,
-        }
-        if result.proofs[index] >= 0:
-            move["proof"] = int(result.proofs[index])
-        moves.append(move)
-    visits = int(result.visits.sum())
-    root: dict[str, Any] = {
-        "player": state.turn,
-        "visits": visits,
-        "value": _rounded(result.value),
-        "network": served.network,
-        "reused": max(0, visits - result.stats["simulations"]),
-        "stop": result.stop,
-    }
-    answer: dict[str, Any] = {"move": state.action_name(best), "moveInfos": moves, "rootInfo": root}
-    if query.policy:
-        answer["policy"] = {
-            state.action_name(int(action)): _rounded(prior)
-            for action, prior in zip(result.actions, result.priors, strict=True)
-        }
-    return answer if query.view is None else katago.renamed(answer, state, query.view)
-
-
-def _rounded(value: float | np.floating[Any]) -> float:
-    return round(float(value), 6)
+def _json(said: Mapping[str, Any]) -> str:
+    return json.dumps(said, separators=(",", ":"), allow_nan=False)

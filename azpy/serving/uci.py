@@ -1,16 +1,14 @@
-"""UCI for chess, and UGI, which has UCI's shape, for every game.
+"""UCI for chess, and UGI, which has UCI's shape, for every game. One search at a time goes on in the background.
 
-One search at a time goes on in the background. `Uci.run` reads commands until `quit` or the end of the input.
 Sources: the UCI specification of April 2004 (Huber, Meyer-Kahlen); UGI as its author describes it (kz04px, cutegames).
 """
 
+import contextlib
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from functools import partial
-from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -19,64 +17,45 @@ import azpy
 from azpy import _core
 from azpy.errors import SettingsError, one_line
 from azpy.games.lines import read_action
-from azpy.pending import Pending
-from azpy.serving.clock import Clock, seconds_to_think
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen, open_engine
-from azpy.serving.track import Track
-from azpy.serving.uci_options import WITHOUT_END, labels_of, options_of, plain, whole
-from azpy.serving.uci_positions import Positions
+from azpy.serving.models import TREES_MB, Served, chosen
+from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
 
-__all__ = ["Uci"]
+__all__ = ["Positions", "Uci"]
 
 _REPORT_EVERY = 0.5  # seconds
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
-_WORDS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
+_NUMBERS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
 _CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
 _FLAGS = {"infinite", "ponder"}
-_ENGINE = {"Threads", "Hash", "NNCacheSize"}  # options that need another engine
-
-
-class Search(NamedTuple):
-    """A search that goes on."""
-
-    pending: Pending
-    info: Callable[[_core.SearchResult], list[str]]  # the lines that tell what it has found
+# Options that need another engine, and what they are called there.
+_ENGINE = {"Threads": "threads", "Hash": "total_memory_mb", "NNCacheSize": "cache_positions"}
+_RESERVED = {"name", "type", "default", "min", "max", "var", "value", "<empty>"}
+_NO_MOVE = "bestmove (none)"
+_STANDARD = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+# Castling where king and rooks begin as in standard chess: as Chess960 writes it, and as standard chess does.
+_STEPS = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+_TAKES = {steps: takes for takes, steps in _STEPS.items()}
 
 
 @dataclass
-class Thinking:
+class _Go:
     """A `go` that is to be answered."""
 
-    state: _core.State  # the position searched
-    search: Search | None  # None where there is no move
-    search_on: Callable[[], Search] | None = None  # what `ponderhit` begins
-    infinite: bool = False  # only `stop` ends it
-    after: Search | None = None  # the search since `ponderhit`
-    held: threading.Event = field(default_factory=threading.Event)  # set once the answer may be given
-    said: threading.Event = field(default_factory=threading.Event)  # set once it has been given
+    words: Sequence[str]
+    search: Search | None = None  # None where there is no move
+    may_end: threading.Event = field(default_factory=threading.Event)  # set once it may be answered
+    replaced: bool = False  # by the search since `ponderhit`, which is answered in its place
+    thread: threading.Thread | None = None  # gives the answer
 
     def stop(self) -> None:
         """Has the answer given with what is known by now."""
-        self.held.set()
-        for search in (self.search, self.after):
-            if search is not None:
-                search.pending.stop()
-
-    def hit(self) -> None:
-        """Ends the search on the opponent's time, and begins one as any other from the same tree."""
-        if self.held.is_set() or self.infinite:
-            return
-        try:
-            if self.search_on is not None:
-                self.after = self.search_on()
-        finally:
-            if self.search is not None:
-                self.search.pending.stop()
-            self.held.set()
+        self.may_end.set()
+        if self.search is not None:
+            self.search.stop()
 
 
-class Uci:
+class Uci(Protocol):
     """A conversation in UCI, or in UGI.
 
     Args:
@@ -89,32 +68,29 @@ class Uci:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation, word: str = "uci") -> None:
-        served = next(iter(models.values()))
+        super().__init__(models, talk)
+        served = self._served
         for name, other in models.items():
             if word == "ugi" and other.start.game != served.start.game:
-                problem = f"{next(iter(models))} plays {served.start.game}, and {name} plays {other.start.game}"
+                problem = f"{self._model} plays {served.start.game}, and {name} plays {other.start.game}"
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
-        self._models, self._labels = models, labels_of(models)
-        self._served, self._talk, self._word = served, talk, word
-        self._options = options_of(served, word, list(self._labels))
-        self._values: dict[str, int | bool | str] = {name: option.default for name, option in self._options.items()}
+        self._word, self._labels = word, _labels(models)
+        self._options = _options(served, word, list(self._labels))
+        self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(served)
-        self._track: Track | None = None
-        self._thinking: Thinking | None = None
-        self._told_of_wdl = False
-        self._start, self._played, _ = self._positions.read(["startpos"])
-        # The words of the position, and how they write castling: another player reads them too.
-        self._said = ["startpos"], self._positions.chess960
+        self._go: _Go | None = None
+        self._said = list[str]()  # the words of the position: another player reads them too
         self._refused: str | None = None  # why the last `position` was none
+        self._set_position(["startpos"])
         self._commands: dict[str, Callable[[list[str]], None]] = {
             word: self._introduce,
             "isready": self._is_ready,
             "setoption": self._set_option,
-            f"{word}newgame": lambda _: self._new_game(),
+            f"{word}newgame": self._new_game,
             "position": self._read_position,
-            "go": self._go,
-            "stop": lambda _: self._stop(),
-            "ponderhit": lambda _: self._ponder_hit(),
+            "go": self._begin,
+            "stop": self._stop,
+            "ponderhit": self._ponder_hit,
             "debug": lambda _: None,
             "register": lambda _: None,
             "quit": lambda _: None,
@@ -122,41 +98,35 @@ class Uci:
         if word == "ugi":
             self._commands["query"] = self._query
 
-    def run(self) -> None:
-        """Answers commands until `quit`, the end of the input, or nobody reads the answers."""
+    def _take(self, line: str) -> bool:
+        words = line.split()
+        # Unknown words before a command are skipped, as the specification wants it.
+        at = next((at for at, word in enumerate(words) if word in self._commands), None)
+        if at is None:
+            return True
         try:
-            for line in self._talk.lines():
-                words = line.split()
-                # Unknown words before a command are skipped, as the specification wants it.
-                at = next((at for at, word in enumerate(words) if word in self._commands), None)
-                if at is None:
-                    continue
-                name = words[at]
-                if name == "quit" or self._talk.gone.is_set():
-                    return
-                try:
-                    self._commands[name](words[at + 1 :])
-                except Exception as error:  # of the network or a user's game too: the conversation goes on
-                    self._say_error(error)
-        finally:
-            self._talk.leave()
-            self._finish()
-            self._close()
+            self._commands[words[at]](words[at + 1 :])
+        except Exception as error:  # of the network or a user's game too: the conversation goes on
+            self._say_error(error)
+        return words[at] != "quit"
 
-    # Commands ---------------------------------------------------------------------------------------------------------
+    def _say_error(self, error: BaseException) -> None:
+        self._talk.say(f"info string error: {one_line(error)}")
+
+    # Options ----------------------------------------------------------------------------------------------------------
 
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
-            f"id name azpy {azpy.__version__} ({plain(self._served.name)})",
+            f"id name azpy {azpy.__version__} ({_plain(self._served.name)})",
             "id author the authors of azpy",
-            *(f"option name {name} {option.declared()}" for name, option in self._options.items()),
+            *(f"option name {name} {option.declared}" for name, option in self._options.items()),
             f"{self._word}ok",
         )
 
     def _is_ready(self, _: list[str]) -> None:
         try:
-            if self._thinking is None:
-                self._opened()
+            if self._go is None:
+                self._game()
         except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
             self._say_error(error)
         self._talk.say("readyok")
@@ -178,100 +148,56 @@ class Uci:
         if name in _ENGINE or name in {"Model", "UCI_Chess960"}:
             self._finish()
         if name == "Model":
-            self._choose(str(value))
+            model = self._labels[str(value)]
+            positions = self._positions_of(self._models[model])
+            self._start, self._played, _ = positions.read(self._said)
+            self._model, self._positions = model, positions
         self._values[name] = value
         if name in _ENGINE or name == "Model":
             self._close()  # another engine, which the next search begins
         if name == "UCI_Chess960":
             self._positions = self._positions_of(self._served)
-        if name == "UCI_ShowWDL" and not self._told_of_wdl:
-            self._told_of_wdl = True
-            self._talk.say("info string this network has one value, and no chances of win, draw and loss")
 
-    def _choose(self, label: str) -> None:
-        """Has another player play, at the position that was asked for last."""
-        served = self._models[self._labels[label]]
-        words, chess960 = self._said
-        self._start, self._played, _ = Positions(served.start, chess960).read(words)
-        self._served, self._positions = served, self._positions_of(served)
+    def _engine_options(self) -> dict[str, int]:
+        return {ours: int(self._values[name]) for name, ours in _ENGINE.items()}
 
-    def _positions_of(self, served: Served) -> Positions:
-        return Positions(served.start, bool(self._values["UCI_Chess960"]) if self._word == "uci" else None)
+    # Positions --------------------------------------------------------------------------------------------------------
 
-    def _new_game(self) -> None:
+    def _positions_of(self, served: Served) -> "Positions":
+        return Positions(served.start, self._values["UCI_Chess960"] == "true" if self._word == "uci" else None)
+
+    def _new_game(self, _: list[str]) -> None:
         self._finish()
-        if self._track is not None:
-            self._track.forget()
-        self._read_position(["startpos"])
+        self._forget()
+        self._set_position(["startpos"])
 
     def _read_position(self, words: list[str]) -> None:
         self._finish()
+        if problem := self._set_position(words):
+            raise ValueError(problem)
+
+    def _set_position(self, words: list[str]) -> str | None:
+        """Reads the words of a `position`; returns what is wrong with its first illegal move."""
         try:
             self._start, self._played, problem = self._positions.read(words)
         except Exception as error:  # of a user's game too
             self._refused = one_line(error)
             raise
-        self._said, self._refused = (words, self._positions.chess960), None
-        if problem is not None:
-            raise ValueError(problem)
+        self._said, self._refused = words, None
+        return problem
 
-    def _go(self, words: list[str]) -> None:
-        self._finish()
-        flags = _FLAGS.intersection(words)
-        try:
-            thinking = self._begun(words, flags)
-        except Exception as error:
-            self._say_error(error)
-            if not flags:
-                self._talk.say("bestmove (none)")
-                return
-            thinking = Thinking(self._start, None, infinite="infinite" in flags)
-        if not flags:
-            thinking.held.set()
-        threading.Thread(target=self._answer, args=(thinking,), name="azpy-answer", daemon=True).start()
-        self._thinking = thinking
+    def _game(self) -> _core.EngineGame:
+        """The game, at the position that was asked for last.
 
-    def _begun(self, words: Sequence[str], flags: set[str]) -> Thinking:
-        """What a `go` begins."""
-        numbers, moves = self._read_go(words)
-        game = self._opened()
-        if game.state.is_terminal and game.state.name == "chess":
-            self._start, self._played = game.state.without_past(), []
-            game = self._opened()
-        state = game.state
-        if state.is_terminal or state.turn == _core.CHANCE:
-            self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
-            return Thinking(state, None, infinite="infinite" in flags)
-        actions = [action for move in moves if (action := read_action(state, move)) is not None] or None
-
-        def search(simulations: int | None, seconds: float | None) -> Search:
-            info = partial(self._info, state, self._engine().engine, monotonic())
-            pending = game.search(
-                simulations,
-                seconds=seconds,
-                actions=actions,
-                on_report=lambda result: self._talk.say(*info(result)),
-                report_every=_REPORT_EVERY,
-            )
-            return Search(pending, info)
-
-        simulations, seconds = self._limits(numbers, state)
-        if not flags:
-            return Thinking(state, search(simulations, seconds))
-        return Thinking(
-            state, search(WITHOUT_END, None), lambda: search(simulations, seconds), infinite="infinite" in flags
-        )
-
-    def _stop(self) -> None:
-        if self._thinking is not None:
-            self._thinking.stop()
-
-    def _ponder_hit(self) -> None:
-        if self._thinking is not None:
-            self._thinking.hit()
+        Raises:
+            ValueError: that position was refused.
+        """
+        if self._refused is not None:
+            raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
+        return self._opened().follow(self._start, self._played)
 
     def _query(self, words: list[str]) -> None:
-        state = self._opened().state
+        state = self._game().state
         outcome = state.outcome() if state.is_terminal else 0.0
         answers = {
             "gameover": str(state.is_terminal).lower(),
@@ -282,50 +208,82 @@ class Uci:
             raise ValueError(f"query: expected {', '.join(answers)}")
         self._talk.say(f"response {answers[words[0]]}")
 
-    def _opened(self) -> _core.EngineGame:
-        """The game, at the position that was asked for last.
-
-        Raises:
-            ValueError: that position was refused.
-        """
-        if self._refused is not None:
-            raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
-        return self._engine().follow(self._start, self._played)
-
-    def _engine(self) -> Track:
-        """The engine and its game. The first call opens the engine."""
-        if self._track is None:
-            values = self._values
-            engine = open_engine(
-                self._served,
-                threads=values["Threads"],
-                total_memory_mb=values["Hash"],
-                cache_positions=values["NNCacheSize"],
-            )
-            self._track = Track(engine)
-        return self._track
-
     # Searches ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self, words: Sequence[str]) -> None:
+        """Begins the search of a `go`."""
+        self._finish()
+        go = _Go(words)
+        try:
+            request = self._request(words)
+            if request is not None:
+                go.search = self._search(request, lambda answer: self._talk.say(*self._info(answer)))
+        except Exception as error:
+            self._say_error(error)
+        if not _FLAGS.intersection(words):
+            go.may_end.set()
+            if go.search is None:
+                self._talk.say(_NO_MOVE)
+                return
+        go.thread = threading.Thread(target=self._answer, args=(go,), name="azpy-answer", daemon=True)
+        go.thread.start()
+        self._go = go
+
+    def _stop(self, _: list[str]) -> None:
+        if self._go is not None:
+            self._go.stop()
+
+    def _ponder_hit(self, _: list[str]) -> None:
+        """Ends the search on the opponent's time, and begins one as any other from the same tree."""
+        go = self._go
+        if go is None or go.may_end.is_set() or "infinite" in go.words:
+            return
+        go.replaced = True
+        self._begin([word for word in go.words if word != "ponder"])
+
+    def _finish(self) -> None:
+        """Ends the search that goes on; its answer is given first."""
+        go, self._go = self._go, None
+        if go is not None and go.thread is not None:
+            go.stop()
+            go.thread.join()
+
+    def _request(self, words: Sequence[str]) -> Request | None:
+        """What a `go` asks for; None where there is no move."""
+        numbers, moves = self._read_go(words)
+        state = self._game().state
+        if state.is_terminal and state.name == "chess":
+            state = self._start = state.without_past()
+            self._played = []
+        if state.is_terminal or state.turn == _core.CHANCE:
+            self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
+            return None
+        simulations, seconds = (WITHOUT_END, None) if _FLAGS.intersection(words) else self._limits(numbers, state)
+        actions = [action for move in moves if (action := read_action(state, move)) is not None]
+        return Request(
+            self._start,
+            self._played,
+            simulations,
+            seconds,
+            actions or None,
+            report_every=_REPORT_EVERY,
+            lines=int(self._values["MultiPV"]),
+        )
 
     def _read_go(self, words: Sequence[str]) -> tuple[dict[str, int], list[str]]:
         """The numbers and the moves of a `go`."""
-        numbers, moves, rest = dict[str, int](), list[str](), list(words)
-        into_moves = False
-        while rest:
-            word = rest.pop(0)
-            if self._word == "ugi":
-                word = _CLOCKS.get(word, word)
-            if word in _WORDS:
-                into_moves = False
-                number = whole(rest.pop(0)) if rest else None
+        numbers, moves, are_moves = dict[str, int](), list[str](), False
+        rest = iter(words)
+        for word in rest:
+            word = _CLOCKS.get(word, word) if self._word == "ugi" else word
+            if word in _NUMBERS:
+                number = whole(next(rest, ""))
                 if number is None:
                     raise ValueError(f"go: {word} needs a whole number")
                 numbers[word] = number
-            elif word in _FLAGS:
-                into_moves = False
-            elif word == "searchmoves":
-                into_moves = True
-            elif into_moves:
+            if word in _NUMBERS or word in _FLAGS or word == "searchmoves":
+                are_moves = word == "searchmoves"
+            elif are_moves:
                 moves.append(word)
         return numbers, moves
 
@@ -344,77 +302,48 @@ class Uci:
             return simulations, seconds_to_think(clock, overhead)
         return simulations or self._served.simulations, None
 
-    def _answer(self, thinking: Thinking) -> None:
+    def _answer(self, go: _Go) -> None:
         """Waits for a search, and for leave to answer; then answers."""
+        lines = [_NO_MOVE]
         try:
-            found = self._found(thinking.search)
-            thinking.held.wait()
-            if thinking.after is not None:
-                found = self._found(thinking.after)
-            if found is None:
-                self._talk.say("bestmove (none)")
-                return
-            (result, lines), state = found, thinking.state
-            best = chosen(result, int(self._values["Temperature"]) / 100)
-            expected = result.principal_variation[:2]
-            ponder = ""
-            if len(expected) > 1 and expected[0] == best:
-                ponder = f" ponder {self._positions.line(state, expected)[1]}"
-            self._talk.say(*lines, f"bestmove {self._positions.name(state, best)}{ponder}")
+            if go.search is not None:
+                answer = go.search.answer()
+                lines = [*self._info(answer), self._best(answer)]
         except CancelledError:  # by the end of the conversation: nothing is asked any more
-            pass
+            return
         except BaseException as error:  # of the network or a game: the program that asks must get its line
             self._say_error(error)
-            self._talk.say("bestmove (none)")
-        finally:
-            thinking.said.set()
+        go.may_end.wait()
+        if not go.replaced:
+            self._talk.say(*lines)
 
-    def _found(self, search: Search | None) -> tuple[_core.SearchResult, list[str]] | None:
-        """What a search found, and its lines; None where there is none, or it failed, which is said at once."""
-        try:
-            return None if search is None else (result := search.pending.result(), search.info(result))
-        except CancelledError:
-            raise
-        except BaseException as error:  # of the network or a game
-            self._say_error(error)
-            return None
+    def _best(self, answer: Answer) -> str:
+        best = chosen(answer.result, int(self._values["Temperature"]) / 100)
+        expected, ponder = answer.result.principal_variation[:2], ""
+        if len(expected) > 1 and expected[0] == best:
+            ponder = f" ponder {self._positions.line(answer.state, expected)[1]}"
+        return f"bestmove {self._positions.name(answer.state, best)}{ponder}"
 
-    def _info(self, state: _core.State, engine: _core.Engine, began: float, result: _core.SearchResult) -> list[str]:
-        """The lines that tell what a search of `state`, which `began` at this time, has found."""
-        visits, milliseconds = result.stats["simulations"], int(1000 * (monotonic() - began))
+    def _info(self, answer: Answer) -> list[str]:
+        """The lines that tell what a search has found."""
+        result, milliseconds = answer.result, int(1000 * answer.seconds)
+        visits = result.stats["simulations"]
         pace = f"nodes {visits} nps {1000 * visits // max(1, milliseconds)}"
-        if self._values["NNCacheSize"]:
-            pace += f" hashfull {int(1000 * engine.stats['cache_fill'])}"
-        found, count = list[tuple[list[int], float]](), int(self._values["MultiPV"])
-        for actions, _, q in result.principal_variations(count):
-            if not found and result.action is not None and result.principal_variation:
-                actions = result.principal_variation
-                q = float(result.q[list(result.actions).index(result.action)])
-            found.append((actions, q))
+        if self._values["NNCacheSize"] and self._track is not None:
+            pace += f" hashfull {int(1000 * self._track.engine.stats['cache_fill'])}"
+        places = {int(action): index for index, action in enumerate(result.actions)}
+        found = [(actions, q) for actions, _, q in result.principal_variations(int(self._values["MultiPV"]))]
+        if found and result.action is not None and result.principal_variation:
+            found[0] = result.principal_variation, float(result.q[places[result.action]])
         # A kept tree has lines that this search did not reach the end of.
         deepest = max([result.stats["depth"], *(len(actions) for actions, _ in found)])
         lines = []
         for number, (actions, q) in enumerate(found, 1):
-            score = _score(q, int(result.proofs[list(result.actions).index(actions[0])]))
-            names = " ".join(self._positions.line(state, actions))
+            score = _score(q, int(result.proofs[places[actions[0]]]))
+            names = " ".join(self._positions.line(answer.state, actions))
             depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"
             lines.append(f"info {depth} score {score} {pace} time {milliseconds} pv {names}")
         return lines
-
-    def _finish(self) -> None:
-        """Ends the search that goes on; its answer is given first."""
-        thinking, self._thinking = self._thinking, None
-        if thinking is not None:
-            thinking.stop()
-            thinking.said.wait()
-
-    def _close(self) -> None:
-        track, self._track = self._track, None
-        if track is not None:
-            track.close()
-
-    def _say_error(self, error: BaseException) -> None:
-        self._talk.say(f"info string error: {one_line(error)}")
 
 
 def _score(q: float, proof: int) -> str:
@@ -423,3 +352,164 @@ def _score(q: float, proof: int) -> str:
         return f"mate {(proof + 2) // 2 if q > 0 else -((proof + 2) // 2)}"
     # Leela Chess Zero's formula of 2019 for centipawns.
     return f"cp {round(90 * math.tan(1.5637541897 * max(-1.0, min(1.0, q))))}"
+
+
+class _Option(NamedTuple):
+    """A setting of the protocol."""
+
+    default: int | str
+    declared: str  # as `uci` lists it
+    read: Callable[[str], int | str]  # the value of a text; a ValueError says what was expected
+
+
+def _number(default: int, low: int, high: int) -> _Option:
+    def read(text: str) -> int:
+        number = whole(text)
+        if number is None or not low <= number <= high:
+            raise ValueError(f"expected a whole number from {low} to {high}, got {text!r}")
+        return number
+
+    return _Option(default, f"type spin default {default} min {low} max {high}", read)
+
+
+def _choice(words: Sequence[str], expected: str, declared: str) -> _Option:
+    """One of some words, the first by default, in any case."""
+
+    def read(text: str) -> str:
+        for word in words:
+            if word.lower() == text.lower():
+                return word
+        raise ValueError(f"expected {expected}, got {text!r}")
+
+    return _Option(words[0], f"{declared} default {words[0]}", read)
+
+
+def _switch(is_on: bool = False) -> _Option:
+    words = ("true", "false") if is_on else ("false", "true")
+    return _choice(words, "true or false", "type check")
+
+
+def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Option]:
+    """The options of a protocol, `word`, by name; `players` are the words of the players to choose among."""
+    options = {
+        "Threads": _number(1, 1, 1024),
+        "Hash": _number(TREES_MB, 1, 1 << 20),  # MB of all trees
+        "NNCacheSize": _number(200_000, 0, 1 << 28),  # answers of the network
+        "Move Overhead": _number(30, 0, 60_000),  # ms
+        "MultiPV": _number(1, 1, 500),
+        "Ponder": _switch(),
+        "Simulations": _number(0, 0, WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
+        "Temperature": _number(round(100 * served.temperature), 0, 1000),  # hundredths
+        "UCI_ShowWDL": _switch(),
+        "VerboseMoveStats": _switch(),
+        "SyzygyPath": _Option("", "type string default <empty>", str),
+    }
+    if word == "uci":
+        options["UCI_Chess960"] = _switch(_is_chess960(served.start))
+    if len(players) > 1:
+        model = _choice(players, f"one of {', '.join(players)}", "type combo")
+        options["Model"] = model._replace(declared=" var ".join([model.declared, *players]))
+    return options
+
+
+def _plain(text: str) -> str:
+    """A text in one line, without what cannot be written."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def _labels(names: Iterable[str]) -> dict[str, str]:
+    """The names by a word for each, without blanks: none of the protocol's, and no two alike in any case."""
+    labels: dict[str, str] = {}
+    for name in names:
+        label = _plain(name).replace(" ", "_") or "player"
+        while label.lower() in _RESERVED | {known.lower() for known in labels}:
+            label += "_"
+        labels[label] = name
+    return labels
+
+
+class Positions:
+    """Reads and writes the positions and moves of one player's game.
+
+    With `chess960` the positions of Chess960 that standard chess does not have are of another game for a player of
+    standard chess: its planes and actions have the same shapes, but the network never learned the castling there.
+
+    Args:
+        start: where the player's game begins.
+        chess960: how UCI writes castling: as the king's step onto its rook, or as two steps. None is UGI, where moves
+            have azpy's own names.
+    """
+
+    def __init__(self, start: _core.State, chess960: bool | None) -> None:
+        self._chess960, self._starts, self._begin = chess960, [start], start
+        if chess960 is not None and _is_chess960(start):
+            self._begin = _core.parse_state(start, _STANDARD)
+        elif chess960:
+            self._starts.append(azpy.make_game("chess", **(start.params | {"chess960": 518})))
+
+    def read(self, words: Sequence[str]) -> tuple[_core.State, list[int], str | None]:
+        """Where the line of a `position` begins, its actions up to an illegal move, and what is wrong with that move.
+
+        Where our rules end the game before the line does, the line goes on from there with less of a past.
+
+        Raises:
+            ValueError: words that are no position.
+        """
+        at = _moves_at(words)
+        setup, moves = words[:at], words[at + 1 :]
+        if list(setup) == ["startpos"]:
+            start = self._begin
+        elif len(setup) > 1 and setup[0] in {"fen", "position"}:
+            start = self._parsed(" ".join(setup[1:]))
+        else:
+            raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
+        state, played = start.clone(), list[int]()
+        for number, move in enumerate(moves, 1):
+            if state.is_terminal and state.name == "chess":
+                start, played = state.without_past(), []
+                state = start.clone()
+            action = read_action(state, move)
+            if action is None:
+                return start, played, f"move {number}, {move!r}, is not legal there: the position is that before it"
+            state.play(action)
+            played.append(action)
+        return start, played, None
+
+    def name(self, state: _core.State, action: int) -> str:
+        """What the other program calls an action that is legal there."""
+        name, takes = state.action_name(action), _is_chess960(state)
+        if self._chess960 in (None, takes) or not state.short_name(action).startswith("O-O"):
+            return name
+        return (_STEPS if takes else _TAKES).get(name, name)
+
+    def line(self, state: _core.State, actions: Sequence[int]) -> list[str]:
+        """The names of actions that are played one after the other."""
+        names, now = [], state.clone()
+        for action in actions:
+            names.append(self.name(now, action))
+            now.play(action)
+        return names
+
+    def _parsed(self, text: str) -> _core.State:
+        """A position of its text, of the player's game if it can be."""
+        for start in self._starts[:-1]:
+            with contextlib.suppress(ValueError):
+                return _core.parse_state(start, text)
+        return _core.parse_state(self._starts[-1], text)
+
+
+def _moves_at(words: Sequence[str]) -> int:
+    """The index of the word "moves" outside the quotes of an EPD's operations; behind the last word for none."""
+    quotes = [word.replace('\\"', "").count('"') for word in words]
+    before, count = 0, sum(quotes)
+    for at, word in enumerate(words):
+        # A quote without an end holds no words.
+        if word == "moves" and (before % 2 == 0 or before == count):
+            return at
+        before += quotes[at]
+    return len(words)
+
+
+def _is_chess960(state: _core.State) -> bool:
+    """Whether it is a game of chess with the castling of Chess960."""
+    return state.params.get("chess960", "off") != "off"

@@ -1,4 +1,4 @@
-"""The Wall Game as the public program, nmamano/wallgame, writes it, and positions of azpy.
+"""The Wall Game as the public program, nmamano/wallgame, writes and asks for it: its engine protocol, version 3.
 
 The public program's JSON describes a game by a *config*. Its *standard notation* is a text for a whole turn. Its player
 1 is Red (0 here), its player 2 is Blue (1 here). A cell in JSON is [row, column], row 0 at the top. A vertical wall is
@@ -14,34 +14,219 @@ The rules of the public program differ from those of search:
   starts, on one size of board alone: on others the game here is `standard`.
 - In `classic`, homes stand where azpy has mice that do not step. The home of player 1 is the goal of player 1's cat:
   Blue's mouse. The home of player 2 is Red's mouse.
-
-Knows nothing of searches and of messages.
 """
 
+import asyncio
+import json
 import re
 import reprlib
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
 
-from azpy._core import State, parse_state
-from azpy.errors import RequestError
-from azpy.games.names import make_game
-from azpy.serving.objects import field, list_of, object_of, one_of, whole
+import azpy
+from azpy import State
+from azpy.errors import RequestError, one_line
+from azpy.serving.lines import Conversation
+from azpy.serving.models import TREES_MB, Served, chosen, open_engine
 
-__all__ = ["LAST_TURN", "NO_ACTION", "VARIANTS", "apply_move", "move_text", "state_of", "winning_action"]
+__all__ = [
+    *("LAST_TURN", "MOST_SESSIONS", "NO_ACTION", "VARIANTS", "WallGame"),
+    *("apply_move", "move_text", "state_of", "winning_action"),
+]
 
 VARIANTS = ("standard", "classic", "freestyle")
 NO_ACTION = "---"
 """A turn of no action in standard notation."""
 LAST_TURN = 50
 """A game that is beyond this turn (one of each player) goes on at turn 1."""
+MOST_SESSIONS = 256
 
 _SIDES = range(2, 21)
 _FREESTYLE = (12, 10)  # the board of azpy's freestyle: columns, rows
 _PART = "[CM>^][a-t][0-9]{1,2}"
 _MOVE = re.compile(rf"{NO_ACTION}|{_PART}(\.{_PART})?")
 _TURN = re.compile("turn ([0-9]+) ")
-_COLORS = ("red", "blue")
 _WALLS = {"vertical": ">", "horizontal": "^"}
+_SECONDS = 8.0  # from the arrival of a request to its answer; the server gives 10
+_MOST_WAITING = 1024  # requests that wait for their answers
+_ANSWERS = {
+    "start_game_session": "game_session_started",
+    "evaluate_position": "evaluate_response",
+    "apply_move": "move_applied",
+    "end_game_session": "game_session_ended",
+}
+
+
+@dataclass
+class _Session:
+    """A game of the server."""
+
+    model: str
+    state: State
+    game: azpy.EngineGame
+    ply: int = 0  # turns played
+
+
+class WallGame:
+    """A conversation with the Wall Game's server: one JSON object a line, requests in, answers out.
+
+    Requests of one game are answered in the order in which they came, games in any order. A request that fails leaves
+    its game as it is. At the end of the input all requests are answered.
+
+    Args:
+        models: players by the server's `botId`; one alone answers for every id.
+        talk: lines in and out.
+    """
+
+    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+        self._models, self._talk = models, talk
+        memory = max(1, TREES_MB // len(models))
+        self._engines = {
+            name: open_engine(served, max_requests=2 * MOST_SESSIONS, total_memory_mb=memory)
+            for name, served in models.items()
+        }
+        self._sessions: dict[str, _Session] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: requests stand in line
+        self._room = threading.Semaphore(_MOST_WAITING)
+        self._loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        """Answers requests until the end of the input, then those that wait."""
+        thread = threading.Thread(target=self._loop.run_forever, name="azpy-wall-game", daemon=True)
+        thread.start()
+        try:
+            for line in self._talk.lines(self._refuse):
+                if line:
+                    self._take(line)
+                if self._talk.gone.is_set():
+                    break
+        finally:
+            for _ in range(_MOST_WAITING):  # until no request waits
+                self._room.acquire()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+            self._loop.close()
+            for engine in self._engines.values():
+                engine.close()
+
+    def _take(self, line: str) -> None:
+        arrived = time.monotonic()
+        try:
+            request = json.loads(line, parse_constant=int)  # which refuses NaN
+            json.dumps(request, ensure_ascii=False).encode()  # half a pair of surrogates cannot be said
+        except (ValueError, RecursionError) as error:
+            self._refuse(f"expected one JSON object a line: {error}"[:300])
+            return
+        kind, identity = (request.get(name) if isinstance(request, dict) else None for name in ("type", "bgsId"))
+        if not isinstance(kind, str) or kind not in _ANSWERS or not isinstance(identity, str):
+            wrong = f"expected an object with a type of {', '.join(_ANSWERS)}, and a text as bgsId"
+            self._refuse(wrong, identity if isinstance(identity, str) else "")
+            return
+        # A server that does not wait for answers is read no further.
+        self._room.acquire()
+        asyncio.run_coroutine_threadsafe(self._answer(kind, identity, request, arrived), self._loop)
+
+    async def _answer(self, kind: str, identity: str, request: Mapping[str, Any], arrived: float) -> None:
+        answer: dict[str, Any] = {"type": _ANSWERS[kind], "bgsId": identity, "success": True, "error": ""}
+        try:
+            async with self._turns.setdefault(identity, asyncio.Lock()):
+                session = self._sessions.get(identity)
+                try:
+                    if kind == "start_game_session":
+                        self._start(identity, request)
+                    elif session is None:
+                        raise RequestError("Session not found")
+                    elif kind == "end_game_session":
+                        del self._sessions[identity]
+                    else:
+                        _check_ply(request, session)
+                        if kind == "apply_move":
+                            self._apply(session, request.get("move"))
+                        else:
+                            answer["bestMove"], answer["evaluation"] = await self._evaluate(session, arrived)
+                except Exception as error:  # of the network too: the request fails, and the game goes on
+                    answer |= {"success": False, "error": one_line(error)}
+                if kind in {"evaluate_position", "apply_move"}:
+                    answer["ply"] = 0 if session is None else session.ply
+                if kind == "evaluate_position":
+                    answer = {"bestMove": "", "evaluation": 0, **answer}
+                self._say(answer)
+        finally:
+            self._room.release()
+
+    def _start(self, identity: str, request: Mapping[str, Any]) -> None:
+        bot = request.get("botId")
+        if not isinstance(bot, str):
+            raise RequestError("botId must be a text")
+        name = bot if bot in self._models else next(iter(self._models))
+        if bot not in self._models and len(self._models) > 1:
+            raise RequestError(f"no player for botId {bot[:100]}: there are {', '.join(self._models)}")
+        state, served = state_of(request.get("config")), self._models[name]
+        shape = (served.start.num_actions, served.start.obs_shape)
+        if served.has_model and (state.num_actions, state.obs_shape) != shape:
+            raise RequestError(f"config: {name} plays {served.start.game}, not {state.game}")
+        if identity in self._sessions:
+            raise RequestError(f"Session {identity[:100]} already exists")
+        if len(self._sessions) >= MOST_SESSIONS:
+            raise RequestError(f"Maximum session limit reached ({MOST_SESSIONS})")
+        self._sessions[identity] = _Session(name, state, self._engines[name].game(state))
+
+    def _apply(self, session: _Session, text: object) -> None:
+        """Plays a turn, and moves the game's tree along; begins a tree where it cannot follow."""
+        state = apply_move(session.state, text)
+        try:
+            for action in session.state.parse_actions(str(text)):
+                session.game.play(action)
+        except ValueError:  # a turn of fewer actions
+            pass
+        if session.game.state.key() != state.key():
+            session.game = self._engines[session.model].game(state)
+        session.state, session.ply = state, session.ply + 1
+
+    async def _evaluate(self, session: _Session, arrived: float) -> tuple[str, float]:
+        """A turn in standard notation, and the value for player 1."""
+        state, side = session.state, 1 - 2 * max(0, session.state.turn)
+        if state.is_terminal or not state.legal_actions():
+            return NO_ACTION, float(state.outcome()) if state.is_terminal else 0.0
+        if (winning := winning_action(state)) is not None:
+            return move_text(state, [winning]), float(side)
+        result = await self._search(session, arrived)
+        warmth = self._models[session.model].temperature
+        actions, after = [chosen(result, warmth)], state.clone()
+        after.play(actions[0])
+        session.game.play(actions[0])
+        try:
+            if not after.is_terminal and after.turn == state.turn:
+                actions.append(chosen(await self._search(session, arrived), warmth))
+        finally:
+            session.game.undo()
+        return move_text(state, actions), max(-1.0, min(1.0, side * result.value))
+
+    async def _search(self, session: _Session, arrived: float) -> azpy.SearchResult:
+        # Half of what is left, so that the second action has as much.
+        left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
+        return await session.game.search(self._models[session.model].simulations, seconds=left, lines=0)
+
+    def _refuse(self, problem: str, identity: str = "") -> None:
+        self._say({"type": "error", "bgsId": identity, "error": problem})
+
+    def _say(self, answer: Mapping[str, Any]) -> None:
+        self._talk.say(json.dumps(answer, separators=(",", ":")))
+
+
+def _check_ply(request: Mapping[str, Any], session: _Session) -> None:
+    ply = request.get("expectedPly")
+    if not isinstance(ply, int) or isinstance(ply, bool):
+        raise RequestError("expectedPly must be a whole number")
+    if ply != session.ply:
+        raise RequestError(f"Ply mismatch: expected {session.ply}, got {ply}")
+
+
+# Positions and turns --------------------------------------------------------------------------------------------------
 
 
 def state_of(config: object, *, one_move_rule: bool = False, classic_policy: bool = False) -> State:
@@ -64,27 +249,20 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
     Raises:
         RequestError: a config that cannot be played; names the field, what came, and what was expected.
     """
-    config = object_of(config, "config")
-    variant = one_of(field(config, "variant"), "variant", VARIANTS)
-    width, height = (whole(field(config, side), side, _SIDES) for side in ("boardWidth", "boardHeight"))
-    board = _Board(width, height)
-    setup = object_of(field(config, "initialState"), "initialState")
-    pawns = object_of(field(setup, "initialState.pawns"), "initialState.pawns")
-    goal = "home" if variant == "classic" else "mouse"
-    pieces: dict[str, list[str]] = {"cat": [], goal: []}
-    for player in ("p1", "p2"):
-        path = f"initialState.pawns.{player}"
-        own = object_of(field(pawns, path), path)
-        for piece, cells in pieces.items():
-            cells.append(board.cell(field(own, f"{path}.{piece}"), f"{path}.{piece}"))
-    # A home is named after the cat that runs to it, a mouse after its owner.
-    mice = pieces[goal][::-1] if variant == "classic" else pieces[goal]
-    walls = list_of(field(setup, "initialState.walls"), "initialState.walls")
-    names = [board.wall(wall, f"initialState.walls[{index}]") for index, wall in enumerate(walls)]
-    turn = _turn_of(setup.get("turn"), board, {"cat": pieces["cat"], "mouse": mice}, names)
-    text = " ".join(["cats", *pieces["cat"], "mice", *mice, *(["walls", *names] if names else []), turn])
+    known = _checked(config, {"variant": VARIANTS, "boardWidth": _SIDES, "boardHeight": _SIDES})
+    variant, width, height = known["variant"], known["boardWidth"], known["boardHeight"]
+    cell, goal = (range(height), range(width)), "home" if variant == "classic" else "mouse"
+    player, wall = {"cat": cell, goal: cell}, {"cell": cell, "orientation": tuple(_WALLS)}
+    setup = _checked(config, {"initialState": {"pawns": {"p1": player, "p2": player}, "walls": [wall]}})["initialState"]
+    pawns = [setup["pawns"][player] for player in ("p1", "p2")]
+    cats, mice = ([_cell(pawn[piece], height) for pawn in pawns] for piece in ("cat", goal))
+    if variant == "classic":  # a home is named after the cat that runs to it, a mouse after its owner
+        mice.reverse()
+    walls = [_WALLS[wall["orientation"]] + _cell(wall["cell"], height) for wall in setup["walls"]]
+    turn = _turn_of(setup.get("turn"), cell, {"cat": cats, "mouse": mice}, walls)
+    text = " ".join(["cats", *cats, "mice", *mice, *(["walls", *walls] if walls else []), turn])
     try:
-        start = make_game(
+        start = azpy.make_game(
             "wall_game",
             variant="standard" if variant == "freestyle" and (width, height) != _FREESTYLE else variant,
             width=width,
@@ -95,7 +273,7 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
     except ValueError as error:
         raise RequestError(f"config: {error}") from error
     try:
-        state = parse_state(start, text)
+        state = azpy.parse_state(start, text)
     except ValueError as error:
         raise RequestError(f"initialState: {error}") from error
     if state.is_terminal and " second" not in text:
@@ -118,10 +296,10 @@ def apply_move(state: State, text: object) -> State:
         raise RequestError(f"move: expected a turn such as Cb7.>e4, Cc8 or {NO_ACTION}, got {reprlib.repr(text)}")
     state = _at_an_early_turn(state)
     try:
-        after = parse_state(state, text)
+        after = azpy.parse_state(state, text)
         # The same player is still to move: the turn ends early.
         if text != NO_ACTION and after.turn == state.turn:
-            after = parse_state(after, NO_ACTION)
+            after = azpy.parse_state(after, NO_ACTION)
     except ValueError as error:
         raise RequestError(f"move: {error}") from error
     return _at_an_early_turn(after)
@@ -166,59 +344,75 @@ def _at_an_early_turn(state: State) -> State:
     found = _TURN.search(text)
     if found is None or int(found[1]) <= LAST_TURN:
         return state
-    return parse_state(state, _TURN.sub("turn 1 ", text))
+    return azpy.parse_state(state, _TURN.sub("turn 1 ", text))
 
 
-class _Board:
-    """Names of cells and walls in standard notation, from JSON."""
-
-    def __init__(self, width: int, height: int) -> None:
-        self.width, self.height = width, height
-
-    def cell(self, value: object, path: str) -> str:
-        row, column = self._place(value, path)
-        return f"{chr(ord('a') + column)}{self.height - row}"
-
-    def wall(self, value: object, path: str, *, cell: str = "cell", orientation: str = "orientation") -> str:
-        wall = object_of(value, path)
-        kind = one_of(field(wall, f"{path}.{orientation}"), f"{path}.{orientation}", tuple(_WALLS))
-        where = f"{path}.{cell}"
-        row, column = self._place(field(wall, where), where)
-        if (column == self.width - 1) if kind == "vertical" else (row == 0):
-            rim = "the last column" if kind == "vertical" else "row 0"
-            raise RequestError(f"{where}: a {kind} wall in {rim} lies on the rim; expected one between two cells")
-        return _WALLS[kind] + self.cell([row, column], where)
-
-    def _place(self, value: object, path: str) -> tuple[int, int]:
-        cell = list_of(value, path)
-        if len(cell) != 2:
-            raise RequestError(f"{path}: expected a cell [row, column], got {len(cell)} numbers")
-        return whole(cell[0], f"{path}[0]", range(self.height)), whole(cell[1], f"{path}[1]", range(self.width))
-
-
-def _turn_of(value: object, board: _Board, pieces: Mapping[str, list[str]], walls: list[str]) -> str:
+def _turn_of(turn: Any, cell: tuple[range, range], pieces: Mapping[str, list[str]], walls: list[str]) -> str:
     """Whose turn it is, in the notation of positions."""
-    if value is None:
+    if turn is None:
         return "turn 1 red"
-    path = "initialState.turn"
-    turn = object_of(value, path)
-    player = whole(field(turn, f"{path}.playerId"), f"{path}.playerId", range(1, 3)) - 1
-    text = f"turn 1 {_COLORS[player]}"
-    taken = list_of(field(turn, f"{path}.actionsTaken"), f"{path}.actionsTaken")
+    path, height = "initialState.turn", len(cell[0])
+    _checked(turn, {"playerId": range(1, 3), "actionsTaken": [{"type": (*pieces, "wall")}]}, path)
+    player, taken = turn["playerId"] - 1, turn["actionsTaken"]
+    text, path = f"turn 1 {('red', 'blue')[player]}", f"{path}.actionsTaken"
     if not taken:
         return text
     if len(taken) > 1:
-        raise RequestError(f"{path}.actionsTaken: expected at most one action, got {len(taken)}")
-    path = f"{path}.actionsTaken[0]"
-    action = object_of(taken[0], path)
-    kind = one_of(field(action, f"{path}.type"), f"{path}.type", (*pieces, "wall"))
-    if kind == "wall":
-        wall = board.wall(action, path, cell="target", orientation="wallOrientation")
+        raise RequestError(f"{path}: expected at most one action, got {len(taken)}")
+    action, path = taken[0], f"{path}[0]"
+    if action["type"] == "wall":
+        _checked(action, {"wallOrientation": tuple(_WALLS), "target": cell}, path)
+        wall = _WALLS[action["wallOrientation"]] + _cell(action["target"], height)
         if wall not in walls:
             raise RequestError(f"{path}.target: the wall {wall} is not among initialState.walls")
         return f"{text} second"
-    source, target = (board.cell(field(action, f"{path}.{end}"), f"{path}.{end}") for end in ("source", "target"))
+    _checked(action, {"source": cell, "target": cell}, path)
+    kind, source, target = action["type"], _cell(action["source"], height), _cell(action["target"], height)
     if target != pieces[kind][player]:
-        raise RequestError(f"{path}.target: player {player + 1}'s {kind} is at {pieces[kind][player]}, not {target}")
+        own = f"player {player + 1}'s {kind} is at {pieces[kind][player]}"
+        raise RequestError(f"{path}.target: {own}, not {target}")
     # The reader of positions refuses a step back that no step leads to.
     return f"{text} second not {'CM'[kind == 'mouse']}{source}"
+
+
+def _cell(cell: Sequence[int], height: int) -> str:
+    """A cell [row, column] in standard notation."""
+    return f"{chr(ord('a') + cell[1])}{height - cell[0]}"
+
+
+def _checked(value: Any, form: Any, path: str = "config") -> Any:
+    """The value, if it has this form.
+
+    Args:
+        value: decoded JSON.
+        form: a range of whole numbers, a tuple of words, a dict of the forms of fields (others are ignored), a list of
+            the one form of its items, or a tuple of ranges for a list of as many numbers.
+        path: of the value, for errors.
+
+    Raises:
+        RequestError: another form; names the path.
+    """
+    inside = "" if path == "config" else f"{path}."
+    is_cell = isinstance(form, tuple) and isinstance(form[0], range)
+    if isinstance(form, dict):
+        is_right, expected = isinstance(value, dict), "an object"
+    elif isinstance(form, list) or is_cell:
+        is_right, expected = isinstance(value, list), "a list"
+    elif isinstance(form, range):  # to JSON True is no number
+        is_right, expected = type(value) is int and value in form, f"a whole number from {form[0]} to {form[-1]}"
+    else:
+        is_right = isinstance(value, str) and value in form
+        expected = f"{', '.join(form[:-1])} or {form[-1]}"
+    if is_right and is_cell and len(value) != len(form):
+        raise RequestError(f"{path}: expected a cell [row, column], got {len(value)} numbers")
+    if not is_right:
+        raise RequestError(f"{path}: expected {expected}, got {reprlib.repr(value)}")
+    if isinstance(form, dict):
+        for name, part in form.items():
+            if name not in value:
+                raise RequestError(f"{inside}{name} is missing")
+            _checked(value[name], part, f"{inside}{name}")
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            _checked(one, form[index if is_cell else 0], f"{path}[{index}]")
+    return value

@@ -25,16 +25,16 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import azpy
-from azpy.errors import AzpyError, RequestError, SettingsError
+from azpy import _core
+from azpy.errors import AzpyError, SettingsError
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
-from azpy.serving.objects import decoded
-from azpy.serving.queries import Analyst
+from azpy.serving.queries import Analyst, Reply
 from azpy.web import archive
 from azpy.web.guard import COOKIE, ORIGIN, Guard
 from azpy.web.metrics import Metrics
-from azpy.web.outbox import Outbox, Ready
+from azpy.web.outbox import Outbox
 
 __all__ = ["LONGEST_MESSAGE", "Bounds", "Site"]
 
@@ -211,7 +211,7 @@ class Site:
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
-    async def _body(self, request: Request, most: int) -> dict[str, Any] | Response:
+    async def _body(self, request: Request, most: int) -> _core.Message | Response:
         """The object of at most so many bytes that a request holds, or the refusal."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return self._refused(415, "type", "expected Content-Type: application/json")
@@ -229,9 +229,10 @@ class Site:
             answer.headers["connection"] = "close"
             return answer
         try:
-            # A MiB can take 0.3 s, and a thread costs 0.1 ms.
-            return _decoded(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(_decoded, bytes(data))
-        except RequestError as error:
+            # A MiB can take 0.1 s, and a thread costs 0.1 ms.
+            read = _core.Message
+            return read(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(read, bytes(data))
+        except ValueError as error:
             return self._refused(400, "json", str(error))
 
     def _refused(self, status: int, reason: str, said: str) -> Response:
@@ -256,24 +257,24 @@ class Site:
         if first is None:  # no turn to analyze, or nobody waits any more
             return self._refused(400, "query", "this query asks for nothing")
         # A turn that cannot be searched is one line of several.
-        fails = first.status != 200 and not (several and first.is_of_turn)
+        fails = first.status != 200 and not (several and first.search is not None)
         if fails or not (several or body.get("reportDuringSearchEvery") is not None):
             await answers.aclose()
             status = 503 if first.status != 200 and not self.ready else first.status
             if status != 200:
                 self.metrics.refused.labels("full" if status == 503 else "query").inc()
             headers = {"retry-after": "1"} if status == 503 else None
-            return Response(first.line, status, headers, media_type="application/json")
+            return Response(first.line + "\n", status, headers, media_type="application/json")
 
         async def lines() -> AsyncIterator[str]:
             async with aclosing(answers):
-                yield first.line
+                yield first.line + "\n"
                 async for answer in answers:
-                    yield answer.line
+                    yield answer.line + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    async def _answers(self, request: Request, query: Mapping[str, Any]) -> AsyncGenerator[Ready]:
+    async def _answers(self, request: Request, query: _core.Message) -> AsyncGenerator[Reply]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
         analyst, outbox = self._enter()
         try:
@@ -283,7 +284,7 @@ class Site:
         finally:
             self._leave(analyst, outbox)
 
-    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Ready | None:
+    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Reply | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
         while True:
             # First whether searches go on, then whether answers are there: a search ends after its answer was put.
@@ -343,20 +344,20 @@ class Site:
             self.metrics.queries.labels("websocket").inc()
             if not self.ready:
                 self.metrics.refused.labels("draining").inc()
-                outbox.put({"error": "the server ends: ask another one"})
+                outbox.put(Reply.refusal("the server ends: ask another one"))
                 continue
             await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
 
     def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
         """Has a message of a WebSocket answered."""
         try:
-            analyst.take(_decoded(message))
-        except RequestError as error:
+            analyst.take(_core.Message(message))
+        except ValueError as error:
             self.metrics.refused.labels("json").inc()
-            outbox.put({"error": str(error)})
+            outbox.put(Reply.refusal(str(error)))
         except Exception as error:
             _LOG.error("failed", exc_info=error)
-            outbox.put({"error": _FAILED})
+            outbox.put(Reply.refusal(_FAILED))
 
     async def _send(self, socket: WebSocket, outbox: Outbox) -> None:
         while True:
@@ -431,13 +432,6 @@ class _Logged:
                     "client": (scope.get("client") or ("",))[0][:100],
                 },
             )
-
-
-def _decoded(message: str | bytes) -> dict[str, Any]:
-    try:
-        return decoded(message if isinstance(message, str) else message.decode())
-    except UnicodeDecodeError:
-        raise RequestError("expected UTF-8") from None
 
 
 def _refusal(status: int, said: str) -> Response:

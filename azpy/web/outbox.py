@@ -2,24 +2,16 @@
 
 import asyncio
 import contextlib
-import json
 import threading
 from collections import OrderedDict, deque
-from typing import Any, NamedTuple
 
-__all__ = ["Outbox", "Ready"]
+from azpy.serving.queries import Reply
+
+__all__ = ["Outbox"]
 
 # Of what waits for a slow reader; then the connection ends.
 _MOST_ANSWERS = 10_000
 _MOST_BYTES = 32 << 20
-
-
-class Ready(NamedTuple):
-    """An answer as it is sent: a line of JSON, the status of a POST that it answers, and whether it is of one turn."""
-
-    line: str
-    status: int
-    is_of_turn: bool
 
 
 class Outbox:
@@ -34,8 +26,8 @@ class Outbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._there = loop, asyncio.Event()
-        self._answers: deque[Ready] = deque()
-        self._reports: OrderedDict[tuple[str, int], Ready] = OrderedDict()
+        self._answers: deque[Reply] = deque()
+        self._reports: OrderedDict[tuple[str, int], Reply] = OrderedDict()
         self._lock, self._bytes = threading.Lock(), 0  # of all that waits
         self.overflown = False
 
@@ -44,31 +36,28 @@ class Outbox:
         """Whether nothing waits."""
         return not self._answers and not self._reports
 
-    def put(self, answer: dict[str, Any]) -> None:
-        """Adds an answer. A report takes the place of the one before it, and goes when its search is answered."""
-        search = (str(answer.get("id")), answer.get("turnNumber", -1))
-        status = 503 if "retryAfter" in answer else 400 if "error" in answer else 200
-        ready = Ready(json.dumps(answer, separators=(",", ":")) + "\n", status, "turnNumber" in answer)
+    def put(self, reply: Reply) -> None:
+        """Adds an reply. A report takes the place of the one before it, and goes when its search is answered."""
         with self._lock:
-            before = self._reports.pop(search, None)
-            self._bytes += len(ready.line) - (0 if before is None else len(before.line))
+            before = None if reply.search is None else self._reports.pop(reply.search, None)
+            self._bytes += len(reply.line) - (0 if before is None else len(before.line))
             waiting = len(self._answers) + len(self._reports)
             if waiting >= _MOST_ANSWERS or self._bytes > _MOST_BYTES:
-                self._bytes -= len(ready.line)
+                self._bytes -= len(reply.line)
                 self.overflown = True
-            elif answer.get("isDuringSearch"):
-                self._reports[search] = ready
+            elif reply.is_report and reply.search is not None:
+                self._reports[reply.search] = reply
             else:
-                self._answers.append(ready)
+                self._answers.append(reply)
         with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody reads
             self._loop.call_soon_threadsafe(self._there.set)
 
-    def get(self) -> Ready:
+    def get(self) -> Reply:
         """The answer that waits longest; reports come after answers."""
         with self._lock:
-            ready = self._answers.popleft() if self._answers else self._reports.popitem(last=False)[1]
-            self._bytes -= len(ready.line)
-        return ready
+            reply = self._answers.popleft() if self._answers else self._reports.popitem(last=False)[1]
+            self._bytes -= len(reply.line)
+        return reply
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Waits until something was put, or for so long; returns whether it was."""

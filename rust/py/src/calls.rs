@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::errors::{closed, no_stop_iteration};
-use crate::result::SearchResult;
+use crate::result::{SearchResult, Told};
 
 const STOP: u8 = 1;
 const LEAVE: u8 = 2;
@@ -40,8 +40,8 @@ pub(crate) struct Call {
     all: Arc<Wishes>,
     pub(crate) asked: Instant,
     pub(crate) limit: Option<Duration>,
-    /// Whether results that look at a tree in passing have its standard errors, for which they walk the whole tree.
-    pub(crate) standard_errors: bool,
+    /// What its results are to tell.
+    pub(crate) told: Told,
     answered: AtomicBool,
     /// The newest report that has not been told.
     report: Mutex<Option<SearchResult>>,
@@ -74,7 +74,7 @@ impl Call {
         py: Python<'_>,
         limit: Option<Duration>,
         on_report: Option<Py<PyAny>>,
-        standard_errors: bool,
+        told: Told,
         all: Arc<Wishes>,
     ) -> PyResult<Arc<Self>> {
         let wishes = Arc::new(Wishes::default());
@@ -88,7 +88,7 @@ impl Call {
         future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
         let (future, asked) = (future.unbind(), Instant::now());
         let (report, answered) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, standard_errors, answered, report }))
+        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, told, answered, report }))
     }
 
     pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {

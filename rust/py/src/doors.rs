@@ -77,6 +77,8 @@ plain! {
 /// A position of some game.
 pub(crate) trait AnyState: Plain + Send + Sync {
     fn boxed(&self) -> PyResult<Box<dyn AnyState>>;
+    /// As `boxed`, but an error of one of the two is an error of both.
+    fn shared(&self) -> Box<dyn AnyState>;
     fn as_any(&self) -> &dyn Any;
     fn legal_actions(&self) -> Vec<Action>;
     fn chance_outcomes(&self) -> Vec<(Action, f32)>;

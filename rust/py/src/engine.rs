@@ -20,6 +20,7 @@ use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
 use crate::hub::{Hub, Place, is_serving};
+use crate::result::Told;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{wait, wait_until_attached};
@@ -249,7 +250,7 @@ impl Engine {
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
         };
         let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all };
-        let call = Call::new(py, limit, given.on_report, given.standard_errors, shared.clone())?;
+        let call = Call::new(py, limit, given.on_report, given.told, shared.clone())?;
         Ok((Asked { simulations, seed: given.seed, priority, allowed, report_every, call }, place))
     }
 }
@@ -263,7 +264,7 @@ struct Given<'a> {
     actions: Option<Vec<Whole>>,
     report_every: Option<f64>,
     on_report: Option<Py<PyAny>>,
-    standard_errors: bool,
+    told: Told,
 }
 
 #[pymethods]
@@ -385,9 +386,11 @@ impl Engine {
     ///     standard_errors: whether the answer and its reports come with `standard_errors`, for which each of them walks
     ///         the whole tree. Without it the walk is made when an answer of `submit` is asked for them, and reports and
     ///         answers of an `EngineGame` have none.
+    ///     lines: how many `principal_variations` reports and answers of an `EngineGame` have; all by default. Each takes a
+    ///         descent through the tree.
     #[pyo3(signature = (
         state, simulations = None, *, seconds = None, seed = 0, model = None, priority = "play", actions = None,
-        on_report = None, report_every = None, standard_errors = false
+        on_report = None, report_every = None, standard_errors = false, lines = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn submit(
@@ -403,12 +406,14 @@ impl Engine {
         on_report: Option<Py<PyAny>>,
         report_every: Option<f64>,
         standard_errors: bool,
+        lines: Option<Whole>,
     ) -> PyResult<Py<PyAny>> {
+        let told = Told::new(standard_errors, lines)?;
         let seed = within("seed", seed, 0, U64)?;
         let name = self.name(model)?;
         let (spec, state) = any_state(state)?;
         let (hub, model) = self.model(py, &name, &spec, &*state)?;
-        let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report, standard_errors };
+        let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report, told };
         let (asked, place) = self.asked(py, &hub, &*state, given)?;
         let future = asked.call.future(py);
         // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
@@ -581,7 +586,7 @@ impl EngineGame {
     /// leaves the game's as it is.
     #[pyo3(signature = (
         simulations = None, *, seconds = None, priority = "play", actions = None, on_report = None, report_every = None,
-        standard_errors = false
+        standard_errors = false, lines = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn search(
@@ -594,11 +599,12 @@ impl EngineGame {
         on_report: Option<Py<PyAny>>,
         report_every: Option<f64>,
         standard_errors: bool,
+        lines: Option<Whole>,
     ) -> PyResult<Py<PyAny>> {
+        let told = Told::new(standard_errors, lines)?;
         self.check_fork()?;
         let state = py.detach(|| self.seat.state())?;
-        let given =
-            Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, standard_errors };
+        let given = Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, told };
         let (asked, place) = self.engine.get().asked(py, &self.hub, &*state, given)?;
         let future = asked.call.future(py);
         py.detach(|| {
@@ -617,7 +623,7 @@ impl EngineGame {
         if self.engine.get().config.gumbel().is_some() {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
-        self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None, false)
+        self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None, false, None)
     }
 
     /// Plays an action or a chance outcome, after everything that was asked for before; the tree below it is kept. Raises

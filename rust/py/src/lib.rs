@@ -11,7 +11,8 @@
 //! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`.
 //! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
-//! 7. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
+//! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
+//! 8. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
 //!
 //! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
 //! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
@@ -30,6 +31,7 @@ mod leaves;
 mod model;
 mod picture;
 mod pygame;
+mod query;
 mod record;
 mod registry;
 mod replay;
@@ -93,6 +95,10 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("GameError", py.get_type::<errors::GameError>())?;
     module.add_class::<evaluators::RolloutEvaluator>()?;
     module.add_class::<evaluators::UniformEvaluator>()?;
+    module.add_class::<query::GameNotation>()?;
+    module.add_class::<query::Line>()?;
+    module.add_class::<query::Query>()?;
+    module.add_class::<query::Message>()?;
     module.add_class::<record::GameRecord>()?;
     module.add_class::<replay::ReplayBuffer>()?;
     module.add_class::<search::Search>()?;
@@ -112,11 +118,13 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     errors::keep_here(module)?;
     module.add_function(wrap_pyfunction!(settings::why_unused, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
+    module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;
     module.add_function(wrap_pyfunction!(state::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;
     module.add_function(wrap_pyfunction!(state::random_playouts, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIONS", settings::option_table(py)?)?;
+    module.add("LONGEST_NAME", azpy_query::LONGEST_NAME)?;
     module.add("MOST_THREADS", settings::MOST_THREADS)?;
     module.add("MOST_PIPELINES", settings::MOST_PIPELINES)?;
     module.add("CHANCE", hosted::CHANCE)?;

@@ -116,11 +116,11 @@ impl<G: Hosted> Model<G> {
         let wanted = call.wish() != Wish::Leave;
         let Some(chair) = chair else {
             // The standard errors are read here, and not in the thread that tells all answers.
-            let found = || SearchResult::owning(self.spec.clone(), Box::new(search), call.standard_errors);
+            let found = || SearchResult::owning(self.spec.clone(), Box::new(search), call.told.standard_errors);
             let result = error.map_or_else(|| caught(found), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
-        let result = error.map_or_else(|| caught(|| SearchResult::in_passing(&search, call.standard_errors)), Err);
+        let result = error.map_or_else(|| caught(|| SearchResult::in_passing(&search, call.told)), Err);
         locked(&chair.seat).give_back(search, sound);
         Done { ending: wanted.then_some(result), call, seat: Some(chair) }
     }
@@ -226,7 +226,7 @@ impl<G: Hosted> AnyModel for Model<G> {
         let now = Instant::now();
         lane.report(now, |open| {
             let call = &open.request.token.call;
-            if let Ok(report) = caught(|| SearchResult::in_passing(&open.search, call.standard_errors))
+            if let Ok(report) = caught(|| SearchResult::in_passing(&open.search, call.told))
                 && call.keep_report(report)
             {
                 tell(call);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, RwLock};
 
 use azpy_core::game::Action;
-use azpy_core::look::{Shown, Variation, standard_errors, variations};
+use azpy_core::look::{Shown, Variation, standard_errors, variations as variations_of};
 use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::sharpen;
 use azpy_core::tree::Tree;
@@ -82,6 +82,22 @@ enum Seen {
     Passing { variations: Vec<Variation> },
 }
 
+/// What the results of a request to an engine tell of a tree that goes on.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    /// For these each result walks the whole tree.
+    pub(crate) standard_errors: bool,
+    /// The most variations.
+    lines: usize,
+}
+
+impl Told {
+    pub(crate) fn new(standard_errors: bool, lines: Option<Whole>) -> PyResult<Self> {
+        let lines = lines.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))?;
+        Ok(Self { standard_errors, lines })
+    }
+}
+
 /// Of a picture: nobody reads more.
 const MOST_NODES: i128 = 10_000;
 
@@ -113,14 +129,43 @@ impl SearchResult {
     }
 
     /// What a search has found that goes on.
-    pub(crate) fn in_passing(search: &dyn AnySearch, errors: bool) -> PyResult<Self> {
-        let variations = variations(search.tree(), usize::MAX, usize::MAX);
-        let result = Self::new(search, errors, Seen::Passing { variations });
+    pub(crate) fn in_passing(search: &dyn AnySearch, told: Told) -> PyResult<Self> {
+        let variations = variations_of(search.tree(), told.lines, usize::MAX);
+        let result = Self::new(search, told.standard_errors, Seen::Passing { variations });
         search.check().map(|()| result)
     }
 
     pub(crate) fn counts(&self) -> &SearchStats {
         &self.stats
+    }
+
+    pub(crate) fn core(&self) -> &CoreResult {
+        &self.inner
+    }
+
+    /// See `principal_variations`.
+    pub(crate) fn lines(&self, count: usize, length: usize) -> PyResult<Vec<Variation>> {
+        let Seen::Passing { variations } = &self.seen else {
+            return self.look("principal_variations", |_, search| variations_of(search.tree(), count, length));
+        };
+        let mut lines: Vec<_> = variations.iter().take(count).cloned().collect();
+        lines.iter_mut().for_each(|line| line.actions.truncate(length));
+        Ok(lines)
+    }
+
+    /// See `standard_errors`.
+    pub(crate) fn errors(&self, py: Python<'_>) -> PyResult<Vec<f32>> {
+        if let Some(errors) = &self.standard_errors {
+            return Ok(errors.clone());
+        }
+        if let Seen::Passing { .. } = &self.seen {
+            return Err(PyValueError::new_err(
+                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
+                 read from goes on",
+            ));
+        }
+        // A walk through a large tree takes a second, in which other threads go on.
+        py.detach(|| self.look("standard_errors", |_, search| standard_errors(search.tree())))
     }
 
     /// Has `look` read the search for `what`, and its game's name: the tree is as this result knows it.
@@ -239,18 +284,7 @@ impl SearchResult {
     /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
     #[getter]
     fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        if let Some(errors) = &self.standard_errors {
-            return Ok(PyArray1::from_slice(py, errors));
-        }
-        if let Seen::Passing { .. } = &self.seen {
-            return Err(PyValueError::new_err(
-                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
-                 read from goes on",
-            ));
-        }
-        // A walk through a large tree takes a second, in which other threads go on.
-        let errors = py.detach(|| self.look("standard_errors", |_, search| standard_errors(search.tree())));
-        Ok(PyArray1::from_vec(py, errors?))
+        Ok(PyArray1::from_vec(py, self.errors(py)?))
     }
 
     /// The lines of the `count` most visited actions, as [(actions, visits, q)].
@@ -266,15 +300,8 @@ impl SearchResult {
     ) -> PyResult<Vec<(Vec<u32>, u32, f32)>> {
         let count = within("count", count, 0, SIZE)?;
         let length = length.map_or(Ok(usize::MAX), |Whole(length)| within("length", length, 1, SIZE))?;
-        let cut = |Variation { mut actions, visits, q }| {
-            actions.truncate(length);
-            (actions, visits, q)
-        };
-        if let Seen::Passing { variations } = &self.seen {
-            return Ok(variations.iter().take(count).cloned().map(cut).collect());
-        }
-        let lines = self.look("principal_variations", |_, search| variations(search.tree(), count, length))?;
-        Ok(lines.into_iter().map(cut).collect())
+        let lines = self.lines(count, length)?.into_iter();
+        Ok(lines.map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
     }
 
     /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.

@@ -29,6 +29,9 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn boxed(&self) -> PyResult<Box<dyn AnyState>> {
         Ok(Box::new(Self(self.0.copied()?)))
     }
+    fn shared(&self) -> Box<dyn AnyState> {
+        Box::new(self.clone())
+    }
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -87,6 +87,12 @@ impl State {
     }
 }
 
+/// A player as Python names it.
+pub(crate) fn player_of(number: Option<Whole>) -> PyResult<Option<Player>> {
+    let number = number.map(|Whole(number)| within::<usize>("player", number, 0, 1)).transpose()?;
+    Ok(number.map(|number| [Player::Zero, Player::One][number]))
+}
+
 #[pymethods]
 impl State {
     #[new]
@@ -359,8 +365,7 @@ impl State {
     #[pyo3(signature = (player = None))]
     fn without_past(&self, player: Option<Whole>) -> PyResult<Self> {
         let copy = self.copy()?;
-        let number = player.map(|Whole(player)| within::<usize>("player", player, 0, 1)).transpose()?;
-        let mover = number.map(|number| [Player::Zero, Player::One][number]);
+        let mover = player_of(player)?;
         let inner = copy.ask(|state| state.without_past(mover))?;
         let refused =
             || PyValueError::new_err(format!("in this position of {} the other player is to move", self.spec));

@@ -1,0 +1,33 @@
+"""The protocols that az-engine speaks, by name."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from azpy.serving.gomocup import Gomocup
+from azpy.serving.gtp import Gtp
+from azpy.serving.json_lines import JsonLines
+from azpy.serving.lines import Conversation
+from azpy.serving.models import Served
+from azpy.serving.request import Protocol
+from azpy.serving.uci import Uci
+from azpy.serving.wall_game import WallGame
+
+__all__ = ["PROTOCOLS"]
+
+
+class _Row(NamedTuple):
+    about: str
+    open: Callable[[Mapping[str, Served], Conversation], Protocol | JsonLines | WallGame]
+    games: tuple[str, ...] = ()  # that it is for; none for every game
+    answers_all: bool = False  # whether the end of the input and SIGTERM leave open searches time to end
+
+
+PROTOCOLS = {
+    "gomocup": _Row("Gomoku, five in a row", Gomocup, ("gomoku",)),
+    "gtp": _Row("Go and Othello", Gtp, ("go", "othello")),
+    "json": _Row("analysis queries for every game; KataGo's names of fields for Go", JsonLines, answers_all=True),
+    "uci": _Row("chess", Uci, ("chess",)),
+    "ugi": _Row("every game, with azpy's names of actions", partial(Uci, word="ugi")),
+    "wallgame": _Row("the Wall Game's JSON lines, version 3", WallGame, ("wall_game",), answers_all=True),
+}

@@ -1,0 +1,217 @@
+"""A search as another program asks for it, how long it may think, what it has found; and what such protocols share."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from azpy import _core
+from azpy.pending import Pending
+from azpy.serving.lines import Conversation
+from azpy.serving.models import TREES_MB, Served, open_engine
+from azpy.serving.track import Track
+
+__all__ = [
+    "OF_THE_REST",
+    "WITHOUT_END",
+    "Answer",
+    "Clock",
+    "Protocol",
+    "Request",
+    "Search",
+    "seconds_to_think",
+    "whole",
+]
+
+WITHOUT_END = 2**32 - 1
+"""Simulations of a search that something else ends."""
+_MOST = 10**18  # of a number
+
+# Moves that a player is taken to have left, if the clock does not say it. A share of the rest cannot run out: after n
+# moves (1 - 1/25)^n of the time is left. With an increment i the rest settles where rest / 25 + 0.8 i = i, at 5 i.
+_MOVES_LEFT = 25
+_OF_INCREMENT = 0.8
+_OF_THE_LAST_MOVE = 0.9  # before more time comes
+_LEAST = 0.001  # seconds: the network's own answer comes in any case
+OF_THE_REST = 0.5
+"""The most of the time left that a move takes, so that one slow answer loses no game."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A player's clock; all in seconds."""
+
+    left: float
+    increment: float = 0.0  # added after each move
+    moves: int | None = None  # until more time comes; None: no more comes
+
+
+def seconds_to_think(clock: Clock, overhead: float) -> float:
+    """Seconds for one move, at least a thousandth.
+
+    Args:
+        clock: the player's own.
+        overhead: seconds a move that pass outside of the search: a network's lag, the program that asks.
+    """
+    moves = _MOVES_LEFT if clock.moves is None else max(1, clock.moves)
+    # Each move to come loses the overhead too.
+    left = max(0.0, clock.left - overhead * min(moves, _MOVES_LEFT))
+    most = left * (_OF_THE_LAST_MOVE if moves == 1 else OF_THE_REST)
+    return max(_LEAST, min(left / moves + _OF_INCREMENT * clock.increment, most))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A search that is asked for.
+
+    Attributes:
+        start: where the line of play begins.
+        played: the actions since then; the position that they lead to is searched.
+        simulations: the most; None for no limit.
+        seconds: from now on; None for no limit.
+        actions: the root's actions to choose among; None for all.
+        priority: as for `azpy.Engine.submit`.
+        report_every: seconds between reports.
+        lines: the most lines of play that reports and the answer tell; None for all.
+        standard_errors: whether they tell standard errors, for which each of them walks the whole tree.
+    """
+
+    start: _core.State
+    played: Sequence[int]
+    simulations: int | None = None
+    seconds: float | None = None
+    actions: Sequence[int] | None = None
+    priority: str = "play"
+    report_every: float | None = None
+    lines: int | None = 0
+    standard_errors: bool = False
+
+    def begin(
+        self, search: Callable[..., Pending], tell: Callable[[_core.SearchResult], object] | None = None
+    ) -> Pending:
+        """Begins the search.
+
+        Args:
+            search: `azpy.EngineGame.search` of a game at the position, or `azpy.Engine.submit` with the position.
+            tell: hears the reports; None for no reports.
+        """
+        return search(
+            simulations=self.simulations,
+            seconds=self.seconds,
+            priority=self.priority,
+            actions=self.actions,
+            on_report=tell,
+            report_every=None if tell is None else self.report_every,
+            standard_errors=self.standard_errors,
+            lines=self.lines,
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search has found by now."""
+
+    state: _core.State  # the position searched
+    result: _core.SearchResult
+    seconds: float  # since it was asked for
+
+
+class Search:
+    """A search that goes on.
+
+    Args:
+        track: the engine's game that follows the position.
+        request: what is asked for.
+        tell: hears the reports; None for no reports.
+
+    Raises:
+        ValueError: a position that cannot be searched.
+    """
+
+    def __init__(self, track: Track, request: Request, tell: Callable[[Answer], object] | None = None) -> None:
+        game = track.follow(request.start, request.played)
+        self._state, self._began = game.state, monotonic()
+        self._pending = request.begin(game.search, None if tell is None else lambda result: tell(self._answer(result)))
+
+    def stop(self) -> None:
+        """Has the search end with what is known by now."""
+        self._pending.stop()
+
+    def answer(self) -> Answer:
+        """Waits for the end of the search.
+
+        Raises:
+            CancelledError: the engine was closed before.
+            Exception: of the network or the game.
+        """
+        return self._answer(self._pending.result())
+
+    def _answer(self, result: _core.SearchResult) -> Answer:
+        return Answer(self._state, result, monotonic() - self._began)
+
+
+class Protocol(ABC):
+    """A conversation in lines about one game at a time, in which one player at a time is asked for moves.
+
+    Args:
+        models: players by name; the first one plays until another one is asked for.
+        talk: lines in and out.
+    """
+
+    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+        self._models, self._talk = models, talk
+        self._model = next(iter(models))  # its name
+        self._track: Track | None = None
+
+    @property
+    def _served(self) -> Served:
+        return self._models[self._model]
+
+    def run(self) -> None:
+        """Answers lines until the last one, the end of the input, or nobody reads the answers."""
+        try:
+            for line in self._talk.lines():
+                if self._talk.gone.is_set() or not self._take(line):
+                    return
+        finally:
+            self._talk.leave()
+            self._finish()
+            self._close()
+
+    @abstractmethod
+    def _take(self, line: str) -> bool:
+        """Answers a line; returns whether more lines are read."""
+
+    def _finish(self) -> None:  # noqa: B027  some have none
+        """Ends the search that goes on, and answers it."""
+
+    def _engine_options(self) -> dict[str, int]:
+        return {"threads": 1, "total_memory_mb": TREES_MB}
+
+    def _opened(self) -> Track:
+        """The engine and its game. The first call opens the engine."""
+        if self._track is None:
+            self._track = Track(open_engine(self._served, **self._engine_options()))
+        return self._track
+
+    def _search(self, request: Request, tell: Callable[[Answer], object] | None = None) -> Search:
+        return Search(self._opened(), request, tell)
+
+    def _forget(self) -> None:
+        """Drops the tree: another game begins."""
+        if self._track is not None:
+            self._track.forget()
+
+    def _close(self) -> None:
+        """Closes the engine. The next search opens another one."""
+        track, self._track = self._track, None
+        if track is not None:
+            track.close()
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text is, at most 10^18 either way; None if it is none."""
+    if not re.fullmatch("-?[0-9]{1,4000}", text):
+        return None
+    return max(-_MOST, min(_MOST, int(text)))

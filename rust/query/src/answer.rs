@@ -1,0 +1,297 @@
+//! What is said to a client: what a search found, and what lies on the board.
+
+use std::collections::BTreeMap;
+
+use azpy_core::game::{Action, Turn};
+use azpy_core::look::Variation;
+use azpy_core::search::SearchResult;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::katago::{self, Shares};
+use crate::line::Position;
+use crate::object::{Object, Refused};
+use crate::query::{Asking, Limits, Query, read_position};
+
+/// Standard errors of a lower confidence bound: 95 percent.
+const DEVIATIONS: f64 = 1.96;
+
+/// What a search found. All is seen by the player to move.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The result.
+    pub result: &'a SearchResult,
+    /// The lines of all visited actions, most visited first.
+    pub lines: &'a [Variation],
+    /// The standard errors of each action of the result, or nothing.
+    pub errors: Option<&'a [f32]>,
+    /// Of this search: other visits were there before.
+    pub simulations: u64,
+    /// The action to play.
+    pub best: Action,
+    /// The hash of the model, if there is one.
+    pub network: Option<&'a str>,
+    /// Why the search ended.
+    pub stop: &'a str,
+}
+
+/// An answer to a query.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer<'a> {
+    id: &'a str,
+    turn_number: usize,
+    is_during_search: bool,
+    // Not as messages of their own: KaTrain 1.20 takes each message of a query for an answer.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
+    best: Option<String>,
+    pub(crate) move_infos: Vec<MoveInfo>,
+    pub(crate) root_info: Root<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<Policy>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MoveInfo {
+    #[serde(rename = "move")]
+    name: String,
+    visits: u32,
+    prior: f64,
+    pub(crate) value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lcb: Option<f64>,
+    order: usize,
+    pv: Vec<String>,
+    /// Plies from there to a proven end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<u8>,
+    #[serde(flatten)]
+    pub(crate) katago: Option<Shares>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Root<'a> {
+    Searched {
+        player: usize,
+        visits: u64,
+        value: f64,
+        network: Option<&'a str>,
+        reused: u64,
+        stop: &'a str,
+        #[serde(flatten)]
+        katago: Option<Shares>,
+    },
+    Over {
+        player: Option<usize>,
+        visits: u64,
+        value: Option<f64>,
+        outcome: f32,
+        stop: &'static str,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Policy {
+    /// By the names of the actions.
+    Named(BTreeMap<String, f64>),
+    /// Of Go's points from the upper left on, and of the pass; -1 where no move is legal.
+    Board(Vec<f64>),
+}
+
+impl<P: Position> Query<P> {
+    /// The answer about a position that is over, as a line of JSON; nothing for another one.
+    ///
+    /// # Arguments
+    /// - `turn`: the number of moves before the position.
+    /// - `warnings`: what is said with it.
+    ///
+    /// # Errors
+    /// If a roll is due, which no search can begin with.
+    pub fn end(&self, turn: usize, state: &P, warnings: &[String]) -> Result<Option<String>, Refused> {
+        match state.turn() {
+            Turn::Player(_) => Ok(None),
+            Turn::Chance => {
+                let said = format!("moves: after {turn} of them a roll is due; name its outcome as the next move");
+                Err(Refused(said))
+            }
+            Turn::Terminal => {
+                let outcome = state.outcome().0;
+                let over = Root::Over { player: None, visits: 0, value: None, outcome, stop: "game over" };
+                Ok(Some(line_of(&self.head(turn, false, warnings, over))))
+            }
+        }
+    }
+
+    /// The answer about a search of a position, or a report while it goes on, as a line of JSON.
+    ///
+    /// # Arguments
+    /// - `turn`: the number of moves before the position.
+    /// - `warnings`: what is said with it.
+    pub fn answer(&self, turn: usize, state: &P, during: bool, warnings: &[String], found: Found<'_>) -> String {
+        let result = found.result;
+        let visits = result.visits.iter().map(|&visits| u64::from(visits)).sum();
+        let root = Root::Searched {
+            player: if let Turn::Player(player) = state.turn() { player.index() } else { 0 },
+            visits,
+            value: rounded(result.value.into()),
+            network: found.network,
+            reused: visits.saturating_sub(found.simulations),
+            stop: found.stop,
+            katago: None,
+        };
+        let mut answer = self.head(turn, during, warnings, root);
+        answer.best = Some(state.action_name(found.best));
+        let (first, others): (Vec<&Variation>, Vec<&Variation>) =
+            found.lines.iter().partition(|line| line.actions.first() == result.action.as_ref());
+        let lines = first.into_iter().chain(others).enumerate();
+        answer.move_infos = lines.filter_map(|(order, line)| self.move_info(state, order, line, found)).collect();
+        if self.policy {
+            let priors = result.actions.iter().zip(&result.priors);
+            let named = priors.map(|(&action, &prior)| (state.action_name(action), rounded(prior.into())));
+            answer.policy = Some(Policy::Named(named.collect()));
+        }
+        if let Some(view) = self.view {
+            katago::translate_back(&mut answer, state, view);
+        }
+        line_of(&answer)
+    }
+
+    fn move_info(&self, state: &P, order: usize, line: &Variation, found: Found<'_>) -> Option<MoveInfo> {
+        let (result, mut now) = (found.result, state.clone());
+        let index = result.actions.binary_search(line.actions.first()?).ok()?;
+        let mut pv = Vec::new();
+        for &action in line.actions.iter().take(self.pv_length) {
+            pv.push(now.action_name(action));
+            now.play(action);
+        }
+        Some(MoveInfo {
+            name: pv.first()?.clone(),
+            visits: line.visits,
+            prior: rounded(result.priors[index].into()),
+            value: rounded(line.q.into()),
+            lcb: found.errors.map(|errors| rounded(lower_bound(line.q, errors[index]))),
+            order,
+            pv,
+            proof: result.proofs[index].checked_sub(1),
+            katago: None,
+        })
+    }
+
+    fn head<'a>(&'a self, turn: usize, during: bool, warnings: &'a [String], root: Root<'a>) -> Answer<'a> {
+        Answer {
+            id: &self.id,
+            turn_number: turn,
+            is_during_search: during,
+            warnings,
+            best: None,
+            move_infos: Vec::new(),
+            root_info: root,
+            policy: None,
+        }
+    }
+}
+
+/// A value that an action has with 97.5 percent at least; -1 where its standard error is not known.
+fn lower_bound(value: f32, error: f32) -> f64 {
+    let bound = f64::from(value) - DEVIATIONS * f64::from(error);
+    if bound.is_nan() { -1.0 } else { bound.max(-1.0) }
+}
+
+/// With six digits behind the point.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// The answer to an action.
+#[derive(Serialize)]
+struct Told<'a, T> {
+    id: Option<&'a Value>,
+    action: Option<&'a Value>,
+    #[serde(flatten)]
+    said: T,
+}
+
+/// The answer to an action as a line of JSON.
+pub(crate) fn told(fields: &Object, said: impl Serialize) -> String {
+    line_of(&Told { id: fields.get("id"), action: fields.get("action"), said })
+}
+
+/// The types of this crate have texts as keys, and numbers that are finite, so they can be written.
+fn line_of(said: &impl Serialize) -> String {
+    serde_json::to_string(said).unwrap_or_default()
+}
+
+/// A position as a page or a person needs it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    turn_number: usize,
+    /// 0 or 1; none at a roll and at the end.
+    player: Option<usize>,
+    /// For player 0; none before the end.
+    outcome: Option<f32>,
+    svg: String,
+    /// None if the game has no notation of positions.
+    text: Option<String>,
+    actions: Vec<Playable>,
+    rolls: Vec<Roll>,
+}
+
+#[derive(Serialize)]
+struct Playable {
+    name: String,
+    short: String,
+    /// The places of the picture to touch one after the other, as [place, x, y, width, height] in the picture's units.
+    touches: Vec<(String, f64, f64, f64, f64)>,
+}
+
+#[derive(Serialize)]
+struct Roll {
+    name: String,
+    probability: f32,
+}
+
+/// What lies on the board where the moves of an object lead, and what can be played there, as a line of JSON.
+///
+/// # Errors
+/// See [`Query::read`].
+pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
+    let (turn_number, state) = read_position(fields, asking, limits)?;
+    let (mut legal, mut outcomes, mut player, mut outcome) = (Vec::new(), Vec::new(), None, None);
+    match state.turn() {
+        Turn::Player(mover) => {
+            player = Some(mover.index());
+            state.legal_actions(&mut legal);
+        }
+        Turn::Chance => state.chance_outcomes(&mut outcomes),
+        Turn::Terminal => outcome = Some(state.outcome().0),
+    }
+    let playable = |action| Playable {
+        name: state.action_name(action),
+        short: state.short_name(action),
+        touches: state
+            .touches(action)
+            .into_iter()
+            .map(|touch| {
+                let [x, y, width, height] = touch.rect;
+                (touch.place, x, y, width, height)
+            })
+            .collect(),
+    };
+    let roll = |(outcome, probability)| Roll { name: state.action_name(outcome), probability };
+    let shown = Shown {
+        turn_number,
+        player,
+        outcome,
+        svg: state.to_svg(),
+        text: state.to_text(),
+        actions: legal.into_iter().map(playable).collect(),
+        rolls: outcomes.into_iter().map(roll).collect(),
+    };
+    Ok(told(fields, shown))
+}

@@ -1,0 +1,294 @@
+//! KataGo's names of fields, for queries about Go (its document Analysis_Engine.md): its object is translated before the
+//! reader, and its fields are added after the answer. What azpy lacks is said.
+
+use std::borrow::Cow;
+
+use azpy_core::game::{Player, Turn};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Policy, Root, rounded};
+use crate::line::{Position, go_board, go_name, is_go};
+use crate::object::{Object, Refused, Repr, list_in, list_of, number, object_of, one_of, text, whole};
+use crate::query::Limits;
+
+const PLAYERS: [&str; 4] = ["b", "black", "w", "white"];
+/// The columns of Go as GTP names them: without I.
+const COLUMNS: &str = "ABCDEFGHJKLMNOPQRST";
+const AREA: [&str; 8] =
+    ["chinese", "chinese-kgs", "chinese-ogs", "tromp-taylor", "aga", "new-zealand", "new zealand", "aga-button"];
+/// scoreLead where the odds are e : 1.
+const POINTS: f64 = 4.0;
+
+/// The fields that say where the moves begin.
+const BOARD: [&str; 5] = ["boardXSize", "boardYSize", "komi", "initialStones", "initialPlayer"];
+/// KataGo's other fields.
+const OTHERS: [&str; 7] = [
+    "maxVisits",
+    "rules",
+    "overrideSettings",
+    "includeOwnership",
+    "includeMovesOwnership",
+    "includePVVisits",
+    "_kt_continuous",
+];
+
+/// From where winrates and leads are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Player(Player),
+    ToMove,
+}
+
+/// An object in azpy's own fields.
+pub(crate) struct Asked<'a, P> {
+    pub(crate) fields: Cow<'a, Object>,
+    /// Where the moves begin if the fields name no position.
+    pub(crate) start: P,
+    /// Who is to move before the first move, if it is said.
+    pub(crate) first: Option<Player>,
+    /// Fields that change nothing here, and why.
+    pub(crate) ignored: Vec<&'static str>,
+    /// None in other games than Go.
+    pub(crate) view: Option<View>,
+}
+
+/// What an object says in azpy's fields; of another game than Go the object itself.
+pub(crate) fn translated<'a, P: Position>(
+    fields: &'a Object,
+    start: &P,
+    limits: &Limits,
+) -> Result<Asked<'a, P>, Refused> {
+    let fields = Cow::Borrowed(fields);
+    let asked = Asked { fields, start: start.clone(), first: None, ignored: Vec::new(), view: None };
+    if is_go(start) { translate(asked, limits) } else { Ok(asked) }
+}
+
+fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Result<Asked<'a, P>, Refused> {
+    let fields = asked.fields.to_mut();
+    asked.first = first(fields)?;
+    let is_said = BOARD.iter().any(|name| fields.given(name).is_some());
+    if is_said && fields.given("position").is_none() {
+        asked.start = board(fields, &asked.start, asked.first)?;
+    }
+    if let Some(Value::Array(moves)) = fields.get("moves") {
+        let moved = moves.iter().enumerate().map(|(index, value)| moved(value, &format!("moves[{index}]")));
+        let moved = moved.collect::<Result<Vec<_>, _>>()?;
+        asked.first = asked.first.or(moved.first().and_then(|&(_, player)| player));
+        fields.0.insert("moves".to_owned(), moved.into_iter().map(named).collect());
+    }
+    for path in ["allowMoves", "avoidMoves"] {
+        let mut names = Vec::new();
+        for (index, value) in list_in(fields, path)?.iter().enumerate() {
+            names.extend(chosen(value, &format!("{path}[{index}]"))?);
+        }
+        fields.0.insert(path.to_owned(), names.into_iter().map(named).collect());
+    }
+    if let Some(visits) = fields.given("maxVisits") {
+        if fields.given("simulations").is_some() {
+            return Err(Refused("simulations and maxVisits are the same: give one of them".to_owned()));
+        }
+        let visits = whole(visits, "maxVisits", 1, limits.simulations.into())?;
+        fields.0.insert("simulations".to_owned(), visits.into());
+    }
+    let settings = json!({});
+    let settings = object_of(fields.get("overrideSettings").unwrap_or(&settings), "overrideSettings")?;
+    let view = settings.get("reportAnalysisWinratesAs").map_or(Ok("BLACK"), |value| {
+        one_of(value, "overrideSettings.reportAnalysisWinratesAs", &["BLACK", "WHITE", "SIDETOMOVE"])
+    })?;
+    asked.view = Some(match view {
+        "BLACK" => View::Player(Player::Zero),
+        "WHITE" => View::Player(Player::One),
+        _ => View::ToMove,
+    });
+    if let Some(time) = settings.get("maxTime").filter(|value| !value.is_null()) {
+        let seconds = number(time, "overrideSettings.maxTime", 0.001, 1e30)?.min(limits.seconds);
+        if fields.given("seconds").is_none() {
+            fields.0.insert("seconds".to_owned(), seconds.into());
+        }
+    }
+    fields.0.entry("includeLcb").or_insert(true.into()); // KataGo's answers always have it
+    asked.ignored = ignored(fields);
+    for name in BOARD.iter().chain(&OTHERS) {
+        fields.0.remove(*name);
+    }
+    Ok(asked)
+}
+
+/// A name of an action in azpy's fields.
+fn named((name, player): (String, Option<Player>)) -> Value {
+    player.map_or_else(|| name.clone().into(), |player| json!([player.index(), name]))
+}
+
+/// The board that size, komi, stones and player describe.
+fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Result<P, Refused> {
+    let mut sides = Vec::new();
+    for name in ["boardXSize", "boardYSize"] {
+        sides.extend(fields.get(name).map(|value| whole(value, name, 2, 25)).transpose()?);
+    }
+    if let [side, .., other] = sides[..]
+        && side != other
+    {
+        return Err(Refused(format!("boardXSize, boardYSize: expected a square board, got {side} x {other}")));
+    }
+    let size = sides.first().copied().unwrap_or(start.obs_shape()[1] as i64);
+    let mut params = vec![("size", size.to_string())];
+    if let Some(komi) = fields.given("komi") {
+        params.push(("komi", number(komi, "komi", -1000.0, 1000.0)?.to_string()));
+    }
+    let mut stones = [Vec::new(), Vec::new()];
+    for (index, value) in list_in(fields, "initialStones")?.iter().enumerate() {
+        let path = format!("initialStones[{index}]");
+        let (name, player) = moved(value, &path)?;
+        let (Some(player), Some(point)) = (player, sgf_point(&name, size as usize)) else {
+            return Err(Refused::at(
+                &path,
+                format_args!("expected a stone such as [\"B\",\"D4\"], got {}", Repr(value)),
+            ));
+        };
+        stones[player.index()].push(point);
+    }
+    // Stones of a handicap.
+    let usual = if stones[0].len() > 1 && stones[1].is_empty() { Player::One } else { Player::Zero };
+    let board = start.start_with(&params).and_then(|empty| go_board(&empty, &stones, first.unwrap_or(usual)));
+    board.map_err(|error| Refused(format!("boardXSize, komi, initialStones: {error}")))
+}
+
+/// What SGF calls a vertex such as D4; none if it is none of the board.
+fn sgf_point(vertex: &str, size: usize) -> Option<String> {
+    let vertex = vertex.to_uppercase();
+    let column = COLUMNS.find(vertex.chars().next()?)?;
+    let row = Some(&vertex[1..]).filter(|row| row.len() <= 2 && row.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let row: usize = row.parse().ok()?;
+    let letter = |index: usize| char::from(b'a' + index as u8);
+    let is_there = column < size && (1..=size).contains(&row);
+    is_there.then(|| format!("{}{}", letter(column), letter(size - row)))
+}
+
+/// Who is to move at first, if it is said.
+fn first(fields: &Object) -> Result<Option<Player>, Refused> {
+    fields.given("initialPlayer").map(|value| player(value, "initialPlayer")).transpose()
+}
+
+/// Also as azpy has them, 0 or 1.
+fn player(value: &Value, path: &str) -> Result<Player, Refused> {
+    match value.as_u64() {
+        Some(0) => return Ok(Player::Zero),
+        Some(1) => return Ok(Player::One),
+        _ => {}
+    }
+    let lower = value.as_str().map_or_else(|| value.clone(), |name| name.to_lowercase().into());
+    let is_black = one_of(&lower, path, &PLAYERS)?.starts_with('b');
+    Ok(if is_black { Player::Zero } else { Player::One })
+}
+
+/// A move and who plays it: `["B","D4"]`, or `"D4"` by who is to move.
+fn moved(value: &Value, path: &str) -> Result<(String, Option<Player>), Refused> {
+    if let Some(name) = value.as_str() {
+        return Ok((name.to_owned(), None));
+    }
+    let [who, name] = list_of(value, path)? else {
+        let said = format_args!("expected a move such as [\"B\",\"D4\"] or \"D4\", got {}", Repr(value));
+        return Err(Refused::at(path, said));
+    };
+    let name = text(name, &format!("{path}[1]"))?.to_owned();
+    Ok((name, Some(player(who, &format!("{path}[0]"))?)))
+}
+
+/// The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, each with the player; or one move.
+fn chosen(value: &Value, path: &str) -> Result<Vec<(String, Option<Player>)>, Refused> {
+    let Some(fields) = value.as_object() else {
+        let (name, player) = moved(value, path)?;
+        return Ok(vec![(go_name(&name), player)]);
+    };
+    let side = player(fields.get("player").unwrap_or(&Value::Null), &format!("{path}.player"))?;
+    let path = format!("{path}.moves");
+    let moves = list_of(fields.get("moves").unwrap_or(&Value::Null), &path)?.iter().enumerate();
+    moves.map(|(index, one)| Ok((go_name(text(one, &format!("{path}[{index}]"))?), Some(side)))).collect()
+}
+
+/// The fields that change nothing here, and why.
+fn ignored(fields: &Object) -> Vec<&'static str> {
+    let mut said = Vec::new();
+    let wants = |name: &str| fields.given(name).is_some_and(|value| *value != Value::Bool(false));
+    if wants("includeOwnership") {
+        said.push("includeOwnership: azpy's networks tell no ownership");
+    }
+    if wants("includeMovesOwnership") {
+        said.push("includeMovesOwnership: azpy's networks tell no ownership");
+    }
+    if fields.given("rules").is_some_and(|rules| !is_area(rules)) {
+        said.push("rules: azpy counts areas, with positional superko: other rules are not played");
+    }
+    said
+}
+
+fn is_area(rules: &Value) -> bool {
+    match rules {
+        Value::Object(rules) => {
+            let scoring = rules.get("scoring").or_else(|| rules.get("scoringRule")).and_then(Value::as_str);
+            scoring.is_some_and(|scoring| scoring.eq_ignore_ascii_case("area"))
+        }
+        Value::String(name) => AREA.contains(&name.to_lowercase().as_str()),
+        _ => false,
+    }
+}
+
+/// KataGo's fields of a move and of the root.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Shares {
+    winrate: f64,
+    utility: f64,
+    score_lead: f64,
+    score_mean: f64,
+    score_selfplay: f64,
+    score_stdev: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lcb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    utility_lcb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_player: Option<&'static str>,
+}
+
+/// Adds KataGo's fields to an answer.
+///
+/// azpy's networks know no score. `scoreLead` is the lead that has the winrate's odds, at e : 1 for 4 points.
+pub(crate) fn translate_back<P: Position>(answer: &mut Answer<'_>, state: &P, view: View) {
+    let Turn::Player(mover) = state.turn() else { return };
+    let side = match view {
+        View::Player(player) if player != mover => -1.0,
+        _ => 1.0,
+    };
+    let shares = |value: f64, lcb: Option<f64>| {
+        let winrate = (1.0 + side * value) / 2.0;
+        let odds = winrate.clamp(0.001, 0.999);
+        let lead = (POINTS * (odds / (1.0 - odds)).ln() * 1e3).round() / 1e3;
+        Shares {
+            winrate: rounded(winrate),
+            utility: rounded(side * value),
+            score_lead: lead,
+            score_mean: lead,
+            score_selfplay: lead,
+            score_stdev: 0.0,
+            // Lower is worse for the player to move, whoever looks.
+            lcb: lcb.map(|lcb| rounded((1.0 + side * lcb) / 2.0)),
+            utility_lcb: lcb.map(|lcb| rounded(side * lcb)),
+            current_player: None,
+        }
+    };
+    for one in &mut answer.move_infos {
+        one.katago = Some(shares(one.value, one.lcb.take()));
+    }
+    if let Root::Searched { value, katago, .. } = &mut answer.root_info {
+        *katago = Some(Shares { current_player: Some(["B", "W"][mover.index()]), ..shares(*value, Some(*value)) });
+    }
+    if let Some(Policy::Named(priors)) = &answer.policy {
+        let size = state.obs_shape()[1];
+        let points =
+            (1..=size).rev().flat_map(|row| COLUMNS.chars().take(size).map(move |column| format!("{column}{row}")));
+        let prior = |name: String| priors.get(&name).copied().unwrap_or(-1.0);
+        answer.policy = Some(Policy::Board(points.chain(["pass".to_owned()]).map(prior).collect()));
+    }
+}

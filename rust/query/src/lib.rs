@@ -1,0 +1,20 @@
+//! Queries about positions as JSON: an object is read, its moves are played, and what a search found is written.
+//!
+//! There is no Python here, no thread, no socket and no search: a server asks its engine in between, and a page without a
+//! server can do the same. From the lowest layer to the highest: `object` (JSON and its fields), `line` (positions that go
+//! on where azpy's rules end a game), `query` (what is asked), `answer` and `games` (what is said). `katago` translates the
+//! objects of KataGo's analysis engine.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod games;
+mod katago;
+mod line;
+mod object;
+mod query;
+
+pub use answer::{Found, show};
+pub use games::{Format, format_of, read, write};
+pub use line::{Line, Position};
+pub use object::{Object, Refused};
+pub use query::{Asking, LONGEST_NAME, Limits, Place, Query, action_of, id_of, terminated};

@@ -1,0 +1,299 @@
+//! A JSON object that comes from outside, and its fields: what is wrong is said with the field's name.
+//!
+//! Knows nothing of games.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Lists and objects in each other.
+const DEEPEST: usize = 32;
+/// Of a number that is too large, in characters.
+const MOST_DIGITS: usize = 40;
+/// Of a wrong value: characters of a text, entries of a list and of an object.
+const MOST_TEXT: usize = 30;
+const MOST_LISTED: usize = 6;
+const MOST_FIELDS: usize = 4;
+
+/// Why a request is not served: a sentence that names the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl Refused {
+    /// What is wrong at a place.
+    pub(crate) fn at(path: &str, said: impl fmt::Display) -> Self {
+        Self(format!("{path}: {said}"))
+    }
+}
+
+impl From<String> for Refused {
+    fn from(said: String) -> Self {
+        Self(said)
+    }
+}
+
+/// A JSON object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(pub(crate) Map<String, Value>);
+
+impl Object {
+    /// Reads the object that a text holds.
+    ///
+    /// # Errors
+    /// No JSON, or not one object; a key that comes twice, a number that is none, half a character, or more lists and
+    /// objects in each other than anyone needs.
+    ///
+    /// ```
+    /// use azpy_query::Object;
+    ///
+    /// assert_eq!(Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string(), "a key comes twice");
+    /// ```
+    pub fn read(text: &str) -> Result<Self, Refused> {
+        check_depth(text)?;
+        match serde_json::from_str(text) {
+            Ok(Strict(Value::Object(fields))) => Ok(Self(fields)),
+            Ok(_) => Err(Refused("expected one JSON object a line".to_owned())),
+            Err(error) => Err(unreadable(text, &error)),
+        }
+    }
+
+    /// A field; nothing if it is not there.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// A field that is there, and not null.
+    pub(crate) fn given(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// All fields.
+    #[must_use]
+    pub fn fields(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// A field that must be there.
+    pub(crate) fn field(&self, name: &str) -> Result<&Value, Refused> {
+        self.0.get(name).ok_or_else(|| Refused(format!("{name} is missing")))
+    }
+
+    /// A text that must be there.
+    ///
+    /// # Errors
+    /// If it is not there, or none.
+    pub fn text(&self, name: &str) -> Result<&str, Refused> {
+        text(self.0.get(name).unwrap_or(&Value::Null), name)
+    }
+}
+
+/// Refuses deep texts: JSON's own parser would recurse as deep as the text says.
+fn check_depth(text: &str) -> Result<(), Refused> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => depth += 1,
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(Refused(format!("more than {DEEPEST} lists and objects in each other")));
+        }
+    }
+    Ok(())
+}
+
+const TWICE: &str = "a key comes twice";
+
+/// What the parser's error means.
+fn unreadable(text: &str, error: &serde_json::Error) -> Refused {
+    let said = error.to_string();
+    if said.starts_with(TWICE) {
+        return Refused(TWICE.to_owned());
+    }
+    if said.contains("hex escape") {
+        return Refused("half a surrogate pair is no character".to_owned());
+    }
+    // The column counts bytes, from 1 on.
+    let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let (before, rest) = line.as_bytes().split_at(error.column().min(line.len()));
+    if said.starts_with("number out of range") {
+        let is_digit = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+        let begins = before.iter().rposition(|byte| !is_digit(byte)).map_or(0, |at| at + 1);
+        let digits: Vec<u8> =
+            before[begins..].iter().chain(rest).copied().take_while(is_digit).take(MOST_DIGITS).collect();
+        return Refused(format!("{} is too large a number", String::from_utf8_lossy(&digits)));
+    }
+    let at = before.len().saturating_sub(1);
+    for word in ["-Infinity", "Infinity", "NaN"] {
+        let begins = if word.starts_with('-') { at.saturating_sub(1) } else { at };
+        if line.as_bytes()[begins..].starts_with(word.as_bytes()) {
+            return Refused(format!("{word} is no number of JSON"));
+        }
+    }
+    Refused(format!("expected one JSON object a line: {said}"))
+}
+
+/// A value in which no key comes twice.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader).map(Self)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Strict(entry)) = entries.next_element()? {
+            list.push(entry);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some((name, Strict(value))) = entries.next_entry::<String, _>()? {
+            if fields.insert(name, value).is_some() {
+                return Err(A::Error::custom(TWICE));
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// What came in place of what was expected.
+fn expected(path: &str, what: impl fmt::Display, value: &Value) -> Refused {
+    Refused::at(path, format_args!("expected {what}, got {}", Repr(value)))
+}
+
+pub(crate) fn object_of<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, Refused> {
+    value.as_object().ok_or_else(|| expected(path, "an object", value))
+}
+
+pub(crate) fn list_of<'a>(value: &'a Value, path: &str) -> Result<&'a [Value], Refused> {
+    value.as_array().map(Vec::as_slice).ok_or_else(|| expected(path, "a list", value))
+}
+
+/// A list that may be left out.
+pub(crate) fn list_in<'a>(fields: &'a Object, path: &str) -> Result<&'a [Value], Refused> {
+    fields.get(path).map_or(Ok(&[]), |value| list_of(value, path))
+}
+
+pub(crate) fn text<'a>(value: &'a Value, path: &str) -> Result<&'a str, Refused> {
+    value.as_str().ok_or_else(|| expected(path, "a text", value))
+}
+
+/// A whole number from `low` to `high`. (True is none, and neither is 1.0.)
+pub(crate) fn whole(value: &Value, path: &str, low: i64, high: i64) -> Result<i64, Refused> {
+    let number = value.as_i64().filter(|number| (low..=high).contains(number));
+    number.ok_or_else(|| expected(path, format_args!("a whole number from {low} to {high}"), value))
+}
+
+pub(crate) fn number(value: &Value, path: &str, low: f64, high: f64) -> Result<f64, Refused> {
+    let number = value.as_f64().filter(|number| (low..=high).contains(number));
+    number.ok_or_else(|| expected(path, format_args!("a number from {} to {}", Short(low), Short(high)), value))
+}
+
+pub(crate) fn flag(value: &Value, path: &str) -> Result<bool, Refused> {
+    value.as_bool().ok_or_else(|| expected(path, "true or false", value))
+}
+
+/// One of some words, at least two.
+pub(crate) fn one_of<'a>(value: &Value, path: &str, words: &[&'a str]) -> Result<&'a str, Refused> {
+    let found = value.as_str().and_then(|text| words.iter().find(|&&word| word == text));
+    found.copied().ok_or_else(|| {
+        let (last, others) = words.split_last().map_or(("", words), |(last, others)| (*last, others));
+        expected(path, format_args!("{} or {last}", others.join(", ")), value)
+    })
+}
+
+/// A bound as a person writes it.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.abs() < 1e6 { write!(out, "{}", self.0) } else { write!(out, "{:e}", self.0) }
+    }
+}
+
+/// A value as an error repeats it: cut where it is long.
+pub(crate) struct Repr<'a>(pub(crate) &'a Value);
+
+impl fmt::Display for Repr<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Null => out.write_str("None"),
+            Value::Bool(true) => out.write_str("True"),
+            Value::Bool(false) => out.write_str("False"),
+            Value::Number(number) => write!(out, "{number}"),
+            Value::String(text) => out.write_str(&quoted(text, MOST_TEXT)),
+            Value::Array(list) => {
+                out.write_str("[")?;
+                for (index, entry) in list.iter().take(MOST_LISTED).enumerate() {
+                    write!(out, "{}{}", if index > 0 { ", " } else { "" }, Repr(entry))?;
+                }
+                out.write_str(if list.len() > MOST_LISTED { ", ...]" } else { "]" })
+            }
+            Value::Object(fields) => {
+                out.write_str("{")?;
+                for (index, (name, value)) in fields.iter().take(MOST_FIELDS).enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    write!(out, "{comma}{}: {}", quoted(name, MOST_TEXT), Repr(value))?;
+                }
+                out.write_str(if fields.len() > MOST_FIELDS { ", ...}" } else { "}" })
+            }
+        }
+    }
+}
+
+/// A text in single quotes, on one line, with at most so many characters of it.
+pub(crate) fn quoted(text: &str, most: usize) -> String {
+    let mut rest = text.chars();
+    let start: String = rest.by_ref().take(most).collect();
+    format!("'{}{}'", start.escape_debug(), if rest.next().is_some() { "..." } else { "" })
+}

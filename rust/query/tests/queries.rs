@@ -1,0 +1,497 @@
+//! Queries and answers over real games: what is read, what is refused, where lines go on, and any text at all.
+
+use azpy_core::game::{Action, Game, Player, Turn, Value as Outcome};
+use azpy_core::look::Variation;
+use azpy_core::picture::Touch;
+use azpy_core::search::SearchResult;
+use azpy_core::text::Notation;
+use azpy_core::written::{Bounds, Named, Variations};
+use azpy_games::chess::Encoding;
+use azpy_games::{Chess, Go9, TicTacToe};
+use azpy_query::{Asking, Found, Limits, Line, Object, Position, Query, read, show, write};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const LIMITS: Limits = Limits {
+    simulations: u32::MAX,
+    seconds: 1e6,
+    moves: 4_000,
+    turns: 1_000,
+    nodes: 100,
+    depth: 10,
+    text_bytes: 9_999,
+};
+
+/// Makes the start of a game with some parameters, and says what it is called.
+type Make<G> = fn(&[(&str, String)]) -> Result<(String, G), String>;
+
+/// A game that says its name.
+#[derive(Clone)]
+struct Called<G> {
+    game: String,
+    inner: G,
+    make: Make<G>,
+}
+
+impl<G: Notation> Game for Called<G> {
+    fn num_actions(&self) -> usize {
+        self.inner.num_actions()
+    }
+    fn obs_shape(&self) -> [usize; 3] {
+        self.inner.obs_shape()
+    }
+    fn max_plies(&self) -> usize {
+        self.inner.max_plies()
+    }
+    fn turn(&self) -> Turn {
+        self.inner.turn()
+    }
+    fn legal_actions(&self, out: &mut Vec<Action>) {
+        self.inner.legal_actions(out);
+    }
+    fn play(&mut self, action: Action) {
+        self.inner.play(action);
+    }
+    fn outcome(&self) -> Outcome {
+        self.inner.outcome()
+    }
+    fn encode(&self, row: &mut [f32]) {
+        self.inner.encode(row);
+    }
+    fn key(&self) -> u128 {
+        self.inner.key()
+    }
+    fn render(&self) -> String {
+        self.inner.render()
+    }
+}
+
+impl<G: Notation> Notation for Called<G> {
+    fn action_name(&self, action: Action) -> String {
+        self.inner.action_name(action)
+    }
+    fn short_name(&self, action: Action) -> String {
+        self.inner.short_name(action)
+    }
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        self.inner.touches(action)
+    }
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        self.inner.parse_actions(text)
+    }
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        Ok(Self { inner: self.inner.parse(text)?, ..self.clone() })
+    }
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        let Variations { start, moves, tags, left_out } = self.inner.read_variations(text, bounds)?;
+        Ok(Variations { start: Self { inner: start, ..self.clone() }, moves, tags, left_out })
+    }
+    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
+        self.inner.write_variations(moves, tags, bounds)
+    }
+    fn to_text(&self) -> Option<String> {
+        self.inner.to_text()
+    }
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        Some(Self { inner: self.inner.without_past(mover)?, ..self.clone() })
+    }
+}
+
+impl<G: Notation> Position for Called<G> {
+    fn game(&self) -> &str {
+        &self.game
+    }
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
+        let (game, inner) = (self.make)(params)?;
+        Ok(Self { game, inner, make: self.make })
+    }
+}
+
+/// The start of a game of which `make` makes others.
+fn called<G>(make: Make<G>) -> Called<G> {
+    let (game, inner) = make(&[]).unwrap();
+    Called { game, inner, make }
+}
+
+fn tic_tac_toe() -> Called<TicTacToe> {
+    called(|_| Ok(("tic_tac_toe".to_owned(), TicTacToe::new())))
+}
+
+fn chess() -> Called<Chess> {
+    called(|_| Ok(("chess".to_owned(), Chess::new(Encoding::Az119, None, 512)?)))
+}
+
+fn go() -> Called<Go9> {
+    called(|params| {
+        let (mut size, mut komi) = (5, 7.5);
+        for (name, value) in params {
+            match *name {
+                "size" => size = value.parse().map_err(|_| "size")?,
+                _ => komi = value.parse().map_err(|_| "komi")?,
+            }
+        }
+        Ok((format!("go(size={size},komi={komi})"), Go9::new(size, komi, true)?))
+    })
+}
+
+fn object(fields: Value) -> Object {
+    Object::read(&fields.to_string()).unwrap()
+}
+
+fn asking<P>(start: &P) -> Asking<'_, P> {
+    Asking { start, simulations: 800, has_model: false }
+}
+
+fn query<P: Position>(start: &P, mut fields: Value) -> Result<Query<P>, String> {
+    fields["id"] = "1".into();
+    Query::read(&object(fields), &asking(start), &LIMITS).map_err(|refused| refused.to_string())
+}
+
+fn refusal<P: Position + std::fmt::Debug>(start: &P, fields: Value) -> String {
+    query(start, fields).err().unwrap_or_default()
+}
+
+impl<G> std::fmt::Debug for Called<G> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.game)
+    }
+}
+
+#[test]
+fn a_text_that_is_no_object_is_refused_with_the_reason() {
+    let digits = "9".repeat(5_000);
+    for (text, said) in [
+        ("nonsense", "expected one JSON object a line"),
+        ("[]", "expected one JSON object a line"),
+        (r#"{"a":1,"a":2}"#, "a key comes twice"),
+        (r#"{"b":[{"a":1,"a":2}]}"#, "a key comes twice"),
+        (r#"{"a":NaN}"#, "NaN is no number of JSON"),
+        (r#"{"a":-Infinity}"#, "-Infinity is no number of JSON"),
+        (r#"{"a":1e400}"#, "1e400 is too large a number"),
+        (&format!(r#"{{"a":[1,{digits}]}}"#), &format!("{} is too large a number", &digits[..40])),
+        (r#"{"a":"\ud800"}"#, "half a surrogate pair is no character"),
+        (r#"{"a":"\ud800\u0041"}"#, "half a surrogate pair is no character"),
+        (r#"{"a":"\udc00"}"#, "half a surrogate pair is no character"),
+        (&r#"{"a":"#.repeat(40), "more than 32 lists and objects in each other"),
+        (&"[".repeat(1_000_000), "more than 32 lists and objects in each other"),
+    ] {
+        let found = Object::read(text).unwrap_err().to_string();
+        assert!(found.starts_with(said), "{found}, expected {said}");
+    }
+    let brackets = format!(r#"{{"a":"{}"}}"#, "[{".repeat(100));
+    assert!(Object::read(&brackets).is_ok(), "brackets in a text do not count");
+    assert_eq!(Object::read(r#"{"a":"\ud83d\ude00"}"#).unwrap().get("a"), Some(&json!("\u{1f600}")));
+}
+
+#[test]
+fn fields_that_are_wrong_are_named() {
+    let ttt = tic_tac_toe();
+    for (fields, said) in [
+        (json!({"moves": 3}), "moves: expected a list, got 3"),
+        (json!({"moves": [null]}), "moves[0]: expected a text, got None"),
+        (json!({"moves": ["a1", "a1"]}), "moves[1]: 'a1' is not legal there"),
+        (json!({"moves": [[1, "a1"]]}), "moves[0]: 'a1': it is player 0"),
+        (json!({"analyzeTurns": [1]}), "analyzeTurns: expected a whole number from 0 to 0, got 1"),
+        (json!({"analyzeTurns": []}), "analyzeTurns: expected from 1 to 1000, got 0"),
+        (json!({"simulations": true}), "simulations: expected a whole number from 1 to 4294967295, got True"),
+        (json!({"simulations": 1.0}), "simulations: expected a whole number from 1 to 4294967295, got 1.0"),
+        (json!({"seconds": -1}), "seconds: expected a number from 0.001 to 1e6, got -1"),
+        (json!({"priority": "high"}), "priority: expected play, analysis or ponder, got 'high'"),
+        (
+            json!({"includePolicy": [1, 2, 3, 4, 5, 6, 7]}),
+            "includePolicy: expected true or false, got [1, 2, 3, 4, 5, 6, ...]",
+        ),
+        (
+            json!({"game": "x".repeat(201), "analysisPVLen": 0}),
+            "analysisPVLen: expected a whole number from 1 to 1000, got 0",
+        ),
+        (json!({"position": "nonsense"}), "action 1 is \"nonsense\", which is not among the legal ones"),
+    ] {
+        let found = refusal(&ttt, fields);
+        assert!(found.starts_with(said), "{found}, expected {said}");
+    }
+    let go = go();
+    for (fields, said) in [
+        (json!({"moves": [3]}), "moves[0]: expected a list, got 3"),
+        (json!({"moves": [["X", "D4"]]}), "moves[0][0]: expected b, black, w or white, got 'x'"),
+        (json!({"moves": [["B"]]}), "moves[0]: expected a move such as [\"B\",\"D4\"] or \"D4\", got ['B']"),
+        (json!({"simulations": 5, "maxVisits": 5}), "simulations and maxVisits are the same"),
+        (json!({"maxVisits": 0}), "maxVisits: expected a whole number from 1 to"),
+        (json!({"boardXSize": 9, "boardYSize": 7}), "boardXSize, boardYSize: expected a square board, got 9 x 7"),
+        (json!({"boardXSize": 25}), "boardXSize, komi, initialStones: the size must be"),
+        (json!({"initialStones": [["B", "T19"]]}), "initialStones[0]: expected a stone such as"),
+        (json!({"initialStones": [["B", "\u{e9}4"]]}), "initialStones[0]: expected a stone such as"),
+        (json!({"initialPlayer": "red"}), "initialPlayer: expected b, black, w or white, got 'red'"),
+        (json!({"avoidMoves": [{"player": "B"}]}), "avoidMoves[0].moves: expected a list, got None"),
+        (json!({"overrideSettings": 3}), "overrideSettings: expected an object, got 3"),
+    ] {
+        let found = refusal(&go, fields);
+        assert!(found.starts_with(said), "{found}, expected {said}");
+    }
+}
+
+#[test]
+fn each_turn_is_there_once_in_the_order_asked_for() {
+    let found = query(&tic_tac_toe(), json!({"moves": "a1 b2 c3", "analyzeTurns": [2, 0, 2]})).unwrap();
+    let turns: Vec<_> = found.places.iter().map(|place| (place.turn, place.line.played.len())).collect();
+    assert_eq!(turns, [(2, 2), (0, 0)]);
+    assert_eq!((found.simulations, found.seconds, found.priority), (Some(800), None, "play"));
+    let bounded = Limits { simulations: 50, seconds: 5.0, ..LIMITS };
+    for (fields, expected) in [
+        (json!({"id": "1"}), (Some(50), Some(5.0))),
+        (json!({"id": "1", "seconds": 1}), (Some(50), Some(1.0))),
+        (json!({"id": "1", "simulations": 7}), (Some(7), Some(5.0))),
+    ] {
+        let found = Query::read(&object(fields), &asking(&tic_tac_toe()), &bounded).unwrap();
+        assert_eq!((found.simulations, found.seconds), expected);
+    }
+    for (given, expected) in [(0.25, 0.25), (1e20, 5.0)] {
+        let fields = object(json!({"id": "1", "overrideSettings": {"maxTime": given}}));
+        let found = Query::read(&fields, &asking(&go()), &bounded).unwrap();
+        assert_eq!(found.seconds, Some(expected), "KataGo's time is a limit, and no error beyond the client's");
+    }
+}
+
+#[test]
+fn chess_goes_on_after_a_third_repetition_and_not_after_mate() {
+    let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].repeat(3);
+    let line = &query(&chess(), json!({"moves": moves})).unwrap().places[0].line;
+    assert_eq!((line.state.turn(), line.played.len()), (Turn::Player(Player::Zero), 4));
+    let over = query(&chess(), json!({"moves": "f2f3 e7e5 g2g4 d8h4"})).unwrap();
+    let Line { state, played, .. } = &over.places[0].line;
+    assert_eq!((state.turn(), played.len()), (Turn::Terminal, 4));
+    let said: Value = serde_json::from_str(&over.end(4, state, &[]).unwrap().unwrap()).unwrap();
+    let root = json!({"player": null, "visits": 0, "value": null, "outcome": -1.0, "stop": "game over"});
+    assert_eq!((&said["rootInfo"], &said["moveInfos"]), (&root, &json!([])));
+}
+
+#[test]
+fn go_goes_on_after_two_passes_and_ko_holds() {
+    let fields = json!({"moves": ["C3", "pass", "PASS", ["W", "d4"], ["W", "B2"]], "analyzeTurns": [0, 3, 5]});
+    let found = query(&go(), fields).unwrap();
+    let turns: Vec<_> = found.places.iter().map(|place| place.line.state.turn()).collect();
+    assert_eq!(turns, [Player::Zero, Player::One, Player::Zero].map(Turn::Player));
+    let board = found.places[2].line.state.render();
+    assert_eq!((board.matches('x').count(), board.matches('o').count()), (1, 2), "{board}");
+}
+
+/// 50 plies on 5x5, the most there are. Black may not take back the ko at once.
+const KO_AT_THE_END: &str = "A1 A2 A5 B5 A3 A4 C5 A5 B1 B2 D5 B3 E5 B4 C4 A3 C1 D4 C2 C3 D1 E4 C4 C5 D5 C4 D3 E5 E3 pass \
+    D5 A5 B5 C5 E5 A2 A4 B4 A3 A5 B2 B5 C4 D4 A2 E4 D5 E5 B3 C3";
+
+#[test]
+fn ko_holds_where_too_many_plies_ended_the_game() {
+    let mut line = Line::new(go());
+    for name in KO_AT_THE_END.split_whitespace() {
+        line.play(name, None).unwrap();
+    }
+    let board = line.state.render();
+    assert_eq!(line.state.turn(), Turn::Terminal);
+    line.go_on(None);
+    assert_eq!((line.state.turn(), line.state.render()), (Turn::Player(Player::Zero), board));
+    let mut legal = Vec::new();
+    line.state.legal_actions(&mut legal);
+    let names: Vec<_> = legal.into_iter().map(|action| line.state.action_name(action)).collect();
+    assert_eq!(names, ["D2", "E2", "E1", "pass"]);
+    assert_eq!(line.play("C4", None).unwrap_err().to_string(), "'C4' is not legal there");
+    line.play("d2", None).unwrap();
+    assert_eq!((line.played.len(), line.upto(3).played.len()), (26, 3));
+}
+
+#[test]
+fn katagos_object_says_the_board_and_who_begins() {
+    let stones = json!([["B", "B2"], ["b", "D4"]]);
+    for (fields, player) in [
+        (json!({"initialStones": stones}), Player::One),
+        (json!({"initialStones": stones, "initialPlayer": "black"}), Player::Zero),
+        (json!({"moves": [["W", "C3"]], "analyzeTurns": [0]}), Player::One),
+        (json!({"moves": [["W", "C3"]], "analyzeTurns": [0], "initialPlayer": "B"}), Player::Zero),
+        (json!({"moves": [[1, "C3"]], "analyzeTurns": [0]}), Player::One),
+        (json!({"position": "(;SZ[5]PL[W])"}), Player::One),
+    ] {
+        let found = query(&go(), fields).unwrap();
+        assert_eq!(found.places[0].line.state.turn(), Turn::Player(player));
+        assert!(found.bounds, "KataGo's answers always have bounds");
+    }
+    let found =
+        query(&go(), json!({"boardXSize": 7, "komi": 6.5, "maxVisits": 9, "rules": "japanese", "new": 1})).unwrap();
+    assert_eq!(found.places[0].line.state.game(), "go(size=7,komi=6.5)");
+    assert_eq!(found.simulations, Some(9));
+    let said = [
+        "new: no field of a query: it changes nothing",
+        "rules: azpy counts areas, with positional superko: other rules are not played",
+    ];
+    assert_eq!(found.ignored, said);
+}
+
+fn answered<P: Position>(start: &P, fields: Value, result: &SearchResult, during: bool) -> Value {
+    let query = query(start, fields).unwrap();
+    let visited = result.actions.iter().zip(&result.visits).filter(|pair| *pair.1 > 0);
+    let lines: Vec<_> = visited
+        .map(|(&action, &visits)| Variation { actions: vec![action], visits, q: result.q[action as usize] })
+        .collect();
+    let errors = query.bounds.then(|| vec![0.1; result.actions.len()]);
+    let found = Found {
+        result,
+        lines: &lines,
+        errors: errors.as_deref(),
+        simulations: 5,
+        best: 1,
+        network: None,
+        stop: "simulations",
+    };
+    let place = &query.places[0];
+    serde_json::from_str(&query.answer(place.turn, &place.line.state, during, &["careful".into()], found)).unwrap()
+}
+
+fn result(actions: usize) -> SearchResult {
+    let mut result = SearchResult {
+        actions: (0..actions as Action).collect(),
+        visits: vec![0; actions],
+        priors: vec![1.0 / actions as f32; actions],
+        q: vec![0.0; actions],
+        proofs: vec![0; actions],
+        value: 0.5,
+        action: Some(1),
+        ..SearchResult::default()
+    };
+    (result.visits[0], result.visits[1], result.q[1], result.proofs[1]) = (4, 3, 0.25, 3);
+    result
+}
+
+#[test]
+fn an_answer_has_the_best_action_first() {
+    let said = answered(&tic_tac_toe(), json!({"includePolicy": true, "analysisPVLen": 1}), &result(9), true);
+    assert_eq!(
+        (&said["turnNumber"], &said["isDuringSearch"], &said["warnings"]),
+        (&json!(0), &json!(true), &json!(["careful"]))
+    );
+    let best =
+        json!({"move": "b3", "visits": 3, "prior": 0.111111, "value": 0.25, "order": 0, "pv": ["b3"], "proof": 2});
+    assert_eq!(said["moveInfos"][0], best);
+    assert_eq!(said["moveInfos"][1]["move"], "a3");
+    let root = json!({"player": 0, "visits": 7, "value": 0.5, "network": null, "reused": 2, "stop": "simulations"});
+    assert_eq!(said["rootInfo"], root);
+    assert_eq!(said["policy"].as_object().unwrap().len(), 9);
+}
+
+#[test]
+fn katagos_fields_stand_beside_azpys_and_are_seen_from_where_it_says() {
+    let said =
+        answered(&go(), json!({"moves": ["C3"], "analyzeTurns": [0], "includePolicy": true}), &result(26), false);
+    let best = &said["moveInfos"][0];
+    assert_eq!((&best["winrate"], &best["utility"], &best["value"]), (&json!(0.625), &json!(0.25), &json!(0.25)));
+    assert_eq!(best["lcb"], json!(0.527));
+    assert_eq!(said["rootInfo"]["currentPlayer"], "B");
+    assert_eq!(said["policy"].as_array().unwrap().len(), 26);
+    let view = json!({"reportAnalysisWinratesAs": "WHITE"});
+    let white = answered(&go(), json!({"overrideSettings": view, "includeLcb": false}), &result(26), false);
+    assert_eq!(white["moveInfos"][0]["winrate"], json!(0.375));
+    assert_eq!(white["moveInfos"][0].get("lcb"), None);
+}
+
+#[test]
+fn moves_may_be_allowed_and_avoided() {
+    let found =
+        query(&tic_tac_toe(), json!({"allowMoves": ["a1", "b2", "zz"], "avoidMoves": [[0, "a1"], [1, "b2"]]})).unwrap();
+    assert_eq!(found.actions(&found.places[0].line.state).unwrap().map(|actions| actions.len()), Some(1));
+    let none = query(&tic_tac_toe(), json!({"allowMoves": ["zz"]})).unwrap();
+    let refused = none.actions(&none.places[0].line.state).unwrap_err();
+    assert_eq!(refused.to_string(), "allowMoves, avoidMoves: no legal move is left");
+}
+
+#[test]
+fn what_is_shown_can_be_played_and_what_is_read_can_be_written() {
+    let fields = object(json!({"id": "1", "action": "show", "moves": ["e2e4"], "more": 1}));
+    let shown: Value = serde_json::from_str(&show(&fields, &asking(&chess()), &LIMITS).unwrap()).unwrap();
+    assert_eq!((&shown["id"], &shown["player"], &shown["turnNumber"]), (&json!("1"), &json!(1), &json!(1)));
+    assert_eq!(shown["actions"].as_array().unwrap().len(), 20);
+    assert_eq!(shown.get("more"), None);
+    let fields = object(json!({"id": "1", "action": "read", "text": "[White \"Ann\"]\n\n1. e4 (1. d4) e5 *"}));
+    let found: Value = serde_json::from_str(&read(&fields, &asking(&chess()), &LIMITS).unwrap()).unwrap();
+    assert_eq!(found["nodes"], json!([[-1, "e2e4", "e4"], [0, "e7e5", "e5"], [-1, "d2d4", "d4"]]));
+    assert_eq!((&found["players"], &found["result"]), (&json!(["Ann", null]), &Value::Null));
+    let written: Value = serde_json::from_str(&write(&object(found), &asking(&chess()), &LIMITS).unwrap()).unwrap();
+    assert!(written["text"].as_str().unwrap().contains("1. e4 (1. d4) 1... e5"));
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (0..30_i64).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        prop_oneof![Just("B"), Just("w"), Just("D4"), Just("pass"), Just("a1"), Just("e2e4"), Just("(;SZ[5];B[aa])")]
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(prop_oneof![Just("player".to_owned()), Just("moves".to_owned())], inner, 0..3)
+                .prop_map(|fields| fields.into_iter().collect()),
+        ]
+    })
+}
+
+const FIELDS: [&str; 22] = [
+    "position",
+    "moves",
+    "analyzeTurns",
+    "simulations",
+    "seconds",
+    "priority",
+    "reportDuringSearchEvery",
+    "allowMoves",
+    "avoidMoves",
+    "analysisPVLen",
+    "includePolicy",
+    "includeLcb",
+    "game",
+    "maxVisits",
+    "boardXSize",
+    "boardYSize",
+    "rules",
+    "komi",
+    "initialStones",
+    "initialPlayer",
+    "overrideSettings",
+    "nodes",
+];
+
+proptest! {
+    #[test]
+    fn any_object_is_answered_or_refused(fields in prop::collection::vec((0..FIELDS.len(), values()), 0..5), text in "\\PC{0,40}") {
+        let mut all: serde_json::Map<_, _> = fields.into_iter().map(|(at, value)| (FIELDS[at].to_owned(), value)).collect();
+        all.insert("id".to_owned(), "1".into());
+        all.insert("text".to_owned(), text.into());
+        let fields = object(Value::Object(all));
+        fn ask<P: Position>(fields: &Object, start: &P) {
+            for refused in [
+                Query::read(fields, &asking(start), &LIMITS).map(drop).err(),
+                show(fields, &asking(start), &LIMITS).map(drop).err(),
+                read(fields, &asking(start), &LIMITS).map(drop).err(),
+                write(fields, &asking(start), &LIMITS).map(drop).err(),
+            ].into_iter().flatten() {
+                assert!(refused.to_string().len() < 2_000, "{refused}");
+            }
+        }
+        ask(&fields, &tic_tac_toe());
+        ask(&fields, &go());
+        ask(&fields, &chess());
+    }
+
+    #[test]
+    fn what_is_written_is_read(value in values()) {
+        let fields = object(json!({"value": value}));
+        prop_assert_eq!(Object::read(&serde_json::to_string(fields.fields()).unwrap()), Ok(fields));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in r#"[\[\]{}":,\\a0-9eun.+ -]{0,40}"#) {
+        if let Err(refused) = Object::read(&text) {
+            assert!(refused.to_string().len() < 400, "{refused}");
+        }
+    }
+}
