@@ -401,8 +401,8 @@ def test_every_command_says_its_version_and_loads_no_network_library(
         ("bench", ["speed"], "WHAT must be one of "),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
-        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0 and less than 2**63, got -1"),
-        ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at least 0 and less than 2**63, got 1000"),
+        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
+        ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
         ("doctor", ["--json=3"], "--json takes no value, got '3'"),
     ],
 )

@@ -595,7 +595,7 @@ def test_the_result_names_the_program_and_the_transcript(folder: Path, capsys: p
     assert fault["text"] == "plays '99', which is not legal"
     assert Path(fault["transcript"]).read_text().count("bestmove 99") == 1
     assert main([*command, "--slots", "1"]) == 2
-    assert capsys.readouterr().err == "az-match: slots must be from 2 to 1024, got 1\n"
+    assert capsys.readouterr().err == "az-match: --slots must be at least 2, got 1\n"
 
 
 def test_a_round_robin_names_the_program(

@@ -20,12 +20,16 @@ from typing import Any, NoReturn
 from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
 from azpy.games.names import is_python_class
+from azpy.settings.about import About
+from azpy.settings.run import parse
 
 __all__ = [
     "GAME_OF_RUN",
     "Parser",
+    "add_number",
+    "add_player",
+    "add_setting",
     "command",
-    "named_player",
     "not_empty",
     "one_line",
     "run_command",
@@ -59,6 +63,61 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message} (see {self.prog} --help)")
 
 
+class _Checked(argparse.Action):
+    """Stores what `parsed` makes of a text."""
+
+    def __init__(self, *arguments: Any, parsed: Callable[[str], Any], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._parsed = parsed
+
+    def __call__(self, _: argparse.ArgumentParser, namespace: argparse.Namespace, text: Any, __: Any = None) -> None:
+        """See argparse."""
+        setattr(namespace, self.dest, self._parsed(text))
+
+
+Add = Callable[..., object]  # `add_argument` of a parser or of a group of arguments
+
+
+def add_number(add: Add, flag: str, text: str, default: float | None = None, **limits: Any) -> None:
+    """Adds a flag for a number, a whole one unless `kind` is float, with `limits` as `About` has them.
+
+    The help is `text` and the default.
+    """
+    about = About(text, "run", **({"kind": int} | limits))
+    shown = text if default is None else f"{text} (default {default:.15g})"
+    add(flag, action=_Checked, parsed=partial(about.parsed, flag), default=default, help=shown)
+
+
+def add_setting(add: Add, name: str, text: str, default: Any = None, **options: Any) -> None:
+    """Adds the flag of a setting, which checks its value; `options` are those of `add_argument`.
+
+    Without a default the namespace has the setting only where it is given: None is a value, typed as `none`.
+    """
+    flag, shown = "--" + name.replace("_", "-"), text if default is None else f"{text} (default {default})"
+    default = argparse.SUPPRESS if default is None else default
+    add(flag, action=_Checked, parsed=partial(parse, name), default=default, help=shown, **options)
+
+
+def add_player(add: Add, simulations: int, several: bool = True, **options: Any) -> None:
+    """Adds PLAYER and the flags that say how it plays.
+
+    Args:
+        add: of the parser.
+        simulations: the default of --simulations.
+        several: whether the command takes more players, by names.
+        options: of `add_argument` for PLAYER.
+    """
+    first = " (default: that of the first run)" if several else ""
+    add("player", type=not_empty, metavar="PLAYER", help="who plays", **options)
+    add("--game", type=not_empty, help=f"for mcts, uniform and model files{first}; {GAME_OF_RUN}")
+    add_setting(add, "simulations", "of a search, where nobody says another number", simulations)
+    add_number(add, "--temperature", "above 0 weaker moves are played too, by visits", 0.0, kind=float)
+    add("--device", default="cpu", help="where models run (default cpu)")
+    if several:
+        text = "one more player, named NAME to be asked for"
+        add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
+
+
 _EXIT_CODES = """
 Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 ended by Ctrl-C, 143 ended by
 SIGTERM, 141 nobody reads the output any more.
@@ -69,7 +128,6 @@ _LONGEST = 2_000  # characters of an error
 _PLAIN_WORDS = {
     r"^unrecognized arguments: (.*)$": r"\1: one argument too many",
     r"^argument (\S+): invalid int value: (.*)$": r"\1 must be a whole number, got \2",
-    r"^argument (\S+): invalid float value: (.*)$": r"\1 must be a number, got \2",
     r"^argument (\S+): invalid choice: (.*) \(choose from (.*)\)$": r"\1 must be one of \3, got \2",
     r"^argument (\S+): expected one argument$": r"\1 needs a value",
     r"^argument (\S+): ignored explicit argument (.*)$": r"\1 takes no value, got \2",
@@ -85,15 +143,10 @@ def not_empty(text: str) -> str:
     return text
 
 
-def named_player(text: str) -> tuple[str, str]:
-    """The name and the player of NAME=PLAYER.
-
-    Raises:
-        SettingsError: another form.
-    """
-    name, equals, player = text.partition("=")
-    if not (name and equals and player):
-        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
+def _player(text: str) -> tuple[str, str]:
+    name, _, player = text.partition("=")
+    if not (name and player):
+        raise argparse.ArgumentTypeError(f"expected NAME=PLAYER, got {text!r}")
     return name, player
 
 

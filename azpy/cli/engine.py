@@ -16,11 +16,13 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any, NamedTuple
 
-from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
+from azpy.cli.common import Parser, add_player, command, not_empty
 from azpy.errors import SettingsError
 from azpy.serving.gomocup import Gomocup
 from azpy.serving.gtp import Gtp
@@ -29,9 +31,22 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, game_for, open_player
 from azpy.serving.uci import Uci
 from azpy.serving.wall_game_lines import WallGameLines
-from azpy.settings.run import checked
 
-_GAMES = {"uci": ("chess",), "gtp": ("go", "othello"), "gomocup": ("gomoku",), "wallgame": ("wall_game",)}
+
+class _Protocol(NamedTuple):
+    door: Callable[[Mapping[str, Served], Conversation], Any]
+    games: tuple[str, ...] = ()  # that it is for; without any, for all
+    answers_all: bool = False  # SIGTERM waits for the answers to what was asked
+
+
+_PROTOCOLS = {
+    "gomocup": _Protocol(Gomocup, ("gomoku",)),
+    "gtp": _Protocol(Gtp, ("go", "othello")),
+    "json": _Protocol(JsonLines, answers_all=True),
+    "uci": _Protocol(Uci, ("chess",)),
+    "ugi": _Protocol(partial(Uci, word="ugi")),
+    "wallgame": _Protocol(WallGameLines, ("wall_game",), answers_all=True),
+}
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
 _NOBODY_READS = 141  # the exit code
 
@@ -39,43 +54,22 @@ _NOBODY_READS = 141  # the exit code
 def _parser() -> Parser:
     parser = Parser("az-engine", __doc__)
     add = parser.add_argument
-    add("player", type=not_empty, metavar="PLAYER", help="who plays")
-    add(
-        "--protocol",
-        required=True,
-        choices=("gomocup", "gtp", "json", "uci", "ugi", "wallgame"),
-        help="what the other program speaks",
-    )
-    add(
-        "--game",
-        type=not_empty,
-        help=f"for mcts, uniform and model files (default: that of the first run); {GAME_OF_RUN}",
-    )
-    add("--simulations", type=int, default=800, help="of a move, if the other program gives no limit (default 800)")
-    add("--device", default="cpu", help="where the model runs (default cpu)")
-    add(
-        "--model",
-        action="append",
-        default=[],
-        metavar="NAME=PLAYER",
-        help="one more player, named NAME to be asked for",
-    )
-    add("--temperature", type=float, default=0.0, help="above 0 weaker moves are played too, by visits (default 0)")
+    add_player(add, 800)
+    add("--protocol", required=True, choices=_PROTOCOLS, help="what the other program speaks")
     add("--log", type=not_empty, metavar="FILE", help="append the conversation, with times")
     return parser
 
 
 def _models(given: argparse.Namespace) -> dict[str, Served]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
-    simulations, only = checked("simulations", given.simulations), _GAMES.get(given.protocol)
-    models: dict[str, Served] = {}
-    named = [("", given.player), *(named_player(text) for text in given.model)]
+    only, models = _PROTOCOLS[given.protocol].games, dict[str, Served]()
+    named = [("", given.player), *given.model]
     for name, player in named:
         game = game_for(player, [other for _, other in named], given.game)
-        served = open_player(player, game, simulations, given.device, given.temperature)
+        served = open_player(player, game, given.simulations, given.device, given.temperature)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
-        if only is not None and served.start.name not in only:
+        if only and served.start.name not in only:
             problem = f"{given.protocol} is for {' and '.join(only)}, and {player} plays {served.start.game}"
             raise SettingsError(f"{problem}: take --protocol ugi or json")
         models[name or served.name] = served
@@ -99,7 +93,7 @@ def _listen(talk: Conversation, answers_all: bool) -> None:
 
 def _engine(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
-    models = _models(given)
+    models, protocol = _models(given), _PROTOCOLS[given.protocol]
     with contextlib.ExitStack() as stack:
         log = None
         if given.log is not None:
@@ -107,19 +101,9 @@ def _engine(arguments: Sequence[str]) -> int:
                 log = stack.enter_context(Path(given.log).open("a", encoding="utf-8"))
             except OSError as error:
                 raise SettingsError(f"--log {given.log}: {error.strerror}") from error
-        answers_all = given.protocol in {"json", "wallgame"}
         talk = Conversation(log=log)
-        _listen(talk, answers_all)
-        if given.protocol == "wallgame":
-            WallGameLines(models, talk).run()
-        elif given.protocol == "json":
-            JsonLines(models, talk).run()
-        elif given.protocol == "gtp":
-            Gtp(models, talk).run()
-        elif given.protocol == "gomocup":
-            Gomocup(models, talk).run()
-        else:
-            Uci(models, talk, given.protocol).run()
+        _listen(talk, protocol.answers_all)
+        protocol.door(models, talk).run()
     sys.stdout.flush()
     return 0
 

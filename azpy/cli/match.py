@@ -66,7 +66,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, command, not_empty
+from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.match_text import (
     elo_text,
     facts_of,
@@ -99,7 +99,7 @@ from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
 from azpy.matches.results import MatchResult, Pair
 from azpy.matches.saved import SavedGames, check_name
 from azpy.runs import storage
-from azpy.settings.run import Settings, checked
+from azpy.settings.run import Settings
 
 _KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
@@ -113,27 +113,28 @@ def _match(arguments: Sequence[str]) -> int:
     text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
     add("--game", type=not_empty, help=text)
     text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin; all of --book)"
-    add("--games", type=int, help=text)
-    add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
-    add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
+    add_number(add, "--games", text, low=2, even=True)
+    add_setting(add, "simulations", "a move, for players that do not say", 100)
+    add_setting(add, "c_puct", "weight of the prior of every model (default: match_c_puct of its run)")
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
     add("--device", default="cpu", help=text)
     text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
-    add("--slots", type=int, help=text)
+    add_number(add, "--slots", text, low=2, high=MOST_SLOTS)
     text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
     add("--transcripts", type=Path, metavar="FOLDER", help=text)
     text = "actions before each pair of games (default: the run's, else 4; with --book whole lines)"
-    add("--opening-plies", type=int, help=text)
+    add_number(add, "--opening-plies", text, low=0)
     add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
     add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
-    add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
-    add("--elo0", type=float, help="stop once it is clear whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)")
-    add("--elo1", type=float, help="the other end of the SPRT")
-    add("--alpha", type=float, help="how often the SPRT may say ELO1 where ELO0 is true (default 0.05)")
-    add("--beta", type=float, help="how often the SPRT may say ELO0 where ELO1 is true (default 0.05)")
+    add_setting(add, "seed", "fixes openings, dice and players", 0)
+    text = "stop once it is clear whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)"
+    add_number(add, "--elo0", text, kind=float)
+    add_number(add, "--elo1", "the other end of the SPRT", kind=float)
+    add_number(add, "--alpha", "how often the SPRT may say ELO1 where ELO0 is true (default 0.05)", kind=float)
+    add_number(add, "--beta", "how often the SPRT may say ELO0 where ELO1 is true (default 0.05)", kind=float)
     text = "each player against each; of one run folder among them, its checkpoints"
     add("--round-robin", action="store_true", help=text)
-    add("--checkpoints", type=int, help="take this many of the run's checkpoints, evenly (default: all)")
+    add_number(add, "--checkpoints", "take this many of the run's checkpoints, evenly (default: all)", low=2)
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
     given = parser.parse_args(arguments)
     return _round_robin(given) if given.round_robin else _one_match(given)
@@ -143,23 +144,20 @@ class _Table:
     """The game, the openings and the players that all matches of a command share."""
 
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
-        if given.games is not None and (given.games < 2 or given.games % 2):
-            raise SettingsError(f"games must be an even number, got {given.games}: each opening is played twice")
         run = settings_of(specs)
         self.game = game_of(specs, given.game, "--game {}")
-        c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
         start = make_position(self.game)
         if given.save is not None:
             check_name(given.save, start)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
-        if given.slots is not None and not 2 <= given.slots <= MOST_SLOTS:
-            raise SettingsError(f"slots must be from 2 to {MOST_SLOTS}, got {given.slots}")
         self._slots: int | None = given.slots
         transcripts = Transcripts(given.transcripts)
-        self.entrants = load_players(specs, start, given.simulations, c_puct, given.device, transcripts)
+        self.entrants = load_players(
+            specs, start, given.simulations, vars(given).get("c_puct"), given.device, transcripts
+        )
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
-        self.seed = checked("seed", given.seed)
+        self.seed = given.seed
         self._file: Path | None = given.book
         self._plies: int | None = given.opening_plies
         self._notes = list[str]()
@@ -281,8 +279,6 @@ def _play(
 
 def _round_robin(given: argparse.Namespace) -> int:
     _sprt(given)
-    if given.checkpoints is not None and given.checkpoints < 2:
-        raise SettingsError(f"checkpoints must be at least 2, got {given.checkpoints}")
     runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
     run = runs[0] if len(runs) == 1 else None  # all its checkpoints play
     if given.checkpoints is not None and run is None:

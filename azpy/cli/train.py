@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, command, not_empty, one_line, was_interrupted
+from azpy.cli.common import Parser, add_setting, command, not_empty, one_line, was_interrupted
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.fleet.channels.ray import environment
@@ -28,7 +28,7 @@ from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
 from azpy.settings.choosing import Sizing, choose, listed
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags, parse
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Finished
 
@@ -40,7 +40,7 @@ def _parser() -> Parser:
     parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
     add = parser.add_argument
     text = "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; or a file names it"
-    add("game", nargs="?", type=not_empty, metavar="GAME", help=text)
+    add("game", nargs="?", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=text)
     text = "a TOML file with settings, such as config.toml of another run"
     add("--config", type=not_empty, metavar="FILE", help=text)
     add("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
@@ -56,12 +56,15 @@ def _parser() -> Parser:
         section = parser.add_argument_group(group)
         for name, about in ABOUT.items():
             if about.group == group and name != "game":
-                flag, text = "--" + name.replace("_", "-"), _help(name, about)
+                text = _help(name, about)
                 if KIND[name] is bool:
-                    section.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+                    flag = "--" + name.replace("_", "-")
+                    section.add_argument(
+                        flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text
+                    )
                 else:
                     unit = about.unit.upper() or {int: "N", float: "X", str: "TEXT"}[KIND[name]]
-                    section.add_argument(flag, metavar=f"{unit}|auto" if about.auto else unit, help=text)
+                    add_setting(section.add_argument, name, text, metavar=f"{unit}|auto" if about.auto else unit)
     return parser
 
 
@@ -85,8 +88,7 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
 
 def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Settings, str, str]:
     """As `choose`, for a command line."""
-    texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
-    typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
+    typed = {name: value for name, value in vars(options).items() if name in ABOUT}
     return choose(typed, options.config, options.out, sizing)
 
 
@@ -140,7 +142,7 @@ def _train(arguments: Sequence[str]) -> int:
     from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     if options.tune:
-        settings = _tuned(settings, {name for name in TUNED if getattr(options, name) not in (None, "auto")})
+        settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
     with Trainer(settings, out, options.supervised) as trainer, display:
         try:
             for event in trainer.run():
