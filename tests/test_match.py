@@ -95,7 +95,7 @@ def load(text: str, simulations: int, c_puct: float | None = None) -> Entrant:
 
 
 def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
-    return Book(lambda: make_position(game), plies, seed)
+    return Book(make_position(game), plies, seed)
 
 
 # Playing
@@ -132,7 +132,7 @@ def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None
 
 
 def test_players_with_other_simulations_search_apart() -> None:
-    result = whole_match(lambda: make_position(BOARD), mcts(200), mcts(5), games=20, seed=1, opening_plies=2)
+    result = whole_match(make_position(BOARD), mcts(200), mcts(5), games=20, seed=1, opening_plies=2)
     assert result.score > 0.7
     assert not mcts(200).searches_like(mcts(5))
 
@@ -147,7 +147,7 @@ def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pai
 
 
 def test_results_add_up() -> None:
-    result = whole_match(lambda: make_position(BOARD), mcts(30), RandomPlayer(), games=40, seed=2, opening_plies=2)
+    result = whole_match(make_position(BOARD), mcts(30), RandomPlayer(), games=40, seed=2, opening_plies=2)
     assert result.pairs is not None
     assert sum(result.pairs) == 20
     assert np.dot(result.pairs, PAIR_SCORES) / 20 == pytest.approx(result.score)
@@ -170,7 +170,7 @@ def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None
 
 
 def test_outcomes_are_those_of_player_a_in_both_seats() -> None:
-    games = Book(lambda: make_position("backgammon"), 0, 3)
+    games = Book(make_position("backgammon"), 0, 3)
     pairs = list(play_pairs(games, RandomPlayer(), RandomPlayer(), 6, seed=3))
     for pair in pairs:
         for actions, outcome, sign in zip(pair.actions, pair.outcomes, (1, -1), strict=True):

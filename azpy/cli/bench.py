@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from azpy import _core
-from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
+from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
 from azpy.errors import MissingPackageError
 from azpy.games.names import make_position, refuse_untyped, refuse_untyped_function
 from azpy.playing import benchmarks
@@ -132,10 +132,7 @@ def _table(what: str, rows: Sequence[dict[str, Any]]) -> str:
         span = f"({row['min']:,.0f}..{row['max']:,.0f})" if len(row["runs"]) > 1 else ""
         ratio = "{ratio:.3f} of {of} ({ratio_min:.3f}..{ratio_max:.3f})".format(**row) if row["of"] else ""
         cells.append((row["name"], f"{row['median']:,.0f}", row["unit"], span, ratio))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    form = "  {:<{}}  {:>{}} {:<{}}  {:<{}}  {:<{}}".format
-    lines = [form(*(part for pair in zip(row, widths, strict=True) for part in pair)).rstrip() for row in cells]
-    return "\n".join(["", what, *lines])
+    return "\n".join(["", what, *(f"  {line}".rstrip() for line in columns(cells, "<><<<"))])
 
 
 main = command("az-bench", _bench)

@@ -29,6 +29,7 @@ __all__ = [
     "add_number",
     "add_player",
     "add_setting",
+    "columns",
     "command",
     "not_empty",
     "one_line",
@@ -148,6 +149,13 @@ def _player(text: str) -> tuple[str, str]:
     if not (name and player):
         raise argparse.ArgumentTypeError(f"expected NAME=PLAYER, got {text!r}")
     return name, player
+
+
+def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
+    """The lines of a table: columns as wide as their widest cells, each aligned as `align` says, with < or >."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    forms = [f"{{:{side}{width}}}" for side, width in zip(align, widths, strict=True)]
+    return ["  ".join(forms).format(*row) for row in rows]
 
 
 def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = "stopped") -> partial[int]:

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, add_number, add_setting, command
+from azpy.cli.common import Parser, add_number, add_setting, columns, command
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
@@ -81,11 +81,11 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> list[str]:
-    form = "{:>4}  {:>10}  {:>16}  {:>25}  {:>25}".format
-    lines = [form("seed", "score of A", "of this match", "evaluations of A, B", "rows fitted of A, B")]
+    cells = [["seed", "score of A", "of this match", "evaluations of A, B", "rows fitted of A, B"]]
     for row in rows:
         work = ["{:,}, {:,}".format(*row[name]) for name in ("evaluations", "rows_fitted")]
-        lines.append(form(row["seed"], f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work))
+        cells.append([str(row["seed"]), f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work])
+    lines = columns(cells, ">>>>>")
     low, high, score, n = summary["low"], summary["high"], summary["score"], summary["n"]
     if low is None:
         return [*lines, f"score of A {score:.3f}, n = {n}, interval unknown: give more --seeds, until scores differ"]

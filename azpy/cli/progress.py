@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from azpy.cli.common import columns
 from azpy.settings import Settings
 from azpy.settings.toml import path_argument
 from azpy.training import events
@@ -215,11 +216,10 @@ def _played(event: events.Saved) -> str:
 def _table(event: events.Imported) -> str:
     """What became of the games of files, one line a count."""
     rows = [(f"games in {event.files:,} files", event.found, "")]
-    rows += [(f"  left out: {why}", count, f"    first: {first}") for why, (count, first) in event.left_out.items()]
+    rows += [(f"  left out: {why}", count, f"first: {first}") for why, (count, first) in event.left_out.items()]
     rows += [("  held out, to measure on", event.held_out, "")]
-    rows += [("  learned from", event.games, f"    {event.positions:,} positions")]
-    width = max(len(name) for name, _, _ in rows)
-    return "\n".join(f"{name:<{width}} {count:>10,}{more}" for name, count, more in rows)
+    rows += [("  learned from", event.games, f"{event.positions:,} positions")]
+    return "\n".join(columns([(name, f"{count:,}", more) for name, count, more in rows], "<><"))
 
 
 def _held_out(row: dict[str, float]) -> str:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.results import Fault, MatchResult, Pair
@@ -120,7 +119,7 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
 
 
 def play_match(
-    game_factory: Callable[[], _core.State | Game],
+    start: _core.State,
     player_a: Player | Follower,
     player_b: Player | Follower,
     games: int,
@@ -133,7 +132,7 @@ def play_match(
     Where time is limited, pairs are played in groups. The time of one group decides the size of the next one. A group
     that time cuts off does not count at all: counting its finished games alone would favour short games.
 
-    `game_factory` makes a start position, `seed` fixes openings, dice and players, and each pair of games begins with
+    `start` is where the game begins, `seed` fixes openings, dice and players, and each pair of games begins with
     `opening_plies` random actions (see `Book`). `seconds_left` is the time left for the match. It is asked before every
     ply; 0 or less ends the match.
 
@@ -145,7 +144,7 @@ def play_match(
     """
     if games < 2 or games % 2:
         raise SettingsError(f"a match has an even number of games, got {games}")
-    book = Book(game_factory, opening_plies, seed)
+    book = Book(start, opening_plies, seed)
     pairs = list[Pair]()
     group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
     while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:

@@ -24,7 +24,7 @@ from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_
 from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
-from azpy.games.names import make_position, must_be_typed
+from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
@@ -410,7 +410,7 @@ class Trainer(Loop):
             until = time.monotonic() + share
             options: dict[str, Any] = {"seed": settings.seed, "opening_plies": settings.match_opening_plies}
             options["seconds_left"] = lambda until=until: until - time.monotonic()
-            result = play_match(lambda: make_position(settings.game), newest, other, games, **options)
+            result = play_match(self._start, newest, other, games, **options)
             if result is None:
                 unmet.append(opponent)
                 continue
