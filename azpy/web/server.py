@@ -218,17 +218,12 @@ def listening(address: str, port: int) -> socket.socket:
     Raises:
         SettingsError: an address or a port that cannot be had.
     """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        (family, kind, number, _, place), *_ = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)
-        found = socket.socket(family, kind, number)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(place)
-        found.listen(2048)
+        return socket.create_server((address, port), family=family, backlog=2048)
     except OSError as error:
-        raise SettingsError(
-            f"cannot listen at {address}, port {port}: {error.strerror}; give another --port"
-        ) from error
-    return found
+        problem = f"cannot listen at {address}, port {port}: {error.strerror}"
+        raise SettingsError(f"{problem}; give another --port") from error
 
 
 class _Json(logging.Formatter):
