@@ -147,9 +147,7 @@ def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
         whole_match(azpy.State(Countdown(0)), RandomPlayer(), RandomPlayer(), games=2)
 
 
-def test_a_match_that_cannot_be_paired_is_refused() -> None:
-    with pytest.raises(SettingsError, match="even number of games, got 3"):
-        whole_match(TICTACTOE, RandomPlayer(), RandomPlayer(), games=3)
+def test_a_search_has_a_simulation_at_least() -> None:
     with pytest.raises(SettingsError, match="simulations must be at least 1, got 0"):
         mcts(0)
 
@@ -169,9 +167,8 @@ class Slow(FirstLegal):
 @pytest.mark.parametrize("seconds", [1, 40, 41, 100, 150, 400, 2000])
 def test_a_match_that_runs_out_of_time_ends_in_time_with_whole_pairs(seconds: int) -> None:
     player = Slow()
-    result = play_match(
-        TICTACTOE, player, RandomPlayer(), 60, seed=1, opening_plies=1, seconds_left=lambda: seconds - player.seconds
-    )
+    book = Book(TICTACTOE, 1, 1)
+    result = play_match(book, player, RandomPlayer(), 60, 1, lambda: seconds - player.seconds)
     longest = 5 * 8  # plies of a game times boards of the smallest group
     assert player.seconds < seconds + longest
     if seconds == 1:
@@ -191,7 +188,7 @@ def test_a_group_of_games_that_time_cuts_off_does_not_count() -> None:
         def seconds_left() -> float:
             return 100_000 - player.seconds if player.seconds < cut_off else 0
 
-        result = play_match(TICTACTOE, player, RandomPlayer(), 60, 1, opening_plies=1, seconds_left=seconds_left)
+        result = play_match(Book(TICTACTOE, 1, 1), player, RandomPlayer(), 60, 1, seconds_left)
         return 0 if result is None else result.games
 
     assert {games(cut_off) for cut_off in range(1, 120, 2)} == {0, 8, 16, 32}

@@ -89,8 +89,8 @@ class Counting:
         return logits, np.tanh(observations.reshape(rows, -1)[:, self.column] - 0.3).astype(np.float32)
 
 
-def load(text: str, simulations: int, c_puct: float | None = None) -> Entrant:
-    [entrant] = load_players([parse_player(text)], make_position(BOARD), simulations, c_puct)
+def load(text: str, simulations: int) -> Entrant:
+    [entrant] = load_players([parse_player(text)], make_position(BOARD), simulations)
     return entrant
 
 
@@ -233,41 +233,27 @@ def test_specs(run: str) -> None:
     assert str(load("random", 100)) == "random"
 
 
-def test_a_model_searches_with_the_c_puct_of_its_run_and_other_players_as_ever(run: str) -> None:
-    """A weight of 0 plays what a weight of 2, the run's, does not."""
+def plays(text: str, seed: int = 1) -> list[int]:
+    player = load(text, 60).player
+    assert isinstance(player, SearchPlayer)
+    return [*player.select_actions([book()[number].position for number in range(30)], seed)]
 
-    def plays(spec: str, c_puct: float | None = None) -> list[int]:
-        player = load(spec, 60, c_puct).player
-        assert isinstance(player, SearchPlayer)
-        return [*player.select_actions([book()[number].position for number in range(30)], seed=1)]
 
-    assert plays(run) == plays(run, 2.0) != plays(run, 0.01)
-    assert plays("mcts") == plays("mcts", 0.01)
+def test_a_model_searches_with_the_c_puct_of_its_run(run: str) -> None:
+    """A weight of 0.01 plays what the run's weight of 2 does not."""
+    assert plays(run) == plays(f"{run}?c_puct=2") != plays(f"{run}?c_puct=0.01")
     Path("free.onnx").write_bytes(Path("c4/checkpoints/000010/model.onnx").read_bytes())
-    assert plays("free.onnx") == plays(run, 2.5)  # the default
+    assert plays("free.onnx") == plays(f"{run}?c_puct=2.5")  # the default
 
 
 def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
-    """A weight of 0.01 plays what the run's weight of 2 does not."""
-
-    def loaded(text: str, **given: Any) -> Entrant:
-        return load(text, 60, **given)
-
-    def plays(text: str, seed: int = 1, **given: Any) -> list[int]:
-        positions = [book()[number].position for number in range(30)]
-        player = loaded(text, **given).player
-        assert isinstance(player, SearchPlayer)
-        return [*player.select_actions(positions, seed)]
-
-    assert plays("c4?c_puct=0.01") == plays("c4", c_puct=0.01) != plays("c4?c_puct=2") == plays("c4")
-    assert plays("c4?c_puct=2", c_puct=0.01) == plays("c4")  # a player's own goes before that of all
     assert plays("c4@5?solver=false") == plays("c4?simulations=5&solver=false") != plays("c4?solver=false")
     assert plays("mcts:60?c_puct=0.01") != plays("mcts:60")
     assert plays("uniform:400?c_puct=9") != plays("uniform:400")
     assert plays("c4?gumbel_actions=2") == plays("c4?gumbel_actions=2", seed=2) != plays("c4")  # no Gumbel noise
     named = "c4/checkpoints/000010?c_puct=0.01&solver=false (7 simulations)"
-    assert str(loaded("c4?c_puct=0.01&simulations=7&solver=false")) == named
-    assert str(loaded("mcts:9?fpu=parent")) == "mcts?fpu=parent (9 simulations)"
+    assert str(load("c4?c_puct=0.01&simulations=7&solver=false", 60)) == named
+    assert str(load("mcts:9?fpu=parent", 60)) == "mcts?fpu=parent (9 simulations)"
 
 
 def test_a_player_leaves_out_what_its_run_has_and_its_own_settings_leave_without_effect(run: str) -> None:
@@ -532,9 +518,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "random", "--games", "0"], "games must be at least 2, got 0"),
         (["c4", "random", "--opening-plies", "-1"], "--opening-plies must be at least 0, got -1"),
         (["c4", "random", "--seed", "-1"], "seed must be at least 0, got -1"),
-        (["c4", "random", "--c-puct", "nan"], "c_puct must be a finite number, got nan"),
-        (["c4", "random", "--c-puct", "-1"], "c_puct must be at least 0, got -1.0"),
-        (["c4", "random", "--c-puct", "1e308"], "c_puct must be at most 1000000, got 1e+308"),
+        (["c4?c_puct=nan", "random"], "c_puct must be a finite number, got nan"),
         (["c4?c_puct=1e308", "random"], "c_puct must be at most 1000000, got 1e+308"),
         (["c4"], "a match has two players, got 1"),
         (["c4", "c4", "c4"], "a match has two players, got 3"),

@@ -9,7 +9,7 @@ with N simulations. A player that searches takes settings of its own after a "?"
 The keys are options of the search:
 {keys}.
 level=N is simulations=N. temperature=T, from 0 to 10, plays weaker actions too, each by its visits to the power 1/T.
-With gumbel_actions, gumbel_scale is 0 unless given. A player's own settings go before --simulations and --c-puct.
+With gumbel_actions, gumbel_scale is 0 unless given.
 
 Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
 ugi: for any game.
@@ -97,7 +97,6 @@ def _match(arguments: Sequence[str]) -> int:
     text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin; all of --book)"
     add_number(add, "--games", text, low=2, even=True)
     add_setting(add, "simulations", "a move, for players that do not say", 100)
-    add_setting(add, "c_puct", "weight of the prior of every model (default: match_c_puct of its run)")
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
     add("--device", default="cpu", help=text)
     text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
@@ -130,8 +129,8 @@ class _Table:
         start = make_position(self.game)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
-        c_puct, transcripts = vars(given).get("c_puct"), Transcripts(given.transcripts)
-        self.entrants = load_players(specs, start, given.simulations, c_puct, given.device, transcripts)
+        transcripts = Transcripts(given.transcripts)
+        self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self._slots: int | None = given.slots
         if given.book is not None:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.errors import SettingsError
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.results import Fault, MatchResult, Pair
@@ -119,38 +118,34 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
 
 
 def play_match(
-    start: _core.State,
+    book: Book,
     player_a: Player | Follower,
     player_b: Player | Follower,
     games: int,
-    seed: int = 0,
-    opening_plies: int = 4,
+    seed: int,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays an even number of games, half with A in seat 0, from random openings; fewer if time runs out.
+    """Plays an even number of games, half with A in seat 0; fewer if time runs out.
 
-    Where time is limited, pairs are played in groups. The time of one group decides the size of the next one. A group
-    that time cuts off does not count at all: counting its finished games alone would favour short games.
+    Pairs are played in groups. The time of one group decides the size of the next one. A group that time cuts off does
+    not count at all: counting its finished games alone would favour short games.
 
-    `start` is where the game begins, `seed` fixes openings, dice and players, and each pair of games begins with
-    `opening_plies` random actions (see `Book`). `seconds_left` is the time left for the match. It is asked before every
-    ply; 0 or less ends the match.
+    `seed` fixes dice and players. `seconds_left` is the time left for the match. It is asked before every ply; 0 or
+    less ends the match.
 
     Returns:
         A's result in the games that count; None if there are none.
 
     Raises:
-        SettingsError: an odd number of games, or a game that is over before it begins.
+        SettingsError: a game that is over before it begins.
     """
-    if games < 2 or games % 2:
-        raise SettingsError(f"a match has an even number of games, got {games}")
-    book = Book(start, opening_plies, seed)
     pairs = list[Pair]()
     group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
     while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:
-        options: dict[str, Any] = {"first": len(pairs), "may_go_on": lambda: seconds_left() > 0}
-        group_seed = mix(seed, len(pairs)) if pairs else seed
-        played = list(play_pairs(book, player_a, player_b, group, group_seed, **options))
+        group_seed, first = mix(seed, len(pairs)) if pairs else seed, len(pairs)
+        played = list(
+            play_pairs(book, player_a, player_b, group, group_seed, first=first, may_go_on=lambda: seconds_left() > 0)
+        )
         if len(played) < group:
             break
         pairs += played
