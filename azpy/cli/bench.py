@@ -20,11 +20,10 @@ from typing import Any
 from azpy import _core
 from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
 from azpy.errors import MissingPackageError
-from azpy.games.names import make_position, refuse_untyped, refuse_untyped_function
+from azpy.games.names import make_position
 from azpy.playing import benchmarks
 from azpy.runs import storage
 from azpy.settings.run import ABOUT, combine, default_of
-from azpy.settings.toml import read_config
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME, _NETWORK = "connect_four", "5x64"
@@ -39,7 +38,6 @@ def _parser() -> Parser:
     add("--game", type=not_empty, default=argparse.SUPPRESS, help=game)
     add("--model", type=not_empty, metavar="FILE", help="an ONNX model of the game (default a random network)")
     add_setting(add, "network", f"of the random network (default {_NETWORK})", metavar="BxC")
-    add("--config", type=not_empty, metavar="FILE", help="settings, such as config.toml of a run")
     add_number(add, "--seconds", "of each turn", 2.0, kind=float, low=0, above=True)
     add_number(add, "--repeats", "turns that count", 5, low=1)
     text = "also write the figures there; - for stdout, without the table"
@@ -63,10 +61,7 @@ def _bench(arguments: Sequence[str]) -> int:
 def _measured(given: argparse.Namespace) -> str:
     """Shows the figures, and returns all as JSON."""
     typed = {name: value for name, value in vars(given).items() if name in ABOUT}
-    file = read_config(given.config) if given.config else {}
-    settings = combine({"game": _GAME, "network": _NETWORK}, file, typed)
-    refuse_untyped(settings.game, typed.get("game"), given.config, "measuring", "--game {}")
-    refuse_untyped_function("network", settings.network, typed.get("network"), given.config, "measuring")
+    settings = combine({"game": _GAME, "network": _NETWORK}, typed)
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     start = make_position(settings.game)

@@ -30,19 +30,18 @@ def report(result: MatchResult | None, facts: Mapping[str, Any], sprt: Sprt | No
     """The lines of a result; `facts` say what the openings were, and `stopped` that Ctrl-C ended the match."""
     if result is None:
         return ["stopped before the first pair of games was over"]
-    pairs, (low, high) = result.games // 2, result.interval
     openings, plies = facts["distinct_openings"], facts["opening_plies"]
     of = facts["book"] or f"{plies} random {'ply' if plies == 1 else 'plies'}"
     lines = ["stopped; the result so far:"] if stopped else []
     lines += [
-        f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {_elo(result)} (95 % intervals, from the pairs)",
+        f"score of A: {result.score_text}, Elo {result.elo_text} (95 % intervals, from the pairs)",
         f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
         f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
         *_outcome(result),
         f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs))}",
         f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} of {of}",
     ]
-    lines += repeated_pairs(result.repeated, pairs, facts)
+    lines += repeated_pairs(result.repeated, result.games // 2, facts)
     lines += [fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]
     if sprt is None:
         return lines
@@ -149,12 +148,7 @@ def figures(result: MatchResult, games: int, sprt: Sprt | None) -> list[str]:
     found = [f"{result.games}/{games} games"]
     if sprt is not None:  # first: a narrow terminal has no room for all figures
         found.append("LLR {:.2f} ({:.2f} to {:.2f})".format(sprt.llr(result.pairs), *sprt.bounds))
-    return [*found, str(result), f"Elo {_elo(result)}"]
-
-
-def _elo(result: MatchResult) -> str:
-    """A's Elo with its interval."""
-    return "{:+.0f} [{:+.0f}, {:+.0f}]".format(result.elo, *result.elo_interval)
+    return [*found, str(result), f"Elo {result.elo_text}"]
 
 
 def _seat(counts: Sequence[int]) -> str:

@@ -112,7 +112,7 @@ def _serve(arguments: Sequence[str]) -> int:
     given = _settings(arguments)
     try:
         from azpy.web.app import Bounds, Site
-        from azpy.web.server import Server, listening, log_to
+        from azpy.web.server import Server, listening, log_to_stderr
     except ImportError as error:
         raise MissingPackageError(f"{error.name} is not installed: {pip_install('serve')}") from error
     token = _token(given)
@@ -143,7 +143,7 @@ def _serve(arguments: Sequence[str]) -> int:
             bounds=Bounds(client=limits),
         )
         place = stack.enter_context(listening(given.address, given.port))
-        log_to()
+        log_to_stderr()
         signal.signal(signal.SIGHUP, lambda *_: site.reload())
         address, port = place.getsockname()[:2]
         print(f"http://{f'[{address}]' if ':' in address else address}:{port}/", flush=True)

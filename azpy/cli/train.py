@@ -125,35 +125,34 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--supervised does not go with --collect-only, which fits no network")
     if said:
         print(one_line(said), flush=True)
-    display = Display()
-    if options.collect_only:
-        from azpy.training.collector import Collector
-
-        with Collector(settings, out, options.model) as collector, display:
-            for collected in collector.run():
-                display.show(collected)
-        if isinstance(collected, Finished):
-            _say_next(settings, collected, collector.flags)
-        return 0
-    if options.model is not None:
+    if options.model is not None and not options.collect_only:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
-    # What torch says of tracing a network of the user's; the exported model is compared with the network.
-    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to ")
-    from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
-
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
-    with Trainer(settings, out, options.supervised) as trainer, display:
+    with _opened(settings, out, options) as run, Display() as display:
         try:
-            for event in trainer.run():
+            for event in run.run():
                 display.show(event)
         except BaseException as error:
             if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
     if isinstance(event, Finished):
-        _say_next(settings, event, trainer.flags)
+        _say_next(settings, event, run.flags)
     return 0
+
+
+def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
+    """What plays, and learns unless games are only collected."""
+    if options.collect_only:
+        from azpy.training.collector import Collector
+
+        return Collector(settings, out, options.model)
+    # What torch says of tracing a network of the user's; the exported model is compared with the network.
+    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to ")
+    from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
+
+    return Trainer(settings, out, options.supervised)
 
 
 def _to_play(settings: Settings, run: str) -> str:

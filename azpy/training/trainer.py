@@ -410,7 +410,11 @@ class Trainer(Loop):
                 other = player(to_onnx(learner_of(settings, self._start, here=False).averaged))
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
             until = time.monotonic() + share
-            result = play_match(book, newest, other, games, settings.seed, lambda until=until: until - time.monotonic())
+
+            def seconds_left(until: float = until) -> float:
+                return until - time.monotonic()
+
+            result = play_match(book, newest, other, games, settings.seed, seconds_left)
             if result is None:
                 unmet.append(opponent)
                 continue

@@ -120,7 +120,7 @@ class Site:
             Route("/games/{number}", self._games),
         ]
         app = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
-        self.app = self._guard = Guard(_Logged(_Counted(app, self)), hosts, origins, token)
+        self.app = self._guard = Guard(_Counted(app, self), hosts, origins, token)
 
     async def drain(self, seconds: float) -> None:
         """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
@@ -376,39 +376,6 @@ class _Counted:
             self._open[address] -= 1
             if not self._open[address]:
                 del self._open[address]
-
-
-class _Logged:
-    """One line of the log for each plain request: no query, no address of a page, no token."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.monotonic(), 0
-
-        async def noting(message: Any) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noting)
-        finally:
-            _LOG.info(
-                "request",
-                extra={
-                    "method": scope["method"][:20],
-                    "path": scope["path"][:100],
-                    "status": status,
-                    "seconds": round(time.monotonic() - began, 6),
-                    "client": (scope.get("client") or ("",))[0][:100],
-                },
-            )
 
 
 def _decoded(message: str | bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who is let in: the Host and Origin of a request, and a token. Every answer gets the headers that protect a browser.
+"""Who is let in: the Host and Origin of a request, and a token.
 
 - Host: a page of another site can give its own name the address 127.0.0.1 (DNS rebinding). Its requests then carry its
   own name as Host, and are refused.
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["COOKIE", "LOOPBACK", "ORIGIN", "Guard"]
 
@@ -29,18 +29,6 @@ COOKIE = "azpy_session"
 _MOST_SESSIONS = 10_000
 # Needed before a token can be shown: the page itself, and what watches the process.
 _OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
-_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
 
 
 class Guard:
@@ -75,12 +63,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def protected(message: Message) -> None:
-            await send(_protected(message))
-
         problem = self._problem(scope)
         answer = self._cors if problem is None else JSONResponse({"error": problem}, 403)
-        await answer(scope, receive, protected)
+        await answer(scope, receive, send)
 
     async def _with_token(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request that shows the token, where one is needed. A browser's preflight request shows none."""
@@ -132,11 +117,3 @@ def _cookie(headers: Iterable[str]) -> str:
     """The value of our cookie, whatever the cookies of other servers on this machine look like."""
     pairs = (pair.strip().partition("=") for header in headers for pair in header.split(";"))
     return next((value for name, _, value in pairs if name == COOKIE), "")
-
-
-def _protected(message: Message) -> Message:
-    if message["type"] in {"http.response.start", "websocket.accept", "websocket.http.response.start"}:
-        given = list(message.get("headers", []))
-        known = {name.lower() for name, _ in given}
-        message = {**message, "headers": [*given, *(pair for pair in _HEADERS if pair[0] not in known)]}
-    return message
