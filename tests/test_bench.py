@@ -117,8 +117,8 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
     ("arguments", "text"),
     [
         (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
-        (["speed"], "WHAT must be one of 'search', 'games', 'evaluator', 'selfplay', got 'speed'"),
-        ([], "missing: WHAT"),
+        (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
+        ([], "the following arguments are required: WHAT"),
         (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),
         (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +64,6 @@ def run(made_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "c4"
 
 
-class Apart:
-    """Hides that a player searches, so that it searches on its own."""
-
-    def __init__(self, player: SearchPlayer) -> None:
-        self._player = player
-
-    def select_actions(self, states: Sequence[Any], seed: int) -> NDArray[np.int64]:
-        return self._player.select_actions(states, seed)
-
-
 class Counting:
     """An evaluator that counts its calls, and prefers some column."""
 
@@ -101,29 +90,6 @@ def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
 # Playing
 
 
-def test_two_networks_in_one_search_play_the_games_they_play_apart() -> None:
-    def play(apart: bool) -> tuple[list[Pair], int]:
-        evaluators = Counting(1), Counting(3)
-        players = [SearchPlayer(evaluator, 30, threads=1) for evaluator in evaluators]
-        a, b = (Apart(player) for player in players) if apart else players
-        return list(play_pairs(book(), a, b, 12, seed=3)), sum(evaluator.calls for evaluator in evaluators)
-
-    (together, calls), (apart, more_calls) = play(False), play(True)
-    assert together == apart
-    assert len({actions for pair in together for actions in pair.actions}) > 12
-    assert calls <= more_calls
-
-
-def test_each_network_is_asked_on_its_own_boards_only() -> None:
-    evaluators = Counting(0), Counting(4)
-    first, second = (SearchPlayer(evaluator, 20) for evaluator in evaluators)
-    position = make_position(BOARD)
-    first.select_with(second, [position, position, position], [1, 1, 1], seed=0)
-    assert evaluators[0].rows == 0
-    assert evaluators[1].rows > 0
-    assert position.turn == 0  # what is searched is not played on
-
-
 def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None:
     players = SearchPlayer(Counting(1), 20), SearchPlayer(Counting(3), 20)
     all_at_once = list(play_pairs(book(), *players, 9, seed=3))
@@ -131,10 +97,9 @@ def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None
     assert list(play_pairs(book(), *players, 9, seed=3, slots=1)) == all_at_once
 
 
-def test_players_with_other_simulations_search_apart() -> None:
+def test_more_simulations_play_better() -> None:
     result = whole_match(make_position(BOARD), mcts(200), mcts(5), games=20, seed=1, opening_plies=2)
     assert result.score > 0.7
-    assert not mcts(200).searches_like(mcts(5))
 
 
 def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pair() -> None:
@@ -468,7 +433,6 @@ def test_temperature_plays_by_the_visits() -> None:
         counts = np.bincount(np.asarray(player.select_actions(states, seed=1)), minlength=9)
         share = visits / visits.sum() if temperature else np.eye(9)[visits.argmax()]
         assert np.abs(counts / 300 - share).max() < 0.1
-    assert not SearchPlayer(None, 5).searches_like(SearchPlayer(None, 5, temperature=1.0))
 
 
 def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.CaptureFixture[str]) -> None:

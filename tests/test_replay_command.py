@@ -421,7 +421,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
         (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
         (["run", "999"], "run has no game 999: it has games "),
-        (["run", "first"], "GAME_ID must be a whole number, got 'first'"),
+        (["run", "first"], "GAME_ID: invalid int value: 'first'"),
         (["run", "0", "--model", "x"], "--model goes with --check"),
         (["broken", "0"], "broken/config.toml is no TOML file"),
         (["cut", "0"], "games/000001.npz is damaged"),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
-from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
+from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean, one_line
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
 from azpy.settings.run import parse
@@ -32,7 +32,6 @@ __all__ = [
     "columns",
     "command",
     "not_empty",
-    "one_line",
     "run_command",
     "was_interrupted",
 ]
@@ -59,9 +58,7 @@ class Parser(argparse.ArgumentParser):
         if unknown != message and unknown.startswith("-"):
             flag = unknown.partition(" ")[0].partition("=")[0]
             message = f"{flag}: no such flag{did_you_mean(flag, self._option_string_actions)}"
-        for pattern, words in _PLAIN_WORDS.items():
-            message = re.sub(pattern, words, message)
-        raise SettingsError(f"{message} (see {self.prog} --help)")
+        raise SettingsError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
 
 
 class _Checked(argparse.Action):
@@ -125,16 +122,6 @@ SIGTERM, 141 nobody reads the output any more.
 """
 _ONE_SIGNAL = 1.0  # seconds: `timeout` and others send SIGTERM to a process and to its group, which is one wish to end
 _LONGEST = 2_000  # characters of an error
-# The messages of argparse, and plainer ones that say what was expected.
-_PLAIN_WORDS = {
-    r"^unrecognized arguments: (.*)$": r"\1: one argument too many",
-    r"^argument (\S+): invalid int value: (.*)$": r"\1 must be a whole number, got \2",
-    r"^argument (\S+): invalid choice: (.*) \(choose from (.*)\)$": r"\1 must be one of \3, got \2",
-    r"^argument (\S+): expected one argument$": r"\1 needs a value",
-    r"^argument (\S+): ignored explicit argument (.*)$": r"\1 takes no value, got \2",
-    r"^argument (\S+): ": r"\1: ",
-    r"^the following arguments are required: ": "missing: ",
-}
 
 
 def not_empty(text: str) -> str:
@@ -263,15 +250,8 @@ def _stopped(prog: str, given: Sequence[str], text: str) -> int:
     return 130
 
 
-def one_line(what: object) -> str:
-    """The text as one line of limited length, without control characters for the terminal."""
-    text = " ".join(str(what).split())
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def _complain(prog: str, what: object) -> None:
-    print(f"{prog}: {one_line(what)}", file=sys.stderr, flush=True)
+    print(f"{prog}: {one_line(what, _LONGEST)}", file=sys.stderr, flush=True)
 
 
 def _show_warning(

@@ -13,11 +13,11 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 
 from azpy.cli.common import Parser, add_number, add_player, command
 from azpy.cli.terminal import Terminal
 from azpy.errors import AzpyError, MissingPackageError, pip_install
+from azpy.matches.players import parse_player
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Model, open_model
 
@@ -71,9 +71,9 @@ def _board(model: Model, player: str, game: str | None, port: int, opens: bool) 
 
 
 def _run(player: str, game: str | None) -> StoredRun | None:
-    """The run folder that a player is named by, if it is one."""
-    folder = Path(player.rpartition("?")[0] or player)
-    if not (folder / "config.toml").is_file():
+    """The run that a player comes from, if there is one and its games can be shown."""
+    folder = parse_player(player).run
+    if folder is None:
         return None
     try:
         run = StoredRun(folder, game)

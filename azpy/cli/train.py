@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, add_setting, command, not_empty, one_line, was_interrupted
+from azpy.cli.common import Parser, add_setting, command, not_empty, was_interrupted
 from azpy.cli.progress import Display
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
 from azpy.games.names import make_position, must_be_typed
 from azpy.playing.selfplay import on_devices

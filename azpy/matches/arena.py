@@ -1,8 +1,8 @@
 """Matches between players: paired openings, both colors, many games in lock-step.
 
 Each opening is played twice, with the players' seats exchanged and the same dice, so neither player is favoured. Every
-move is searched with a fresh tree. Where both players search alike, all their trees share the rounds of one search.
-Another program follows each game from its start, and loses the game where it breaks the rules.
+move is searched with a fresh tree. Another program follows each game from its start, and loses the game where it breaks
+the rules.
 """
 
 import math
@@ -89,25 +89,8 @@ class SearchPlayer:
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
         """See `Player`."""
-        return self.select_with(self, states, [0] * len(states), seed)
-
-    def searches_like(self, other: "SearchPlayer") -> bool:
-        """Whether the two differ in their evaluators alone, so that their trees can grow in one search."""
-        own, others = ((one._simulations, one._temperature, one.options) for one in (self, other))
-        return own == others
-
-    def select_with(
-        self, other: "SearchPlayer", states: Sequence[_core.State], movers: Sequence[int], seed: int
-    ) -> NDArray[np.int64]:
-        """Actions [B] of this player and of one that searches alike, in one search of positions [B].
-
-        Each evaluator is called once a round. `movers` [B] says which player moves: 0 for this one, 1 for the other.
-        """
-        evaluators = [
-            _core.RolloutEvaluator(mix(seed, index)) if player.evaluator is None else player.evaluator
-            for index, player in enumerate((self, other))
-        ]
-        search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self.options)
+        evaluator = _core.RolloutEvaluator(seed) if self.evaluator is None else self.evaluator
+        search = _core.VectorSearch(states, evaluator, seed=seed, **self.options)
         search.run(self._simulations)
         return search.select_actions(self._temperature)
 
@@ -207,19 +190,16 @@ def play_pairs(
 
 def _select(players: tuple[Player | Follower, Player | Follower], boards: Sequence["Board"], seed: int) -> list[Answer]:
     """What the player to move says on each board."""
-    states, movers = [board.state for board in boards], [board.mover for board in boards]
-    first, second = players
-    if isinstance(first, SearchPlayer) and isinstance(second, SearchPlayer) and first.searches_like(second):
-        return [int(action) for action in first.select_with(second, states, movers, seed)]
     answers: list[Answer] = [None] * len(boards)
     for index, player in enumerate(players):
-        due = [i for i, mover in enumerate(movers) if mover == index]
+        due = [i for i, board in enumerate(boards) if board.mover == index]
         if not due:
             continue
         if isinstance(player, Follower):
             chosen = player.follow([boards[i] for i in due])
         else:
-            chosen = [int(action) for action in player.select_actions([states[i] for i in due], mix(seed, index))]
+            states = [boards[i].state for i in due]
+            chosen = [int(action) for action in player.select_actions(states, mix(seed, index))]
         for i, answer in zip(due, chosen, strict=True):
             answers[i] = answer
     return answers
