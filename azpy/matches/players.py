@@ -22,7 +22,7 @@ from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.protocols import ProgramSpec, load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import Settings, match_search, unused
+from azpy.settings.run import ABOUT, Settings, match_search, unused
 
 __all__ = [
     *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
@@ -225,11 +225,7 @@ def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) ->
 
 
 def _simulations(text: str, number: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,12}", number):
-        raise SettingsError(f"player {text!r}: expected a whole number of simulations, got {number!r}")
-    if int(number) < 1:
-        raise SettingsError(f"player {text!r}: the number of simulations must be at least 1, got {number}")
-    return int(number)
+    return int(ABOUT["simulations"].parsed(f"player {text!r}: the number of simulations", number))
 
 
 def _exists(text: str) -> bool:

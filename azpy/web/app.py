@@ -25,14 +25,14 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import azpy
-from azpy.errors import AzpyError, RequestError, SettingsError
+from azpy.errors import AzpyError, RequestError
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.objects import decoded
 from azpy.serving.queries import Analyst
 from azpy.web import archive
-from azpy.web.guard import COOKIE, ORIGIN, Guard
+from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox, Ready
 
@@ -98,13 +98,6 @@ class Site:
         self._run, self._renews, self._has_token = run, renews, token is not None
         self._clients: dict[Analyst, Outbox] = {}
         self._reloads = threading.Lock()
-        origins = list(origins)
-        for origin in origins:
-            if not ORIGIN.fullmatch(origin):
-                raise SettingsError(
-                    f"--origin takes an origin such as https://example.org or http://localhost:3000, as browsers send "
-                    f"it: without path, capital letters or the scheme's own port; got {origin!r}"
-                )
         self.routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
