@@ -483,7 +483,6 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "c4", "c4"], "a match has two players, got 3"),
         (["c4", "random", "--elo0", "0"], "needs both --elo0 and --elo1"),
         (["c4", "random", "--elo0", "5", "--elo1", "0"], "elo0 must be less than elo1"),
-        (["c4", "random", "--alpha", "0.1"], "belong to a sequential test"),
         (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
         (["random", "--round-robin"], "a round robin has at least two players, got 1"),
         (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
@@ -558,7 +557,7 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": "200", "TERM": "xterm"}
     with subprocess.Popen(
-        [*command, "--elo0", "-2000", "--elo1", "2000", "--alpha", "1e-300", "--beta", "1e-300"],
+        [*command, "--elo0", "0", "--elo1", "0.001"],
         stdout=theirs,
         stderr=subprocess.PIPE,
         text=True,

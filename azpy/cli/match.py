@@ -108,11 +108,9 @@ def _match(arguments: Sequence[str]) -> int:
     add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
     add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
     add_setting(add, "seed", "fixes openings, dice and players", 0)
-    text = "stop once it is clear whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)"
+    text = "stop once it is clear, wrong in 5 %% of cases, whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)"
     add_number(add, "--elo0", text, kind=float)
     add_number(add, "--elo1", "the other end of the SPRT", kind=float)
-    add_number(add, "--alpha", "how often the SPRT may say ELO1 where ELO0 is true (default 0.05)", kind=float)
-    add_number(add, "--beta", "how often the SPRT may say ELO0 where ELO1 is true (default 0.05)", kind=float)
     text = "each player against each; of one run folder among them, its checkpoints"
     add("--round-robin", action="store_true", help=text)
     add_number(add, "--checkpoints", "take this many of the run's checkpoints, evenly (default: all)", low=2)
@@ -228,16 +226,13 @@ def _one_match(given: argparse.Namespace) -> int:
 
 
 def _sprt(given: argparse.Namespace) -> Sprt | None:
-    numbers = {name: value for name in ("elo0", "elo1", "alpha", "beta") if (value := getattr(given, name)) is not None}
-    if not numbers:
+    if given.elo0 is None and given.elo1 is None:
         return None
-    if not {"elo0", "elo1"} <= numbers.keys():
-        raise SettingsError(
-            "--elo0, --elo1, --alpha and --beta belong to a sequential test, which needs both --elo0 and --elo1"
-        )
+    if given.elo0 is None or given.elo1 is None:
+        raise SettingsError("a sequential test needs both --elo0 and --elo1")
     if given.round_robin:
         raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
-    return Sprt(**numbers)
+    return Sprt(given.elo0, given.elo1)
 
 
 def _round_robin(given: argparse.Namespace) -> int:
