@@ -32,11 +32,6 @@ from test_onnx import make_model
 BOARD = "connect_four(width=5,height=4)"
 
 
-def az_match(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "azpy.cli.match", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
 def model(seed: int, game: str = BOARD) -> bytes:
     """A linear model that fits a game; other seeds, other weights."""
     position = make_position(game)
@@ -616,12 +611,3 @@ def test_without_onnx_runtime_it_says_what_to_install(run: str) -> None:
     script = "import sys; sys.modules['onnxruntime'] = None; from azpy.cli.match import main; main(['c4', 'random'])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stderr == "az-match: onnxruntime is not installed: pip install onnxruntime\n"
-
-
-def test_a_game_in_python_is_played_from_the_current_folder(tmp_path: Path) -> None:
-    from test_positions import HEAP
-
-    (tmp_path / "heap_game.py").write_text(HEAP)
-    done = az_match("uniform:50", "random", "--game", "heap_game:Heap", "--games", "10", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "A is uniform (50 simulations), B is random" in done.stdout
