@@ -133,7 +133,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(bare[one] for one in near)}?" if near else ""
 
 
-def one_line(error: object) -> str:
-    """What an error or another program says: one line of limited length, without control characters."""
-    words = "".join(letter if letter.isprintable() else " " for letter in str(error)).split()
-    return " ".join(words)[:500] or type(error).__name__
+def one_line(what: object, most: int = 500) -> str:
+    """What a text or an error says: one line of limited length, without control characters."""
+    words = "".join(letter if letter.isprintable() else " " for letter in str(what)).split()
+    return " ".join(words)[:most] or type(what).__name__

@@ -12,21 +12,6 @@ import signal
 import sys
 from functools import partial
 
-__all__ = [
-    "az_bench",
-    "az_check_game",
-    "az_compare",
-    "az_doctor",
-    "az_engine",
-    "az_export",
-    "az_match",
-    "az_play",
-    "az_replay",
-    "az_serve",
-    "az_train",
-    "az_worker",
-]
-
 _codes: list[int] = []  # the exit code, once a command has returned
 
 

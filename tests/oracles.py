@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy._core import OPTIONS
 from azpy.matches.arena import play_match
+from azpy.matches.openings import Book
 from azpy.matches.results import MatchResult
 
 Position = Any  # azpy.State | azpy.Game
@@ -406,9 +407,9 @@ def game_starts() -> dict[str, Position]:
     return starts
 
 
-def whole_match(*arguments: Any, **options: Any) -> MatchResult:
-    """`play_match` without an end of its time."""
-    result = play_match(*arguments, **options)
+def whole_match(start: Any, a: Any, b: Any, games: int, seed: int = 0, opening_plies: int = 4) -> MatchResult:
+    """A match from random openings, without an end of its time."""
+    result = play_match(Book(start, opening_plies, seed), a, b, games, seed)
     assert result is not None
     return result
 

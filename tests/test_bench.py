@@ -1,6 +1,5 @@
 """az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
 
-import dataclasses
 import importlib.metadata
 import json
 import os
@@ -20,7 +19,6 @@ from azpy.cli.bench import main
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
-from azpy.settings.toml import to_toml
 
 TINY = ["--seconds", "0.01", "--repeats", "2"]
 SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
@@ -119,14 +117,14 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
     ("arguments", "text"),
     [
         (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
-        (["speed"], "WHAT must be one of 'search', 'games', 'evaluator', 'selfplay', got 'speed'"),
-        ([], "missing: WHAT"),
+        (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
+        ([], "the following arguments are required: WHAT"),
         (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),
         (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),
         (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
         (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
-        (["games", "--seconds", "nan"], "seconds must be a number above 0, got nan"),
+        (["games", "--seconds", "nan"], "--seconds must be a finite number, got nan"),
         (
             ["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/folder/x"],
             "no/such/folder/x cannot be used: No",
@@ -298,8 +296,8 @@ def test_random_playouts_tell_of_broken_games() -> None:
         _core.random_playouts(TooLong(), 10)
 
 
-def test_a_runs_file_says_what_self_play_is_measured_with(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_self_play_is_measured_with_the_options_that_are_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Settings] = []
 
@@ -309,11 +307,7 @@ def test_a_runs_file_says_what_self_play_is_measured_with(
 
     monkeypatch.setattr("azpy.cli.bench._evaluators", lambda *_: (None, None))
     monkeypatch.setattr(benchmarks, "measure_self_play", note)
-    run = Settings("tic_tac_toe", network="1x8", solver=True, gumbel_actions=5, eval_batch=2)
-    (tmp_path / "config.toml").write_text(to_toml(dataclasses.asdict(run), {}, tmp_path))
-    assert main(["selfplay", "--config", str(tmp_path / "config.toml"), "--simulations", "7", "--json", "-"]) == 0
-    assert asked == [Settings(**dataclasses.asdict(run) | {"simulations": 7})]
+    given = ["--game", "tic_tac_toe", "--network", "1x8", "--gumbel-actions", "5", "--eval-batch", "2"]
+    assert main(["selfplay", *given, "--json", "-"]) == 0
+    assert asked == [Settings("tic_tac_toe", network="1x8", gumbel_actions=5, eval_batch=2)]
     assert json.loads(capsys.readouterr().out)["settings"]["gumbel_actions"] == 5
-    (tmp_path / "own.toml").write_text('game = "evil:Evil"\n')
-    assert main(["selfplay", "--config", str(tmp_path / "own.toml")]) == 2
-    assert "give --game evil:Evil" in capsys.readouterr().err

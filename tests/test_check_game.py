@@ -301,7 +301,7 @@ def test_warnings_are_shown_and_are_no_failure(capsys: pytest.CaptureFixture[str
         (["nope"], "unknown game"),
         (["planted_games:Nobody"], "cannot be made"),
         (["tic_tac_toe", "--games", "-1"], "games must be at least 0"),
-        (["tic_tac_toe", "--seconds", "0"], "seconds must be above 0"),
+        (["tic_tac_toe", "--seconds", "0"], "--seconds must be more than 0"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(

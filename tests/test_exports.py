@@ -308,13 +308,10 @@ def test_two_exports_to_one_file_are_refused(
     assert not Path("x").exists()
 
 
-def test_a_file_beside_the_files_of_go_is_refused_only_where_it_could_be_one_of_them(
+def test_a_notation_is_for_its_game(
     with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([str(with_models), "--sgf", "d", "--jsonl", "./d/000000.sgf"]) == 2
-    said = capsys.readouterr().err
-    assert said == "az-export: --sgf and --jsonl both write ./d/000000.sgf: give each a file of its own\n"
     assert main([str(with_models), "--sgf", "d", "--jsonl", "d/all.jsonl"]) == 2
     assert "--sgf is for games of go" in capsys.readouterr().err
     assert main([str(with_models), "--pgn", "x.pgn"]) == 2
@@ -426,7 +423,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
             (["run", flag, ""], f"{flag}: an empty text, expected a name")
             for flag in ("--npz", "--jsonl", "--pgn", "--sgf", "--onnx", "--onnx-int8")
         ),
-        (["run", "--jsonl", "run/games"], "run/games is a folder, expected the name of a file to write"),
+        (["run", "--jsonl", "run/games"], "--jsonl run/games is among the own files of run"),
         (["run", "--jsonl", "loop"], "loop cannot be used: Too many levels of symbolic links"),
     ],
 )

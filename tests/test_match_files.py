@@ -24,7 +24,7 @@ from azpy.cli.match import main
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position
 from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_pairs
-from azpy.matches.openings import Book, Opening, read_openings
+from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
@@ -57,10 +57,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def book(name: str, text: str, game: str = GAME, plies: int | None = None) -> tuple[list[Opening], int]:
+def book(name: str, text: str, game: str = GAME, plies: int | None = None) -> list[Opening]:
     path = Path(name)
     path.write_bytes(text.encode("latin-1"))
-    return read_openings(path, make_position(game), 0, plies)
+    return openings_of(path, game, 0, plies)
+
+
+def openings_of(path: Path, game: str, seed: int = 0, plies: int | None = None) -> list[Opening]:
+    found = read_book(path, make_position(game), seed, plies)
+    return [found[number] for number in range(len(found))]
 
 
 def names(opening: Opening) -> list[str]:
@@ -92,8 +97,8 @@ def replayed(game: dict[str, Any]) -> azpy.State:
 def test_openings_of_pgn_are_the_main_lines_from_the_start_or_a_position() -> None:
     import chess.pgn
 
-    openings, repeated = book("book.PGN", PGN, CHESS)
-    assert (len(openings), repeated) == (2, 0)
+    openings = book("book.PGN", PGN, CHESS)
+    assert len(openings) == 2
     text = io.StringIO(PGN)
     for opening in openings:
         game = chess.pgn.read_game(text)
@@ -110,7 +115,7 @@ def test_openings_of_epd_are_positions_whatever_operations_follow() -> None:
         'r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - bm Bb5; id "Spanish; or not";',
         "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R b KQkq - 3 3",
     ]
-    openings, _ = book("book.epd", "\r\n".join(lines), CHESS)
+    openings = book("book.epd", "\r\n".join(lines), CHESS)
     for opening, line in zip(openings, lines, strict=True):
         board = chess.Board()
         board.set_epd(line) if "3 3" not in line else board.set_fen(line)
@@ -118,8 +123,7 @@ def test_openings_of_epd_are_positions_whatever_operations_follow() -> None:
 
 
 def test_openings_of_sgf_are_the_main_lines_of_all_its_games() -> None:
-    openings, repeated = book("book.sgf", SGF, GO)
-    assert repeated == 0
+    openings = book("book.sgf", SGF, GO)
     assert [names(opening) for opening in openings] == [["C3", "B4", "D2"], ["B4"], ["B4", "C3"], ["E1", "A5"]]
     assert [opening.start.key() == make_position(GO).key() for opening in openings] == [True] * 3 + [False]
     assert openings[3].start.turn == 1
@@ -135,23 +139,23 @@ def test_openings_of_sgf_are_the_main_lines_of_all_its_games() -> None:
     ],
 )
 def test_openings_of_any_game_are_lines_of_play(game: str, text: str, expected: list[list[str]]) -> None:
-    openings, _ = book("book.txt", text, game)
+    openings = book("book.txt", text, game)
     assert [names(opening) for opening in openings] == expected
 
 
 def test_dice_that_are_due_after_a_line_are_rolled_by_the_seed() -> None:
     Path("book").write_text("2-1 8/7 6/4\n")
-    start = make_position("backgammon")
-    first, *rest = (read_openings(Path("book"), start, seed, None)[0][0] for seed in (1, 1, 2, 3, 4, 5, 6, 7))
+    first, *rest = (openings_of(Path("book"), "backgammon", seed)[0] for seed in (1, 1, 2, 3, 4, 5, 6, 7))
     assert first.actions == rest[0].actions
     assert len({opening.actions for opening in rest}) > 1
     assert all(names(opening)[:3] == ["2-1", "8/7", "6/4"] and opening.position.turn in (0, 1) for opening in rest)
 
 
 def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
-    openings, repeated = book("book", "b2 a3 c3\nb2 a3 c1\na3 b2\nb2 a3\n", plies=2)
-    assert ([names(opening) for opening in openings], repeated) == ([["b2", "a3"], ["a3", "b2"]], 2)
-    assert [names(opening) for opening in book("book", "b2 a3\n", plies=0)[0]] == [[]]
+    Path("book").write_text("b2 a3 c3\nb2 a3 c1\na3 b2\nb2 a3\n")
+    found = read_book(Path("book"), make_position(GAME), 0, plies=2)
+    assert ([names(found[n]) for n in range(len(found))], found.left_out) == ([["b2", "a3"], ["a3", "b2"]], 2)
+    assert [names(opening) for opening in book("book", "b2 a3\n", plies=0)] == [[]]
 
 
 @pytest.mark.parametrize(
@@ -188,21 +192,21 @@ def test_a_book_is_read_in_the_encoding_that_it_states_and_packed() -> None:
         ("b.txt.gz", gzip.compress(b"b2 a3"), GAME, ["b2", "a3"]),
     ):
         Path(name).write_bytes(data)
-        first = read_openings(Path(name), make_position(game), 0)[0][0]
+        first = openings_of(Path(name), game)[0]
         assert names(first) == expected
         assert ("AB[cc]" in first.start.to_text()) == (game == GO)
     with zipfile.ZipFile("b.zip", "w") as archive:
         archive.writestr("b.pgn", PGN)
     with pytest.raises(SettingsError, match=r"b\.zip is an archive, expected a file of openings: unpack it"):
-        read_openings(Path("b.zip"), make_position(CHESS), 0)
+        openings_of(Path("b.zip"), CHESS)
 
 
 def test_each_game_of_a_book_is_read_from_its_own_text_however_lines_end() -> None:
     first, second = "(;SZ[5]AB[bb];W[ee])", "(;SZ[5]AW[dd]PL[B];B[aa](;W[bb])(;W[cc]))"
-    openings, _ = book("b.sgf", first + second + "\n", GO)
+    openings = book("b.sgf", first + second + "\n", GO)
     assert [names(opening) for opening in openings] == [["E1"], ["A5", "B4"]]
     for end in ("\r", "\r\n"):
-        openings, _ = book("b.pgn", PGN.replace("\n", end), CHESS)
+        openings = book("b.pgn", PGN.replace("\n", end), CHESS)
         assert [names(opening) for opening in openings] == [["e2e4", "e7e5", "g1f3"], ["e1g1", "e8d7"]]
     with pytest.raises(SettingsError, match=r'line 5: .*"Qd8"'):
         book("b.pgn", PGN.replace("O-O (", "Qd8 (").replace("\n", "\r"), CHESS)
@@ -220,7 +224,7 @@ def test_each_game_of_a_book_is_read_from_its_own_text_however_lines_end() -> No
 )
 def test_what_is_wrong_after_the_plies_that_are_played_does_no_harm(name: str, game: str, text: str, most: int) -> None:
     for plies in range(most + 1):
-        [opening], _ = book(name, text, game, plies)
+        [opening] = book(name, text, game, plies)
         assert len(names(opening)) == plies
     for wanted in (most + 1, None):
         with pytest.raises(SettingsError, match="line 1: "):
@@ -229,22 +233,20 @@ def test_what_is_wrong_after_the_plies_that_are_played_does_no_harm(name: str, g
 
 def test_dice_are_no_plies_of_an_opening() -> None:
     Path("book").write_text("2-1 8/7 6/4 5-3 8/3 6/3\n")
-    start = make_position("backgammon")
-    lines = [names(read_openings(Path("book"), start, 0, plies)[0][0]) for plies in range(5)]
+    lines = [names(openings_of(Path("book"), "backgammon", 0, plies)[0]) for plies in range(5)]
     rolled = [line[-1] for line in lines]
     assert lines[:4] == [["2-1"], ["2-1", "8/7"], ["2-1", "8/7", "6/4", "5-3"], ["2-1", "8/7", "6/4", "5-3", "8/3"]]
     assert lines[4] == ["2-1", "8/7", "6/4", "5-3", "8/3", "6/3", rolled[4]]
 
 
 def test_a_book_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = make_position(GAME)
-    with pytest.raises(RunError, match=r"none\.txt cannot be used: No such file"):
-        read_openings(Path("none.txt"), start, 0)
+    with pytest.raises(RunError, match=r"none\.txt cannot be read: No such file"):
+        openings_of(Path("none.txt"), GAME)
     os.mkfifo("pipe.txt")
-    with pytest.raises(RunError, match=r"pipe.txt cannot be used: not a regular file"):
-        read_openings(Path("pipe.txt"), start, 0)
+    with pytest.raises(RunError, match=r"pipe.txt is not a regular file"):
+        openings_of(Path("pipe.txt"), GAME)
     monkeypatch.setattr("azpy.matches.openings._MOST_BYTES", 3)
-    with pytest.raises(SettingsError, match=r"b\.txt has 4 bytes, expected 3 at most"):
+    with pytest.raises(RunError, match=r"b\.txt has 4 bytes, expected 3 at most"):
         book("b.txt", "b2a3")
 
 
@@ -274,8 +276,9 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
 
 
 def test_positions_that_a_book_sets_up_are_other_games_though_the_moves_are_equal() -> None:
-    openings, _ = book("b.epd", f"{FEN}\n{FEN.replace('4P3', 'P7')}\n", "chess(max_plies=2)")
-    pairs = list(play_pairs(Book(make_position, 0, 0, openings=openings), Lowest(), Lowest(), 2, 0))  # type: ignore[arg-type]
+    Path("b.epd").write_text(f"{FEN}\n{FEN.replace('4P3', 'P7')}\n")
+    found = read_book(Path("b.epd"), make_position("chess(max_plies=2)"), 0)
+    pairs = list(play_pairs(found, Lowest(), Lowest(), 2, 0))
     assert pairs[0].actions == pairs[1].actions
     from azpy.matches.results import MatchResult
 
@@ -328,7 +331,7 @@ def test_saved_games_of_chess_are_pgn_that_other_programs_read() -> None:
         assert game.headers["Round"] == f"{ours['number'] // 2 + 1}.{ours['number'] % 2 + 1}"
         assert game.headers.get("FEN") == ours["position"]
     # azpy reads them too, as a book.
-    assert len(read_openings(Path("games.pgn"), make_position("chess"), 0, 2)[0]) == 2
+    assert len(openings_of(Path("games.pgn"), "chess", 0, 2)) == 2
 
 
 def test_saved_games_of_go_are_sgf_that_other_programs_read() -> None:
@@ -448,7 +451,7 @@ def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted(
             pass
 
     heard: list[Board] = []
-    book = Book(lambda: make_position(GAME), 1, 0)
+    book = Book(make_position(GAME), 1, 0)
     with pytest.raises(KeyboardInterrupt):
         list(play_pairs(book, Leaves(), RandomPlayer(), 4, 0, ended=heard.extend))
     assert heard
@@ -523,8 +526,8 @@ def test_a_match_goes_on_though_its_games_cannot_be_saved(
         (["--save", "folder.jsonl"], "folder.jsonl cannot be used: not a regular file"),
         (["--save", "pipe.jsonl"], "pipe.jsonl cannot be used: not a regular file"),
         (["--save", "locked.jsonl"], "locked.jsonl is in use by another process: give another file"),
-        (["--book", "none.txt"], "none.txt cannot be used: No such file or directory"),
-        (["--book", "b.txt", "--opening-plies", "-1"], "opening_plies must be at least 0, got -1"),
+        (["--book", "none.txt"], "none.txt cannot be read: No such file or directory"),
+        (["--book", "b.txt", "--opening-plies", "-1"], "opening-plies must be at least 0, got -1"),
         (["--book", "b.txt", "--games", "3"], "games must be an even number, got 3"),
         (["--book", "bad.txt"], 'bad.txt: line 2: action 1 is "z9"'),
     ],

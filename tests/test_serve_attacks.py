@@ -464,8 +464,6 @@ def test_answers_that_wait_are_sent_before_the_end() -> None:
 def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
     async def drains() -> None:
         site = Site({"main": open_model("uniform:2", "pig", 2)})
-        _, box = site._enter()
-        box.put(Reply("{}"))
         sleep = asyncio.sleep
 
         async def reads(seconds: float) -> None:
@@ -473,9 +471,11 @@ def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatc
                 box.get()
             await sleep(0)
 
-        monkeypatch.setattr(asyncio, "sleep", reads)
-        await site.drain(PATIENCE)
-        assert box.is_empty
+        with site._client() as (_, box):
+            box.put(Reply("{}"))
+            monkeypatch.setattr(asyncio, "sleep", reads)
+            await site.drain(PATIENCE)
+            assert box.is_empty
 
     asyncio.run(drains())
 
@@ -483,10 +483,9 @@ def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatc
 def test_the_drain_waits_for_no_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
     async def drains() -> None:
         site = Site({"main": open_model("uniform:2", "pig", 2)})
-        analyst, box = site._enter()
-        box.put(Reply("{}"))
-        site._leave(analyst, box)
-        assert (site._analysts, site._outboxes) == (set(), set())  # or each client that ever came would stay
+        with site._client() as (_, box):
+            box.put(Reply("{}"))
+        assert site._clients == {}  # or each client that ever came would stay
 
         async def waits(_: float) -> None:
             raise AssertionError

@@ -16,7 +16,6 @@ import pytest
 
 import azpy
 from azpy._core import OPTIONS
-from azpy.cli.bench import main as bench
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.machine import made_with
@@ -643,8 +642,6 @@ def test_a_function_that_only_a_file_names_is_not_imported(
         assert main(arguments) == 2
         found = f"az-train: {source}'s {name} is the Python function evil:make, and training would import module evil: "
         assert capsys.readouterr().err == found + f"give --{name} evil:make if you trust it\n"
-    if name == "network":
-        assert bench(["evaluator", "--config", "run/config.toml"]) == 2
     assert "evil" not in sys.modules
     command = ["--config", "run/config.toml", f"--{name}", "evil:make"]
     assert getattr(settings_from(command)[0], name) == "evil:make"

@@ -61,7 +61,7 @@ def score(game: str, model: Path | bytes, simulations: int, **options: Any) -> f
     """Of 100 games against a random player."""
     player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations, **options)
     plies = Settings(game, **preset_of(game)).match_opening_plies
-    return whole_match(lambda: make_position(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
+    return whole_match(make_position(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
 
 
 @pytest.mark.slow

@@ -127,8 +127,8 @@ def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys:
     text = capsys.readouterr().out
     assert text.count("a fast search, of which only this is kept: played ") == len(fast)
     assert text.count(" prior  visits  target") == (record.flags & SEARCHED).sum()
-    assert az_replay([str(collected), str(record.game_id), "--ply", str(fast[0]), "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["plies"]
+    assert az_replay([str(collected), str(record.game_id), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["plies"][fast[0]]
     assert (row["searched"], row["fast"], row["root_value"]) == (False, True, record.root_values[fast[0]])
     assert "search" not in row
 

@@ -12,20 +12,18 @@ compare take turns.
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from azpy import _core
-from azpy.cli.common import Parser, command, not_empty
-from azpy.errors import MissingPackageError, SettingsError
-from azpy.games.names import make_position, refuse_untyped, refuse_untyped_function
+from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
+from azpy.errors import MissingPackageError
+from azpy.games.names import make_position
 from azpy.playing import benchmarks
 from azpy.runs import storage
-from azpy.settings.run import combine, default_of, parse
-from azpy.settings.toml import read_config
+from azpy.settings.run import ABOUT, combine, default_of
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME, _NETWORK = "connect_four", "5x64"
@@ -37,26 +35,20 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("what", nargs="+", choices=_WHAT, metavar="WHAT", help=f"any of {', '.join(_WHAT)}")
     game = f"NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default {_GAME}; for games every built-in one)"
-    add("--game", type=not_empty, help=game)
+    add("--game", type=not_empty, default=argparse.SUPPRESS, help=game)
     add("--model", type=not_empty, metavar="FILE", help="an ONNX model of the game (default a random network)")
-    add("--network", metavar="BxC", help=f"of the random network (default {_NETWORK})")
-    add("--config", type=not_empty, metavar="FILE", help="settings, such as config.toml of a run")
-    add("--seconds", type=float, default=2.0, help="of each turn (default 2)")
-    add("--repeats", type=int, default=5, metavar="N", help="turns that count (default 5)")
+    add_setting(add, "network", f"of the random network (default {_NETWORK})", metavar="BxC")
+    add_number(add, "--seconds", "of each turn", 2.0, kind=float, low=0, above=True)
+    add_number(add, "--repeats", "turns that count", 5, low=1)
     text = "also write the figures there; - for stdout, without the table"
     add("--json", type=not_empty, metavar="FILE", help=text)
     for name in _OF_SELF_PLAY:
-        flag, default = "--" + name.replace("_", "-"), default_of(name)
-        add(flag, metavar="VALUE", help=f"of selfplay, as of az-train (default {default})")
+        add_setting(add, name, f"of selfplay, as of az-train (default {default_of(name)})", metavar="VALUE")
     return parser
 
 
 def _bench(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
-    if given.repeats < 1:
-        raise SettingsError(f"repeats must be at least 1, got {given.repeats}")
-    if not (math.isfinite(given.seconds) and given.seconds > 0):
-        raise SettingsError(f"seconds must be a number above 0, got {given.seconds}")
     if given.json in (None, "-"):
         text = _measured(given)
         print(text if given.json else "", end="", flush=True)
@@ -68,14 +60,8 @@ def _bench(arguments: Sequence[str]) -> int:
 
 def _measured(given: argparse.Namespace) -> str:
     """Shows the figures, and returns all as JSON."""
-    typed = {name: text for name in ("game", "network", *_OF_SELF_PLAY) if (text := getattr(given, name)) is not None}
-    settings = combine(
-        {"game": _GAME, "network": _NETWORK},
-        read_config(given.config) if given.config else {},
-        {name: parse(name, typed[name]) for name in typed},
-    )
-    refuse_untyped(settings.game, given.game, given.config, "measuring", "--game {}")
-    refuse_untyped_function("network", settings.network, given.network, given.config, "measuring")
+    typed = {name: value for name, value in vars(given).items() if name in ABOUT}
+    settings = combine({"game": _GAME, "network": _NETWORK}, typed)
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     start = make_position(settings.game)
@@ -96,7 +82,7 @@ def _measured(given: argparse.Namespace) -> str:
     versions = [f"{name} {text}" for name, text in machine.items() if name not in ("cpu", "cores", "system") and text]
     say(f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}\n{', '.join(versions)}")
     say(", ".join(f"{name} {value}" for name, value in used.items()))
-    games = [given.game] if given.game else _core.list_games()
+    games = [typed["game"]] if "game" in typed else _core.list_games()
     measures: dict[str, Callable[[], list[benchmarks.Figure]]] = {
         "search": lambda: benchmarks.measure_search(start, **turns),
         "games": lambda: benchmarks.measure_games({name: make_position(name) for name in games}, **turns),
@@ -141,10 +127,7 @@ def _table(what: str, rows: Sequence[dict[str, Any]]) -> str:
         span = f"({row['min']:,.0f}..{row['max']:,.0f})" if len(row["runs"]) > 1 else ""
         ratio = "{ratio:.3f} of {of} ({ratio_min:.3f}..{ratio_max:.3f})".format(**row) if row["of"] else ""
         cells.append((row["name"], f"{row['median']:,.0f}", row["unit"], span, ratio))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    form = "  {:<{}}  {:>{}} {:<{}}  {:<{}}  {:<{}}".format
-    lines = [form(*(part for pair in zip(row, widths, strict=True) for part in pair)).rstrip() for row in cells]
-    return "\n".join(["", what, *lines])
+    return "\n".join(["", what, *(f"  {line}".rstrip() for line in columns(cells, "<><<<"))])
 
 
 main = command("az-bench", _bench)

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 
 from azpy.checks.check_game import Report, check_game
 from azpy.checks.faults import Broken
-from azpy.cli.common import Parser, command, not_empty
+from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
-from azpy.errors import SettingsError
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
 
@@ -26,16 +25,10 @@ def _check(arguments: Sequence[str]) -> int:
     parser = Parser("az-check-game", __doc__)
     add = parser.add_argument
     add("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
-    add("--games", type=int, default=200, help="random games, at most (default 200)")
-    add("--seed", type=int, default=0, help="fixes the random games (default 0)")
-    add("--seconds", type=float, default=30.0, help="how long it may take, about (default 30)")
+    add_number(add, "--games", "random games, at most", 200, low=0)
+    add_setting(add, "seed", "fixes the random games", 0)
+    add_number(add, "--seconds", "how long it may take, about", 30.0, kind=float, low=0, above=True)
     given = parser.parse_args(arguments)
-    if given.games < 0:
-        raise SettingsError(f"games must be at least 0, got {given.games}")
-    if not 0 <= given.seed < 2**63:
-        raise SettingsError(f"seed must be at least 0 and less than 2**63, got {given.seed}")
-    if not 0 < given.seconds < float("inf"):
-        raise SettingsError(f"seconds must be above 0 and finite, got {given.seconds}")
     with Screen() as screen:
 
         def show(stage: str, done: float, text: str) -> None:

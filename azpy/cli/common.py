@@ -18,16 +18,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
-from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean
+from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean, one_line
 from azpy.games.names import is_python_class
+from azpy.settings.about import About
+from azpy.settings.run import parse
 
 __all__ = [
     "GAME_OF_RUN",
     "Parser",
+    "add_number",
+    "add_player",
+    "add_setting",
+    "columns",
     "command",
-    "named_player",
     "not_empty",
-    "one_line",
     "run_command",
     "was_interrupted",
 ]
@@ -54,9 +58,62 @@ class Parser(argparse.ArgumentParser):
         if unknown != message and unknown.startswith("-"):
             flag = unknown.partition(" ")[0].partition("=")[0]
             message = f"{flag}: no such flag{did_you_mean(flag, self._option_string_actions)}"
-        for pattern, words in _PLAIN_WORDS.items():
-            message = re.sub(pattern, words, message)
-        raise SettingsError(f"{message} (see {self.prog} --help)")
+        raise SettingsError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
+
+
+class _Checked(argparse.Action):
+    """Stores what `parsed` makes of a text."""
+
+    def __init__(self, *arguments: Any, parsed: Callable[[str], Any], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._parsed = parsed
+
+    def __call__(self, _: argparse.ArgumentParser, namespace: argparse.Namespace, text: Any, __: Any = None) -> None:
+        """See argparse."""
+        setattr(namespace, self.dest, self._parsed(text))
+
+
+Add = Callable[..., object]  # `add_argument` of a parser or of a group of arguments
+
+
+def add_number(add: Add, flag: str, text: str, default: float | None = None, **limits: Any) -> None:
+    """Adds a flag for a number, a whole one unless `kind` is float, with `limits` as `About` has them.
+
+    The help is `text` and the default.
+    """
+    about = About(text, "run", **({"kind": int} | limits))
+    shown = text if default is None else f"{text} (default {default:.15g})"
+    add(flag, action=_Checked, parsed=partial(about.parsed, flag), default=default, help=shown)
+
+
+def add_setting(add: Add, name: str, text: str, default: Any = None, **options: Any) -> None:
+    """Adds the flag of a setting, which checks its value; `options` are those of `add_argument`.
+
+    Without a default the namespace has the setting only where it is given: None is a value, typed as `none`.
+    """
+    flag, shown = "--" + name.replace("_", "-"), text if default is None else f"{text} (default {default})"
+    default = argparse.SUPPRESS if default is None else default
+    add(flag, action=_Checked, parsed=partial(parse, name), default=default, help=shown, **options)
+
+
+def add_player(add: Add, simulations: int, several: bool = True, **options: Any) -> None:
+    """Adds PLAYER and the flags that say how it plays.
+
+    Args:
+        add: of the parser.
+        simulations: the default of --simulations.
+        several: whether the command takes more players, by names.
+        options: of `add_argument` for PLAYER.
+    """
+    first = " (default: that of the first run)" if several else ""
+    add("player", type=not_empty, metavar="PLAYER", help="who plays", **options)
+    add("--game", type=not_empty, help=f"for mcts, uniform and model files{first}; {GAME_OF_RUN}")
+    add_setting(add, "simulations", "of a search, where nobody says another number", simulations)
+    add_number(add, "--temperature", "above 0 weaker moves are played too, by visits", 0.0, kind=float)
+    add("--device", default="cpu", help="where models run (default cpu)")
+    if several:
+        text = "one more player, named NAME to be asked for"
+        add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 
 _EXIT_CODES = """
@@ -65,17 +122,6 @@ SIGTERM, 141 nobody reads the output any more.
 """
 _ONE_SIGNAL = 1.0  # seconds: `timeout` and others send SIGTERM to a process and to its group, which is one wish to end
 _LONGEST = 2_000  # characters of an error
-# The messages of argparse, and plainer ones that say what was expected.
-_PLAIN_WORDS = {
-    r"^unrecognized arguments: (.*)$": r"\1: one argument too many",
-    r"^argument (\S+): invalid int value: (.*)$": r"\1 must be a whole number, got \2",
-    r"^argument (\S+): invalid float value: (.*)$": r"\1 must be a number, got \2",
-    r"^argument (\S+): invalid choice: (.*) \(choose from (.*)\)$": r"\1 must be one of \3, got \2",
-    r"^argument (\S+): expected one argument$": r"\1 needs a value",
-    r"^argument (\S+): ignored explicit argument (.*)$": r"\1 takes no value, got \2",
-    r"^argument (\S+): ": r"\1: ",
-    r"^the following arguments are required: ": "missing: ",
-}
 
 
 def not_empty(text: str) -> str:
@@ -85,16 +131,18 @@ def not_empty(text: str) -> str:
     return text
 
 
-def named_player(text: str) -> tuple[str, str]:
-    """The name and the player of NAME=PLAYER.
-
-    Raises:
-        SettingsError: another form.
-    """
-    name, equals, player = text.partition("=")
-    if not (name and equals and player):
-        raise SettingsError(f"--model: expected NAME=PLAYER, got {text!r}")
+def _player(text: str) -> tuple[str, str]:
+    name, _, player = text.partition("=")
+    if not (name and player):
+        raise argparse.ArgumentTypeError(f"expected NAME=PLAYER, got {text!r}")
     return name, player
+
+
+def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
+    """The lines of a table: columns as wide as their widest cells, each aligned as `align` says, with < or >."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    forms = [f"{{:{side}{width}}}" for side, width in zip(align, widths, strict=True)]
+    return ["  ".join(forms).format(*row) for row in rows]
 
 
 def command(prog: str, function: Callable[[Sequence[str]], int], stopped: str = "stopped") -> partial[int]:
@@ -202,15 +250,8 @@ def _stopped(prog: str, given: Sequence[str], text: str) -> int:
     return 130
 
 
-def one_line(what: object) -> str:
-    """The text as one line of limited length, without control characters for the terminal."""
-    text = " ".join(str(what).split())
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def _complain(prog: str, what: object) -> None:
-    print(f"{prog}: {one_line(what)}", file=sys.stderr, flush=True)
+    print(f"{prog}: {one_line(what, _LONGEST)}", file=sys.stderr, flush=True)
 
 
 def _show_warning(

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, command
+from azpy.cli.common import Parser, add_number, add_setting, columns, command
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
@@ -36,21 +36,19 @@ def _compare(arguments: Sequence[str]) -> int:
     add("a", metavar="A", help="settings of one side")
     add("b", metavar="B", help="settings of the other side")
     length = parser.add_mutually_exclusive_group(required=True)
-    length.add_argument("--total-evaluations", type=int, metavar="N", help="of each training's self-play")
-    length.add_argument("--minutes", type=float, metavar="N", help="of each training, in place of --total-evaluations")
-    add("--seeds", type=int, default=5, help="how many; they are 0, 1, ... (default 5)")
+    add_setting(length.add_argument, "total_evaluations", "of each training's self-play", metavar="N")
+    add_setting(length.add_argument, "minutes", "of each training, in place of --total-evaluations", metavar="N")
+    add_number(add, "--seeds", "how many; they are 0, 1, ...", 5, low=1)
     add("--common", default="", metavar="SETTINGS", help='settings of both sides, such as "network=4x32&device=cuda"')
-    add("--games", type=int, default=200, help="of each match, an even number (default 200)")
-    add("--simulations", type=int, default=100, help="a move in matches (default 100)")
+    add_number(add, "--games", "of each match, an even number", 200, low=2, even=True)
+    add_setting(add, "simulations", "a move in matches", 100)
     add("--out", metavar="FOLDER", help="where the runs lie (default runs/compare-GAME)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
     given = parser.parse_args(arguments)
-    if given.seeds < 1:
-        raise SettingsError(f"seeds must be at least 1, got {given.seeds}")
     a, b, common = (_settings(text) for text in (given.a, given.b, given.common))
     out = Path(given.out or "runs/compare-" + re.sub(r"\W+", "-", given.game).strip("-"))
-    checked("simulations", given.simulations)
-    work = {name: value for name in ("total_evaluations", "minutes") if (value := getattr(given, name)) is not None}
+    lengths = ("total_evaluations", "minutes")
+    work = {name: value for name in lengths if (value := vars(given).get(name)) is not None}
     comparison = Comparison(out, given.game, work, common, given.games, given.simulations)
     pairs = zip(*(asdict(comparison.settings(arm, 0)).items() for arm in (a, b)), strict=True)
     differ = {name: (one, other) for (name, one), (_, other) in pairs if one != other}
@@ -83,11 +81,11 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> list[str]:
-    form = "{:>4}  {:>10}  {:>16}  {:>25}  {:>25}".format
-    lines = [form("seed", "score of A", "of this match", "evaluations of A, B", "rows fitted of A, B")]
+    cells = [["seed", "score of A", "of this match", "evaluations of A, B", "rows fitted of A, B"]]
     for row in rows:
         work = ["{:,}, {:,}".format(*row[name]) for name in ("evaluations", "rows_fitted")]
-        lines.append(form(row["seed"], f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work))
+        cells.append([str(row["seed"]), f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work])
+    lines = columns(cells, ">>>>>")
     low, high, score, n = summary["low"], summary["high"], summary["score"], summary["n"]
     if low is None:
         return [*lines, f"score of A {score:.3f}, n = {n}, interval unknown: give more --seeds, until scores differ"]

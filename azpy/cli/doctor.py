@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from azpy.cli.common import Parser, command, one_line
+from azpy.cli.common import Parser, command
 from azpy.doctor import advice, examine, usable
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.folder import FOLDER
 from azpy.fleet.inspection import inspect_place
 

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
+from azpy.cli.common import Parser, add_player, command, not_empty
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, game_for, open_player
 from azpy.serving.protocols import PROTOCOLS
-from azpy.settings.run import checked
 
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
 _NOBODY_READS = 141  # the exit code
@@ -28,35 +27,19 @@ def _parser() -> Parser:
     rows = "\n".join(f"  {name:<9} {row.about}" for name, row in PROTOCOLS.items())
     parser = Parser("az-engine", f"{__doc__}\nProtocols:\n\n{rows}\n")
     add = parser.add_argument
-    add("player", type=not_empty, metavar="PLAYER", help="who plays")
-    add("--protocol", required=True, choices=tuple(PROTOCOLS), help="what the other program speaks")
-    add(
-        "--game",
-        type=not_empty,
-        help=f"for mcts, uniform and model files (default: that of the first run); {GAME_OF_RUN}",
-    )
-    add("--simulations", type=int, default=800, help="of a move, if the other program gives no limit (default 800)")
-    add("--device", default="cpu", help="where the model runs (default cpu)")
-    add(
-        "--model",
-        action="append",
-        default=[],
-        metavar="NAME=PLAYER",
-        help="one more player, named NAME to be asked for",
-    )
-    add("--temperature", type=float, default=0.0, help="above 0 weaker moves are played too, by visits (default 0)")
+    add_player(add, 800)
+    add("--protocol", required=True, choices=PROTOCOLS, help="what the other program speaks")
     add("--log", type=not_empty, metavar="FILE", help="append the conversation, with times")
     return parser
 
 
 def _models(given: argparse.Namespace) -> dict[str, Served]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
-    simulations, only = checked("simulations", given.simulations), PROTOCOLS[given.protocol].games
-    models: dict[str, Served] = {}
-    named = [("", given.player), *(named_player(text) for text in given.model)]
+    only, models = PROTOCOLS[given.protocol].games, dict[str, Served]()
+    named = [("", given.player), *given.model]
     for name, player in named:
         game = game_for(player, [other for _, other in named], given.game)
-        served = open_player(player, game, simulations, given.device, given.temperature)
+        served = open_player(player, game, given.simulations, given.device, given.temperature)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
         if only and served.start.name not in only:

@@ -93,16 +93,13 @@ def _export(arguments: Sequence[str]) -> int:
 def _check_apart(run: str, targets: Mapping[str, str]) -> None:
     """Refuses targets that are files of the run, or that two flags name."""
     flags: dict[Path, str] = {}
-    at = Path(os.path.realpath(run))
-    folders, files = [at / "games", at / "checkpoints"], [at / "config.toml", at / "metrics.jsonl"]
+    own = [Path(os.path.realpath(run), name) for name in ("games", "checkpoints", "config.toml", "metrics.jsonl")]
     for name, target in targets.items():
         flag, place = "--" + name.replace("_", "-"), Path(os.path.realpath(target))
-        if place in files or any(folder in (place / "x" if name == "sgf" else place).parents for folder in folders):
+        if not {place, *place.parents}.isdisjoint(own):
             raise SettingsError(f"{flag} {target} is among the own files of {run}: give another place")
-        of_sgf = place.suffix == ".sgf" and "sgf" in targets and place.parent == Path(os.path.realpath(targets["sgf"]))
-        if other := "--sgf" if of_sgf else flags.get(place):
+        if (other := flags.setdefault(place, flag)) != flag:
             raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
-        flags[place] = flag
 
 
 def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:

@@ -1,57 +1,39 @@
 """`az-match A B`: which of two players is stronger, and by how much; with --round-robin, of any number of players.
 
 A player is a run folder (its newest checkpoint), a checkpoint folder, a model.onnx file, random, mcts:N (plain Monte
-Carlo tree search with N simulations a move), uniform:N (search without a network) or another program (see below);
-PATH@N searches with N simulations.
+Carlo tree search with N simulations a move), uniform:N (search without a network) or another program; PATH@N searches
+with N simulations. A player that searches takes settings of its own after a "?", with "&" between them:
 
-A player that searches takes settings of its own after a "?", with "&" between them. Quote them for the shell:
-
-    az-match "runs/a?c_puct=1" "runs/a?c_puct=2&simulations=200"
-    az-match "runs/a@200?solver=false" "mcts:1000?c_puct=1"
+    az-match "runs/a?c_puct=1" "runs/a@200?solver=false"
 
 The keys are options of the search:
 {keys}.
-level=N is simulations=N. @N and :N come before the "?" and mean the same: give one of them. temperature=T, from 0 to
-10, plays weaker actions too, each by its visits to the power 1/T. With gumbel_actions, gumbel_scale is 0 unless given.
-A player's own settings go before --simulations and --c-puct.
+level=N is simulations=N. temperature=T, from 0 to 10, plays weaker actions too, each by its visits to the power 1/T.
+With gumbel_actions, gumbel_scale is 0 unless given.
 
 Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
 ugi: for any game.
 
     az-match runs/go "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead"
     az-match runs/chess "uci:stockfish?UCI_Elo=1500&movetime=0.1"
-    az-match runs/othello "gtp:gtp-rhino --level=3"
-    az-match runs/hex "ugi:./mine --threads 1?nodes=1000"
 
 After the last "?" come nodes (a move), movetime (seconds a move), timeout (seconds for an answer, beside movetime),
 start_timeout (seconds until the program is ready) and the program's own options, which GTP has not. A program of UCI or
-UGI without nodes and movetime gets --simulations as nodes. Each game has a process of its own. Our rules decide: a
-program that ends, is late, or plays what is not legal loses the game. The result names the program and the file that
-holds what was said, and the match goes on with a fresh process.
+UGI without nodes and movetime gets --simulations as nodes. Our rules decide: a program that ends, is late, or plays
+what is not legal loses the game, and the match goes on with a fresh process.
 
-Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 %
-intervals are computed from the pairs (the pentanomial model: azpy/matches/ratings.py names
-the formulas and their sources). An end of an interval of Elo is infinite where the pairs bound nothing: after one or
-two pairs, or on the side of a clean sweep. Ctrl-C prints the result so far.
+Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 % intervals are
+computed from the pairs. An end of an interval of Elo is infinite where the pairs bound nothing: after one or two pairs,
+or on the side of a clean sweep. Ctrl-C prints the result so far.
 
-    az-match runs/chess uci:stockfish --book openings.epd --save games.pgn
-
---book plays the openings of a file in its order, each from both seats: .pgn (main lines) and .epd for chess, .sgf for
-Go, and in a file of any other name a line of play a line, with actions as the game writes them. A pairing has two games
-an opening unless --games says another number: fewer take the first openings, more begin the book again. Bad lines are
-named by their numbers, and refused.
-
-    az-match runs/a runs/b mcts:200 "runs/b?temperature=0.5" --round-robin
-    az-match runs/a random --round-robin --checkpoints 8
+--book plays the openings of a file in its order: .pgn (main lines) and .epd for chess, .sgf for Go, and in a file of
+any other name a line of play a line. --save appends each game to a file once it is over: .pgn, .sgf, or .jsonl for
+every game. If a game cannot be saved, the match goes on and saves no more; it shows its result, and ends with exit code
+2.
 
 --round-robin plays each against each, and gives the scores and a rating of each player in Elo with its interval; the
-first player's is 0. A run folder plays with its newest checkpoint. If there is only one run folder without "@" and "?",
-its checkpoints play, and its elo.json gets their curve.
-
---save appends each game to a file as soon as it is over: .pgn for chess, .sgf for Go, .jsonl for every game. A file
-that exists is appended to. A crash or Ctrl-C loses the games in play alone, so the file of a match that was stopped has
-games of pairs that did not count. If a game cannot be saved, the match goes on and saves no more; it shows its result,
-and ends with exit code 2. docs/training.md has the fields of .jsonl.
+first player's is 0. If there is only one run folder without "@" and "?", its checkpoints play, and its elo.json gets
+their curve. docs/training.md says more of all this.
 """
 
 import argparse
@@ -66,11 +48,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, command, not_empty
+from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.match_text import (
-    elo_text,
     facts_of,
     fault_line,
+    figures,
     rating_facts,
     ratings_table,
     repeated_pairs,
@@ -82,7 +64,7 @@ from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_position
 from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
-from azpy.matches.openings import Book, read_openings
+from azpy.matches.openings import Book, read_book
 from azpy.matches.players import (
     Entrant,
     Spec,
@@ -97,9 +79,9 @@ from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
 from azpy.matches.results import MatchResult, Pair
-from azpy.matches.saved import SavedGames, check_name
+from azpy.matches.saved import SavedGames
 from azpy.runs import storage
-from azpy.settings.run import Settings, checked
+from azpy.settings.run import Settings
 
 _KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
@@ -113,70 +95,90 @@ def _match(arguments: Sequence[str]) -> int:
     text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
     add("--game", type=not_empty, help=text)
     text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin; all of --book)"
-    add("--games", type=int, help=text)
-    add("--simulations", type=int, default=100, help="a move, for players that do not say (default 100)")
-    add("--c-puct", type=float, help="weight of the prior of every model (default: match_c_puct of its run)")
+    add_number(add, "--games", text, low=2, even=True)
+    add_setting(add, "simulations", "a move, for players that do not say", 100)
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
     add("--device", default="cpu", help=text)
     text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
-    add("--slots", type=int, help=text)
+    add_number(add, "--slots", text, low=2, high=MOST_SLOTS)
     text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
     add("--transcripts", type=Path, metavar="FOLDER", help=text)
     text = "actions before each pair of games (default: the run's, else 4; with --book whole lines)"
-    add("--opening-plies", type=int, help=text)
+    add_number(add, "--opening-plies", text, low=0)
     add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
     add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
-    add("--seed", type=int, default=0, help="fixes openings, dice and players (default 0)")
-    add("--elo0", type=float, help="stop once it is clear whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)")
-    add("--elo1", type=float, help="the other end of the SPRT")
-    add("--alpha", type=float, help="how often the SPRT may say ELO1 where ELO0 is true (default 0.05)")
-    add("--beta", type=float, help="how often the SPRT may say ELO0 where ELO1 is true (default 0.05)")
+    add_setting(add, "seed", "fixes openings, dice and players", 0)
+    text = "stop once it is clear, wrong in 5 %% of cases, whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)"
+    add_number(add, "--elo0", text, kind=float)
+    add_number(add, "--elo1", "the other end of the SPRT", kind=float)
     text = "each player against each; of one run folder among them, its checkpoints"
     add("--round-robin", action="store_true", help=text)
-    add("--checkpoints", type=int, help="take this many of the run's checkpoints, evenly (default: all)")
+    add_number(add, "--checkpoints", "take this many of the run's checkpoints, evenly (default: all)", low=2)
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
     given = parser.parse_args(arguments)
     return _round_robin(given) if given.round_robin else _one_match(given)
 
 
 class _Table:
-    """The game, the openings and the players that all matches of a command share."""
+    """The game, the openings and the players that all pairings of a command share."""
 
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
-        if given.games is not None and (given.games < 2 or given.games % 2):
-            raise SettingsError(f"games must be an even number, got {given.games}: each opening is played twice")
-        run = settings_of(specs)
-        self.game = game_of(specs, given.game, "--game {}")
-        c_puct = None if given.c_puct is None else checked("c_puct", given.c_puct)
+        self.game, self.seed = game_of(specs, given.game, "--game {}"), given.seed
         start = make_position(self.game)
-        if given.save is not None:
-            check_name(given.save, start)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
-        if given.slots is not None and not 2 <= given.slots <= MOST_SLOTS:
-            raise SettingsError(f"slots must be from 2 to {MOST_SLOTS}, got {given.slots}")
-        self._slots: int | None = given.slots
         transcripts = Transcripts(given.transcripts)
-        self.entrants = load_players(specs, start, given.simulations, c_puct, given.device, transcripts)
+        self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
-        self.seed = checked("seed", given.seed)
-        self._file: Path | None = given.book
-        self._plies: int | None = given.opening_plies
-        self._notes = list[str]()
+        self._slots: int | None = given.slots
         if given.book is not None:
             most = None if given.games is None else given.games // 2
-            openings, repeated = read_openings(given.book, start, self.seed, self._plies, most)
-            self.book = Book(start.clone, 0, self.seed, openings=openings)
-            self._notes += [f"{given.book}: {repeated} more lead to positions of earlier openings"] * (repeated > 0)
-            games = 2 * len(openings)
+            self.book = read_book(given.book, start, self.seed, given.opening_plies, most)
+            games = 2 * len(self.book)
         else:
-            plies = (run or Settings).match_opening_plies if self._plies is None else self._plies
-            self.book = Book(lambda: make_position(self.game), plies, self.seed)
+            plies = given.opening_plies
+            plies = (settings_of(specs) or Settings).match_opening_plies if plies is None else plies
+            self.book = Book(start, plies, self.seed)
         self.games: int = games if given.games is None else given.games
         self.saved = None if given.save is None else SavedGames(given.save, start, self.seed)
         self.unsaved: RunError | None = None  # why games are not saved any more
 
-    def save(self, boards: Sequence[Board], names: tuple[str, str], display: Screen) -> None:
+    def begin(self, said: str, display: Screen) -> None:
+        """Prints the first lines; they say where models run unless it is the CPU."""
+        display.line(f"{self.game}: {said}")
+        for network in self.networks[:1]:
+            if network.device != "cpu" or network.notes:
+                display.line("\n".join([f"models run on: {network.description}", *network.notes]))
+        if self.book.left_out:
+            display.line(f"{self.book.file}: {self.book.left_out} more lead to positions of earlier openings")
+
+    def play(
+        self, a: Entrant, b: Entrant, display: Screen, prefix: str = "", sprt: Sprt | None = None
+    ) -> tuple[MatchResult | None, bool]:
+        """The result, None before the first pair is over, and whether Ctrl-C ended the match."""
+        pairs: list[Pair] = []
+        counts, wanted = [0] * len(PAIR_SCORES), self.games // 2
+        slots = slots_for(a.player, b.player) if self._slots is None else self._slots
+        ended = partial(self._save, names=(str(a), str(b)), display=display)
+        told, stopped = set[int](), False
+        try:
+            with closing(play_pairs(self.book, a.player, b.player, wanted, self.seed, slots, ended=ended)) as played:
+                for pair in played:
+                    pairs.append(pair)
+                    for index, (player, faults) in enumerate(zip((a, b), pair.faults, strict=True)):
+                        if faults and index not in told:  # the first one at once; the result has the others
+                            told.add(index)
+                            display.line(fault_line(player.name, faults[:1]))
+                    if display.is_due(_LIVE_SECONDS):
+                        display.progress(prefix, figures(MatchResult.of(pairs), self.games, sprt), len(pairs) / wanted)
+                    counts[PAIR_SCORES.index(pair.score)] += 1
+                    if sprt is not None and sprt.accepts(counts):
+                        break
+        except KeyboardInterrupt:
+            stopped = True
+        return MatchResult.of(pairs) if pairs else None, stopped
+
+    def _save(self, boards: Sequence[Board], names: tuple[str, str], display: Screen) -> None:
         """Saves games, if they are to be saved; once that fails, the match goes on without."""
         if self.saved is None or self.unsaved is not None:
             return
@@ -185,6 +187,14 @@ class _Table:
         except RunError as error:
             self.unsaved = RunError(f"--save: {error} (the result counts every game, the file lacks the last ones)")
             display.line(f"--save: {error}; the match goes on, and saves no more games")
+
+    def facts(self, pairs: int) -> dict[str, Any]:
+        """The facts that readers need to play a result of so many pairs again."""
+        facts = {"game": self.game, "opening_plies": self.book.plies, "seed": self.seed}
+        facts["book"] = None if self.book.file is None else str(self.book.file)
+        facts["device"] = self.networks[0].device if self.networks else None
+        # The book holds more openings than pairs if a match was stopped early.
+        return facts | {"distinct_openings": min(len(self.book), pairs)}
 
     def end(self, *, stopped: bool) -> int:
         """The exit code, once the result is shown.
@@ -195,27 +205,6 @@ class _Table:
         if self.unsaved is not None:
             raise self.unsaved
         return 130 if stopped else 0
-
-    def facts(self, pairs: int) -> dict[str, Any]:
-        """The facts that readers need to play a result of so many pairs again."""
-        plies = self.book.plies if self._file is None else self._plies
-        facts = {"game": self.game, "opening_plies": plies, "seed": self.seed}
-        facts["book"] = None if self._file is None else str(self._file)
-        facts["device"] = self.networks[0].device if self.networks else None
-        # The book holds more openings than pairs if a match was stopped early.
-        return facts | {"distinct_openings": min(len(self.book), pairs)}
-
-    def slots(self, *players: Entrant) -> int:
-        """Games in play at a time."""
-        return slots_for(*(one.player for one in players)) if self._slots is None else self._slots
-
-    def begin(self, said: str, display: Screen) -> None:
-        """Prints the first lines; they say where models run unless it is the CPU."""
-        lines = [f"{self.game}: {said}"]
-        for network in self.networks[:1]:
-            if network.device != "cpu" or network.notes:
-                lines += [f"models run on: {network.description}", *network.notes]
-        display.line("\n".join([*lines, *self._notes]))
 
 
 def _one_match(given: argparse.Namespace) -> int:
@@ -228,61 +217,26 @@ def _one_match(given: argparse.Namespace) -> int:
     a, b = table.entrants
     with table.saved or nullcontext(), Screen(given.json) as display:
         table.begin(f"A is {a}, B is {b}", display)
-        pairs, stopped = _play(table, a, b, sprt, display)
-    result = MatchResult.of(pairs) if pairs else None
-    if given.json:
-        found = facts_of(result, sprt) if result else {"games": 0}
-        facts = {"a": str(a), "b": str(b)} | table.facts(len(pairs)) | found | {"interrupted": stopped}
-        print(json.dumps(facts), flush=True)
-    else:
-        print("\n".join(report(result, table.facts(len(pairs)), sprt, stopped)), flush=True)
+        result, stopped = table.play(a, b, display, sprt=sprt)
+    facts = table.facts(0 if result is None else result.games // 2)
+    found = facts_of(result, sprt) if result else {"games": 0}
+    found = {"a": str(a), "b": str(b)} | facts | found | {"interrupted": stopped}
+    print(json.dumps(found) if given.json else "\n".join(report(result, facts, sprt, stopped)), flush=True)
     return table.end(stopped=stopped)
 
 
 def _sprt(given: argparse.Namespace) -> Sprt | None:
-    numbers = {name: value for name in ("elo0", "elo1", "alpha", "beta") if (value := getattr(given, name)) is not None}
-    if not numbers:
+    if given.elo0 is None and given.elo1 is None:
         return None
-    if not {"elo0", "elo1"} <= numbers.keys():
-        raise SettingsError(
-            "--elo0, --elo1, --alpha and --beta belong to a sequential test, which needs both --elo0 and --elo1"
-        )
+    if given.elo0 is None or given.elo1 is None:
+        raise SettingsError("a sequential test needs both --elo0 and --elo1")
     if given.round_robin:
         raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
-    return Sprt(**numbers)
-
-
-def _play(
-    table: _Table, a: Entrant, b: Entrant, sprt: Sprt | None, display: Screen, prefix: str = ""
-) -> tuple[list[Pair], bool]:
-    """The played pairs, and whether Ctrl-C ended the match."""
-    pairs: list[Pair] = []
-    counts = [0] * len(PAIR_SCORES)
-    told: set[int] = set()
-    slots = table.slots(a, b)
-    wanted = table.games // 2
-    ended = partial(table.save, names=(str(a), str(b)), display=display)
-    try:
-        with closing(play_pairs(table.book, a.player, b.player, wanted, table.seed, slots, ended=ended)) as played:
-            for pair in played:
-                pairs.append(pair)
-                for index, (player, faults) in enumerate(zip((a, b), pair.faults, strict=True)):
-                    if faults and index not in told:  # the first one at once; the result has the others
-                        told.add(index)
-                        display.line(fault_line(player.name, faults[:1]))
-                _show(display, prefix, pairs, wanted, sprt)
-                counts[PAIR_SCORES.index(pair.score)] += 1
-                if sprt is not None and sprt.accepts(counts):
-                    break
-    except KeyboardInterrupt:
-        return pairs, True
-    return pairs, False
+    return Sprt(given.elo0, given.elo1)
 
 
 def _round_robin(given: argparse.Namespace) -> int:
     _sprt(given)
-    if given.checkpoints is not None and given.checkpoints < 2:
-        raise SettingsError(f"checkpoints must be at least 2, got {given.checkpoints}")
     runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
     run = runs[0] if len(runs) == 1 else None  # all its checkpoints play
     if given.checkpoints is not None and run is None:
@@ -302,30 +256,27 @@ def _round_robin(given: argparse.Namespace) -> int:
         table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
         for number, (i, j) in enumerate(order, start=1):
             prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}"
-            pairs, stopped = _play(table, table.entrants[i], table.entrants[j], None, display, prefix)
-            if stopped:
+            result, stopped = table.play(table.entrants[i], table.entrants[j], display, prefix)
+            if stopped or result is None:
                 break
-            results.append((i, j, MatchResult.of(pairs)))
-            display.line(f"{prefix}: {results[-1][2]}")
-            for index, faults in zip((i, j), results[-1][2].faults, strict=True):
+            results.append((i, j, result))
+            display.line(f"{prefix}: {result}")
+            for index, faults in zip((i, j), result.faults, strict=True):
                 if faults:
                     display.line(fault_line(names[index], faults))
     curve = _curve(table, specs, results)
+    lines = [*scores_table(names, results), *ratings_table(curve["ratings"])]
     repeated = sum(result.repeated for *_, result in results)
-    repeats = repeated_pairs(repeated, len(results) * table.games // 2, table.facts(table.games // 2))
-    scores = scores_table(names, [(i, j, result.score) for i, j, result in results])
-    text = "\n".join([*scores, *ratings_table(curve["ratings"]), *repeats])
-    print(json.dumps(curve | {"interrupted": stopped}) if given.json else text, flush=True)
-    ending = "stopped: these are the ratings so far" * stopped
-    if run is not None and stopped:
-        ending += ", and elo.json was not written"
-    elif run is not None:
+    lines += repeated_pairs(repeated, len(results) * table.games // 2, table.facts(table.games // 2))
+    if stopped:
+        lines.append(f"stopped: these are the ratings so far{', and elo.json was not written' if run else ''}")
+    print(json.dumps(curve | {"interrupted": stopped}) if given.json else "\n".join(lines), flush=True)
+    if run is not None and not stopped:
         path = Path(run) / "elo.json"
         with storage.disk_errors(path):
             storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
-        ending = f"Elo curve in {path}"
-    if ending and not given.json:
-        print(ending, flush=True)
+        if not given.json:
+            print(f"Elo curve in {path}", flush=True)
     return table.end(stopped=stopped)
 
 
@@ -343,18 +294,6 @@ def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, in
         rows.append({"player": names[index], "iteration": iteration} | rating_facts(rating) | score)
     matches = [{"a": names[i], "b": names[j]} | facts_of(result) for i, j, result in results]
     return table.facts(table.games // 2) | {"ratings": rows, "matches": matches}
-
-
-def _show(display: Screen, prefix: str, pairs: Sequence[Pair], of: int, sprt: Sprt | None) -> None:
-    """Shows the score so far, if it is time to."""
-    if not display.is_due(_LIVE_SECONDS):
-        return
-    result = MatchResult.of(pairs)
-    figures = [f"{result.games}/{2 * of} games"]
-    if sprt is not None:  # first: a narrow terminal has no room for all figures
-        low, high = sprt.bounds
-        figures.append(f"LLR {sprt.llr(result.pairs):.2f} ({low:.2f} to {high:.2f})")
-    display.progress(prefix, [*figures, str(result), f"Elo {elo_text(result)}"], len(pairs) / of)
 
 
 main = command("az-match", _match)

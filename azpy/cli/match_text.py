@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from azpy.cli.common import columns
 from azpy.matches.ratings import Rating, Sprt
 from azpy.matches.results import Fault, MatchResult
 
 __all__ = [
-    "elo_text",
     "facts_of",
     "fault_line",
+    "figures",
     "rating_facts",
     "ratings_table",
     "repeated_pairs",
@@ -29,20 +30,18 @@ def report(result: MatchResult | None, facts: Mapping[str, Any], sprt: Sprt | No
     """The lines of a result; `facts` say what the openings were, and `stopped` that Ctrl-C ended the match."""
     if result is None:
         return ["stopped before the first pair of games was over"]
-    pairs, (low, high) = result.games // 2, result.interval
     openings, plies = facts["distinct_openings"], facts["opening_plies"]
     of = facts["book"] or f"{plies} random {'ply' if plies == 1 else 'plies'}"
     lines = ["stopped; the result so far:"] if stopped else []
     lines += [
-        f"score of A: {result.score:.3f} [{low:.3f}, {high:.3f}], Elo {elo_text(result)} "
-        "(95 % intervals, from the pairs)",
+        f"score of A: {result.score_text}, Elo {result.elo_text} (95 % intervals, from the pairs)",
         f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
         f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
         *_outcome(result),
         f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs))}",
         f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} of {of}",
     ]
-    lines += repeated_pairs(result.repeated, pairs, facts)
+    lines += repeated_pairs(result.repeated, result.games // 2, facts)
     lines += [fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]
     if sprt is None:
         return lines
@@ -118,40 +117,38 @@ def _finite(value: float) -> float | None:
 
 def ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The lines of a table of ratings."""
-    width = max(len(row["player"]) for row in rows)
-    lines = [f"{'player':{width}}  {'Elo':>6}  {'95 % interval':>16}  {'score':>6}  {'games':>6}"]
+    cells = [["player", "Elo", "95 % interval", "score", "games"]]
     for row in rows:
         interval = "the zero" if row is rows[0] else f"{_end(row['low'], '-inf')} to {_end(row['high'], '+inf')}"
         score = "" if row["score"] is None else f"{row['score']:.3f}"
-        lines.append(f"{row['player']:{width}}  {row['elo']:>+6.0f}  {interval:>16}  {score:>6}  {row['games']:>6}")
-    return lines
+        cells.append([row["player"], f"{row['elo']:+.0f}", interval, score, str(row["games"])])
+    return columns(cells, "<>>>>")
 
 
-def scores_table(names: Sequence[str], results: Sequence[tuple[int, int, float]]) -> list[str]:
+def scores_table(names: Sequence[str], results: Sequence[tuple[int, int, MatchResult]]) -> list[str]:
     """The lines of a table of what each player scored against each; none for more players than fit into a line.
 
-    `results` are (i, j, the score of player i against player j).
+    `results` are (i, j, the result of player i against player j).
     """
     if len(names) > _MOST_COLUMNS:
         return []
-    numbered = [f"{number} {name}" for number, name in enumerate(names, start=1)]
-    width = max(map(len, [*numbered, "score against"]))
-    cells = [["" for _ in names] for _ in names]
-    for i, j, score in results:
-        cells[i][j], cells[j][i] = f"{score:.3f}", f"{1 - score:.3f}"
-    lines = [f"{'score against':{width}}" + "".join(f"{number:>7}" for number in range(1, len(names) + 1))]
-    return lines + [
-        f"{name:{width}}" + "".join(f"{cell:>7}" for cell in row) for name, row in zip(numbered, cells, strict=True)
-    ]
+    cells = [[f"{number} {name}", *[""] * len(names)] for number, name in enumerate(names, start=1)]
+    for i, j, result in results:
+        cells[i][j + 1], cells[j][i + 1] = f"{result.score:.3f}", f"{1 - result.score:.3f}"
+    heads = ["score against", *(str(number) for number in range(1, len(names) + 1))]
+    return columns([heads, *cells], "<" + ">" * len(names))
 
 
 def _end(value: float | None, infinite: str) -> str:
     return infinite if value is None else f"{value:+.0f}"
 
 
-def elo_text(result: MatchResult) -> str:
-    """A's Elo with its interval."""
-    return "{:+.0f} [{:+.0f}, {:+.0f}]".format(result.elo, *result.elo_interval)
+def figures(result: MatchResult, games: int, sprt: Sprt | None) -> list[str]:
+    """What a match of so many games says while it goes on."""
+    found = [f"{result.games}/{games} games"]
+    if sprt is not None:  # first: a narrow terminal has no room for all figures
+        found.append("LLR {:.2f} ({:.2f} to {:.2f})".format(sprt.llr(result.pairs), *sprt.bounds))
+    return [*found, str(result), f"Elo {result.elo_text}"]
 
 
 def _seat(counts: Sequence[int]) -> str:

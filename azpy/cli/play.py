@@ -13,16 +13,14 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 
-from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
+from azpy.cli.common import Parser, add_number, add_player, command
 from azpy.cli.terminal import Terminal
-from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install
+from azpy.errors import AzpyError, MissingPackageError, pip_install
+from azpy.matches.players import parse_player
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Model, open_model
-from azpy.settings.run import checked
 
-_SIMULATIONS = 200
 _DRAIN_SECONDS = 1.0
 
 
@@ -36,20 +34,14 @@ def _has_display() -> bool:
 def _play(arguments: Sequence[str]) -> int:
     parser = Parser("az-play", __doc__)
     add = parser.add_argument
-    add("player", type=not_empty, metavar="PLAYER", help="who plays")
-    add("--game", type=not_empty, help=f"for mcts, uniform and model files; {GAME_OF_RUN}")
-    add("--simulations", type=int, default=_SIMULATIONS, help=f"of a move (default {_SIMULATIONS})")
-    add("--temperature", type=float, default=0.0, help="above 0 weaker moves are played too, by visits (default 0)")
-    add("--device", default="cpu", help="where the model runs (default cpu)")
+    add_player(add, 200, several=False)
     add("--terminal", action="store_true", help="play in the terminal")
     add("--side", choices=("first", "second", "both"), default="first", help="of the person, in the terminal")
-    add("--port", type=int, default=0, help="of the board; 0, the default, takes a free one")
+    add_number(add, "--port", "of the board; 0 takes a free one", 0, low=0, high=65_535)
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
     given = parser.parse_args(arguments)
-    if not 0 <= given.port <= 65_535:
-        raise SettingsError(f"--port must be from 0 to 65535, got {given.port}")
-    simulations = checked("simulations", given.simulations)
-    model = open_model(given.player, given.game, simulations, given.device, given.temperature, total_memory_mb=2048)
+    options = (given.player, given.game, given.simulations, given.device, given.temperature)
+    model = open_model(*options, total_memory_mb=2048)
     with contextlib.ExitStack() as stack:
         stack.callback(model.engine.close, cancel=True)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
@@ -79,9 +71,9 @@ def _board(model: Model, player: str, game: str | None, port: int, opens: bool) 
 
 
 def _run(player: str, game: str | None) -> StoredRun | None:
-    """The run folder that a player is named by, if it is one."""
-    folder = Path(player.rpartition("?")[0] or player)
-    if not (folder / "config.toml").is_file():
+    """The run that a player comes from, if there is one and its games can be shown."""
+    folder = parse_player(player).run
+    if folder is None:
         return None
     try:
         run = StoredRun(folder, game)

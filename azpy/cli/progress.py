@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from azpy.cli.common import columns
 from azpy.settings import Settings
 from azpy.settings.toml import path_argument
 from azpy.training import events
@@ -86,28 +87,21 @@ class Display(Screen):
                 self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
                 self.line(f"  {event.text}")
-            case events.Fitted():
-                losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
-                text = f"{event.taken}/{event.steps} steps, {losses}"
-                self._status(f"iteration {event.iteration} fit", text, event.taken / event.steps)
+            case events.Fitted() | events.Supervised(metrics=None):
+                stage = f"iteration {event.iteration}" if isinstance(event, events.Fitted) else "imported games"
+                text = f"{event.taken:,}/{event.steps:,} steps, {_losses(event.policy_loss, event.value_loss)}"
+                self._status(f"{stage} fit", text, event.taken / event.steps)
             case events.Imported():
                 self.line(_table(event))
-            case events.Supervised(metrics=dict()) if event.metrics:
-                losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
-                self.line(
-                    f"  imported games: step {event.taken:,} of {event.steps:,}, {losses}{_held_out(event.metrics)}"
-                )
             case events.Supervised():
-                losses = f"policy loss {event.policy_loss:.3f}, value loss {event.value_loss:.3f}"
-                text = f"{event.taken:,}/{event.steps:,} steps, {losses}"
-                self._status("imported games fit", text, event.taken / event.steps)
+                text = f"{_losses(event.policy_loss, event.value_loss)}{_held_out(event.metrics or {})}"
+                self.line(f"  imported games: step {event.taken:,} of {event.steps:,}, {text}")
             case events.Saved() if "steps" not in event.metrics:  # a collection
                 self.line(f"{_played(event)}, sealed in {event.path}")
             case events.Saved():
-                losses = ", no steps"
-                if event.metrics["steps"]:
-                    losses = ", policy loss {policy_loss:.3f}, value loss {value_loss:.3f}".format(**event.metrics)
-                self.line(f"{_played(event)}{losses}{_shares(event.metrics)}")
+                row = event.metrics
+                losses = _losses(row["policy_loss"], row["value_loss"]) if row["steps"] else "no steps"
+                self.line(f"{_played(event)}, {losses}{_shares(row)}")
                 if event.advice and event.advice != self._advice:
                     self.line(f"  advice: {event.advice}")
                 self._advice = event.advice or ""
@@ -161,12 +155,9 @@ class Display(Screen):
 
 
 def live_bar(console: Any = None) -> Any:
-    """A bar in one line that rich redraws in place, with lines `below`; None without rich. See `Screen.progress`."""
-    try:
-        from rich.progress import BarColumn, Progress, TextColumn
-        from rich.text import Text
-    except ImportError:
-        return None
+    """A bar in one line that rich redraws in place, with lines `below`. See `Screen.progress`."""
+    from rich.progress import BarColumn, Progress, TextColumn  # takes a tenth of a second
+    from rich.text import Text
 
     class Bar(Progress):
         below: Sequence[str] = ()
@@ -215,17 +206,20 @@ def _played(event: events.Saved) -> str:
 def _table(event: events.Imported) -> str:
     """What became of the games of files, one line a count."""
     rows = [(f"games in {event.files:,} files", event.found, "")]
-    rows += [(f"  left out: {why}", count, f"    first: {first}") for why, (count, first) in event.left_out.items()]
+    rows += [(f"  left out: {why}", count, f"first: {first}") for why, (count, first) in event.left_out.items()]
     rows += [("  held out, to measure on", event.held_out, "")]
-    rows += [("  learned from", event.games, f"    {event.positions:,} positions")]
-    width = max(len(name) for name, _, _ in rows)
-    return "\n".join(f"{name:<{width}} {count:>10,}{more}" for name, count, more in rows)
+    rows += [("  learned from", event.games, f"{event.positions:,} positions")]
+    return "\n".join(columns([(name, f"{count:,}", more) for name, count, more in rows], "<><"))
+
+
+def _losses(policy: float, value: float) -> str:
+    return f"policy loss {policy:.3f}, value loss {value:.3f}"
 
 
 def _held_out(row: dict[str, float]) -> str:
     if "move_match" not in row:
         return ""
-    losses = f"policy loss {row['held_out_policy_loss']:.3f}, value loss {row['held_out_value_loss']:.3f}"
+    losses = _losses(row["held_out_policy_loss"], row["held_out_value_loss"])
     return f"; held out: {losses}, move match {row['move_match']:.1%}"
 
 

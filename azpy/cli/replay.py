@@ -34,20 +34,15 @@ def _replay(arguments: Sequence[str]) -> int:
     add("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
     add("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
     add("--game", metavar="module:Class", help=GAME_OF_RUN)
-    add("--ply", type=int, metavar="N", help="one position only: that before ply N, from 0")
     add("--json", action="store_true", help="one JSON object instead of text")
     add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
     add("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
     options = parser.parse_args(arguments)
-    if options.check and options.ply is not None:
-        raise SettingsError("--ply shows a position, --check compares the game: give one of them")
     if options.model and not options.check:
         raise SettingsError("--model goes with --check")
     run = StoredRun(options.run, options.game)
     iteration, record = run.find_game(options.game_id)
-    if options.ply is not None and not 0 <= options.ply < len(record):
-        raise SettingsError(f"game {record.game_id} has plies 0 to {len(record) - 1}, got --ply {options.ply}")
     rules = None  # the objection of the rules to this game, its outcome included
     try:
         check_rules(run.start, [record])
@@ -60,8 +55,6 @@ def _replay(arguments: Sequence[str]) -> int:
             raise RunError(rules)
         comparison = repeat_game(run, record, *options.model)
         found |= {"plies": [], "check": vars(comparison)}
-    if options.ply is not None:
-        found["plies"] = found["plies"][options.ply : options.ply + 1]
     print(json.dumps(found) if options.json else _text(found, comparison))
     return int(comparison is not None and comparison.difference is not None)
 
@@ -97,9 +90,7 @@ def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
         lines.append(_LEGEND)
     for row in found["plies"]:
         lines += ["", *_position(row)]
-    if found["plies"] and found["plies"][-1]["ply"] + 1 == found["length"]:
-        lines += ["", "the end:", found["last_board"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", "the end:", found["last_board"]])
 
 
 def _position(row: dict[str, Any]) -> list[str]:

@@ -6,185 +6,148 @@ at / is a board. /health, /ready and /metrics watch the process. SIGTERM answers
 the newest model of each run.
 
 --config FILE is a TOML file with the names of the flags below, - as _, and a table [models] of NAME = "PLAYER". The
-command line wins. A token comes from --token-file or from the environment variable AZPY_TOKEN alone.
+command line wins, and adds to --host, --origin and the models. A token comes from --token-file or from the environment
+variable AZPY_TOKEN alone.
 """
 
+import argparse
 import contextlib
 import os
 import re
 import signal
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from azpy.cli.common import GAME_OF_RUN, Parser, command, named_player, not_empty
-from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
+from azpy.cli.common import Parser, add_number, add_player, command, not_empty
+from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import Model, game_for, open_model
-from azpy.settings.run import checked
 
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
 
 
-# What az-serve takes where neither the command line nor the file says it. The help is derived from this table.
-_DEFAULTS: dict[str, Any] = {
-    "game": None,
-    "simulations": 800,
-    "temperature": 0.0,
-    "device": "cpu",
-    "address": "127.0.0.1",
-    "port": 8000,
-    "host": [],
-    "origin": [],
-    "token_file": None,
-    "max_simulations": CLIENT_LIMITS.simulations,
-    "max_seconds": CLIENT_LIMITS.seconds,
-    "max_searches": CLIENT_LIMITS.searches,
-    "max_requests": MOST_SEARCHES,
-    "memory_mb": 2_048,
-    "drain_seconds": 30.0,
-}
-_RANGES: dict[str, tuple[float, float]] = {
-    "port": (0, 65_535),
-    "max_simulations": (1, 2**32 - 1),
-    "max_seconds": (0.001, 1e6),
-    "max_searches": (1, 1 << 20),
-    "max_requests": (1, 1 << 20),
-    "memory_mb": (1, 1 << 24),
-    "drain_seconds": (0, 86_400),
-}
-
-
 def _parser() -> Parser:
     parser = Parser("az-serve", __doc__)
-
-    def add(flag: str, about: str, **options: Any) -> None:
-        """Adds a flag. Its help names its default."""
-        default = _DEFAULTS.get(flag.removeprefix("--").replace("-", "_"))
-        shown = f"{default:.15g}" if isinstance(default, float) else str(default)
-        parser.add_argument(flag, help=f"{about} (default {shown})" if default not in (None, []) else about, **options)
-
-    add("player", "who plays; or `player` in --config", type=not_empty, metavar="PLAYER", nargs="?")
-    add("--config", "a TOML file with these settings", type=Path, metavar="FILE")
-    add("--game", f"for mcts, uniform and model files (default: that of the first run); {GAME_OF_RUN}", type=not_empty)
-    add("--model", "one more player, named NAME to be asked for", action="append", metavar="NAME=PLAYER")
-    add("--simulations", "of a search, if the client gives no limit", type=int)
-    add("--temperature", "above 0 weaker moves are played too, by visits", type=float)
-    add("--device", "where the models run")
-    add("--address", "where to listen; an address that others can reach needs a token", type=not_empty)
-    add("--port", "where to listen; 0 takes a free port", type=int)
-    add("--host", "a name of this server that clients use", action="append", metavar="NAME")
-    add("--origin", "pages that may ask, such as https://example.org", action="append", metavar="ORIGIN")
-    add("--token-file", "a file that holds the token", type=Path, metavar="FILE")
-    add("--max-simulations", "of a search", type=int)
-    add("--max-seconds", "of a search", type=float)
-    add("--max-searches", "of one client at once", type=int)
-    add("--max-requests", "of all clients at once, for each player", type=int)
-    add("--memory-mb", "of all trees of a player", type=int)
-    add("--drain-seconds", "for open searches when the process ends", type=float)
+    add, own = parser.add_argument, CLIENT_LIMITS
+    add_player(add, 800, nargs="?", default=argparse.SUPPRESS)
+    add("--config", type=Path, metavar="FILE", help="a TOML file with these settings")
+    text = "where to listen (default 127.0.0.1); an address that others can reach needs a token"
+    add("--address", type=not_empty, default="127.0.0.1", help=text)
+    add_number(add, "--port", "where to listen; 0 takes a free port", 8000, low=0, high=65_535)
+    add("--host", action="append", default=[], metavar="NAME", help="a name of this server that clients use")
+    text = "pages that may ask, such as https://example.org"
+    add("--origin", action="append", default=[], metavar="ORIGIN", help=text)
+    add("--token-file", type=Path, metavar="FILE", help="a file that holds the token")
+    add_number(add, "--max-simulations", "of a search", own.simulations, low=1, high=2**32 - 1)
+    add_number(add, "--max-seconds", "of a search", own.seconds, kind=float, low=0.001, high=1e6)
+    add_number(add, "--max-searches", "of one client at once", own.searches, low=1, high=1 << 20)
+    text = "of all clients at once, for each player"
+    add_number(add, "--max-requests", text, MOST_SEARCHES, low=1, high=1 << 20)
+    add_number(add, "--memory-mb", "of all trees of a player", 2_048, low=1, high=1 << 24)
+    text = "for open searches when the process ends"
+    add_number(add, "--drain-seconds", text, 30.0, kind=float, low=0, high=86_400)
     return parser
 
 
-def _settings(arguments: Sequence[str]) -> dict[str, Any]:
-    """The settings by name: the command line, else the file, else the defaults. `models` are players by name."""
-    given = vars(_parser().parse_args(arguments))
-    path = given.pop("config")
-    file = {} if path is None else _read(path)
-    models = file.pop("models", {})
-    if not isinstance(models, Mapping) or not all(isinstance(player, str) for player in models.values()):
-        raise SettingsError(f'{path}: [models] must hold NAME = "PLAYER"')
-    if "token" in file:
-        raise SettingsError(f"{path}: a token does not belong into this file: give token_file, or AZPY_TOKEN")
-    for name, value in file.items():
-        if name != "player" and name not in _DEFAULTS:
-            raise SettingsError(f"{path}: there is no setting {name}{did_you_mean(name, _DEFAULTS)}")
-        expected = type(_DEFAULTS[name]) if _DEFAULTS.get(name) is not None else str
-        if isinstance(value, bool) or not isinstance(value, (int, float) if expected is float else expected):
-            raise SettingsError(f"{path}: {name} must be of the type {expected.__name__}, got {value!r}")
-        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
-            raise SettingsError(f"{path}: {name} must be a list of texts, got {value!r}")
-    named = dict(models) | dict(named_player(text) for text in given.pop("model") or [])
-    settings = {**_DEFAULTS, **file, **{name: value for name, value in given.items() if value is not None}}
-    for name, (low, high) in _RANGES.items():
-        if not low <= settings[name] <= high:
-            raise SettingsError(f"--{name.replace('_', '-')} must be from {low:g} to {high:g}, got {settings[name]:g}")
-    player = settings.pop("player", None)
-    if player is None and not named:
+def _settings(arguments: Sequence[str]) -> argparse.Namespace:
+    """The settings: the command line, else the file, else the defaults. `models` are players by name."""
+    parser = _parser()
+    config = parser.parse_args(arguments).config
+    given = parser.parse_args(arguments, None if config is None else _of_file(parser, config))
+    named = dict(given.model)
+    if "player" in given:
+        named = {"main": given.player} | named
+    if not named:
         raise SettingsError("missing: PLAYER (see az-serve --help)")
-    return settings | {"models": {**({"main": player} if player is not None else {}), **named}}
+    given.models = named
+    return given
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
+    """What a file says, as if it were typed."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        file = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"--config {path}: {error}") from error
+    for name in {"config", "token"} & file.keys():
+        hint = "a token comes from token_file or AZPY_TOKEN"
+        raise SettingsError(f"{path}: {name} does not belong into this file; {hint}")
+    models = file.pop("models", {})
+    if not isinstance(models, dict) or not all(isinstance(player, str) for player in models.values()):
+        raise SettingsError(f'{path}: [models] must hold NAME = "PLAYER"')
+    typed = [f"--model={name}={player}" for name, player in models.items()]
+    for name, value in file.items():
+        flag = "" if name == "player" else f"--{name.replace('_', '-')}="
+        typed += [f"{flag}{one}" for one in (value if isinstance(value, list) else [value])]
+    try:
+        return parser.parse_args(typed)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
 
 
-def _token(settings: Mapping[str, Any]) -> str | None:
+def _token(given: argparse.Namespace) -> str | None:
     """The token, if there is one.
 
     Raises:
         SettingsError: an address that others can reach, without a token; a token that is too short.
     """
     token = os.environ.get("AZPY_TOKEN")
-    if settings["token_file"] is not None:
+    if given.token_file is not None:
         try:
-            token = Path(settings["token_file"]).read_text(encoding="utf-8").strip()
+            token = given.token_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"--token-file {settings['token_file']}: {error}") from error
+            raise SettingsError(f"--token-file {given.token_file}: {error}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise SettingsError(f"a token must be {_SHORTEST_TOKEN} printable ASCII characters at least")
-    if token is None and not _LOOPBACK.fullmatch(settings["address"]):
-        where = settings["address"]
+    if token is None and not _LOOPBACK.fullmatch(given.address):
+        where = given.address
         raise SettingsError(f"--address {where} can be reached by others: give --token-file FILE, or set AZPY_TOKEN")
     return token
 
 
 def _serve(arguments: Sequence[str]) -> int:
-    settings = _settings(arguments)
+    given = _settings(arguments)
     try:
         from azpy.web.app import Bounds, Site
-        from azpy.web.server import Server, listening, log_to
+        from azpy.web.server import Server, listening, log_to_stderr
     except ImportError as error:
         raise MissingPackageError(f"{error.name} is not installed: {pip_install('serve')}") from error
-    token = _token(settings)
-    simulations = checked("simulations", settings["simulations"])
+    token = _token(given)
     models: dict[str, Model] = {}
     with contextlib.ExitStack() as stack:
-        for name, player in settings["models"].items():
+        for name, player in given.models.items():
             models[name] = open_model(
                 player,
-                game_for(player, settings["models"].values(), settings["game"]),
-                simulations,
-                settings["device"],
-                settings["temperature"],
-                max_requests=settings["max_requests"],
-                total_memory_mb=settings["memory_mb"],
+                game_for(player, given.models.values(), given.game),
+                given.simulations,
+                given.device,
+                given.temperature,
+                max_requests=given.max_requests,
+                total_memory_mb=given.memory_mb,
             )
             stack.callback(models[name].engine.close, cancel=True)
         limits = replace(
             CLIENT_LIMITS,
-            simulations=settings["max_simulations"],
-            seconds=settings["max_seconds"],
-            searches=settings["max_searches"],
+            simulations=given.max_simulations,
+            seconds=given.max_seconds,
+            searches=given.max_searches,
         )
         site = Site(
             models,
-            hosts=[settings["address"], *settings["host"]],
-            origins=settings["origin"],
+            hosts=[given.address, *given.host],
+            origins=given.origin,
             token=token,
             bounds=Bounds(client=limits),
         )
-        place = stack.enter_context(listening(settings["address"], settings["port"]))
-        log_to()
+        place = stack.enter_context(listening(given.address, given.port))
+        log_to_stderr()
         signal.signal(signal.SIGHUP, lambda *_: site.reload())
         address, port = place.getsockname()[:2]
         print(f"http://{f'[{address}]' if ':' in address else address}:{port}/", flush=True)
-        Server(site, settings["drain_seconds"]).run([place])
+        Server(site, given.drain_seconds).run([place])
     return 0
 
 

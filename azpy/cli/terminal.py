@@ -1,6 +1,5 @@
 """A game in the terminal: the person types names of actions, the player answers."""
 
-import re
 import sys
 from collections.abc import Callable
 
@@ -9,8 +8,10 @@ import numpy as np
 from azpy import _core
 from azpy._core import Line
 from azpy.errors import AzpyError, RequestError
+from azpy.games.lines import roll
 from azpy.serving.models import Model, chosen
 from azpy.serving.track import Track
+from azpy.settings.run import ABOUT
 
 __all__ = ["Terminal"]
 
@@ -119,12 +120,10 @@ class Terminal:
 
     def _roll(self) -> None:
         state = self._line.state
-        outcomes = state.chance_outcomes()
-        shares = np.array([share for _, share in outcomes])
-        name = state.action_name(outcomes[self._random.choice(len(outcomes), p=shares / shares.sum())][0])
+        name = state.action_name(roll(state.clone(), self._random)[0])
         if self._rolls:
             wanted = self._rolls.pop(0)
-            if wanted in {state.action_name(one) for one, _ in outcomes}:
+            if wanted in {state.action_name(one) for one, _ in state.chance_outcomes()}:
                 name = wanted
             else:
                 print(f"{wanted} is no roll here: {name} was drawn")
@@ -174,6 +173,4 @@ class Terminal:
         self._people = {0, 1} - self._people
 
     def _set_level(self, words: list[str]) -> None:
-        if len(words) != 1 or not re.fullmatch("[0-9]{1,8}", words[0]) or not 1 <= int(words[0]) <= 10_000_000:
-            raise RequestError("level: expected a number of simulations from 1 to 10000000")
-        self._simulations = int(words[0])
+        self._simulations = ABOUT["simulations"].parsed("level", " ".join(words)[:20])

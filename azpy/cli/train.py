@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from azpy import list_games
-from azpy.cli.common import Parser, command, not_empty, one_line, was_interrupted
+from azpy.cli.common import Parser, add_setting, command, not_empty, was_interrupted
 from azpy.cli.progress import Display
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
 from azpy.games.names import make_position, must_be_typed
 from azpy.playing.selfplay import on_devices
@@ -28,7 +28,7 @@ from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
 from azpy.settings.choosing import Sizing, choose, listed
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags, parse
+from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Finished
 
@@ -40,7 +40,7 @@ def _parser() -> Parser:
     parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
     add = parser.add_argument
     text = "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; or a file names it"
-    add("game", nargs="?", type=not_empty, metavar="GAME", help=text)
+    add("game", nargs="?", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=text)
     text = "a TOML file with settings, such as config.toml of another run"
     add("--config", type=not_empty, metavar="FILE", help=text)
     add("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
@@ -56,12 +56,15 @@ def _parser() -> Parser:
         section = parser.add_argument_group(group)
         for name, about in ABOUT.items():
             if about.group == group and name != "game":
-                flag, text = "--" + name.replace("_", "-"), _help(name, about)
+                text = _help(name, about)
                 if KIND[name] is bool:
-                    section.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+                    flag = "--" + name.replace("_", "-")
+                    section.add_argument(
+                        flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text
+                    )
                 else:
                     unit = about.unit.upper() or {int: "N", float: "X", str: "TEXT"}[KIND[name]]
-                    section.add_argument(flag, metavar=f"{unit}|auto" if about.auto else unit, help=text)
+                    add_setting(section.add_argument, name, text, metavar=f"{unit}|auto" if about.auto else unit)
     return parser
 
 
@@ -85,8 +88,7 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
 
 def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Settings, str, str]:
     """As `choose`, for a command line."""
-    texts = {name: value for name, value in vars(options).items() if name in ABOUT and value is not None}
-    typed = {name: parse(name, value) if isinstance(value, str) else value for name, value in texts.items()}
+    typed = {name: value for name, value in vars(options).items() if name in ABOUT}
     return choose(typed, options.config, options.out, sizing)
 
 
@@ -123,35 +125,34 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--supervised does not go with --collect-only, which fits no network")
     if said:
         print(one_line(said), flush=True)
-    display = Display()
-    if options.collect_only:
-        from azpy.training.collector import Collector
-
-        with Collector(settings, out, options.model) as collector, display:
-            for collected in collector.run():
-                display.show(collected)
-        if isinstance(collected, Finished):
-            _say_next(settings, collected, collector.flags)
-        return 0
-    if options.model is not None:
+    if options.model is not None and not options.collect_only:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
-    # What torch says of tracing a network of the user's; the exported model is compared with the network.
-    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to ")
-    from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
-
     if options.tune:
-        settings = _tuned(settings, {name for name in TUNED if getattr(options, name) not in (None, "auto")})
-    with Trainer(settings, out, options.supervised) as trainer, display:
+        settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
+    with _opened(settings, out, options) as run, Display() as display:
         try:
-            for event in trainer.run():
+            for event in run.run():
                 display.show(event)
         except BaseException as error:
             if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
     if isinstance(event, Finished):
-        _say_next(settings, event, trainer.flags)
+        _say_next(settings, event, run.flags)
     return 0
+
+
+def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
+    """What plays, and learns unless games are only collected."""
+    if options.collect_only:
+        from azpy.training.collector import Collector
+
+        return Collector(settings, out, options.model)
+    # What torch says of tracing a network of the user's; the exported model is compared with the network.
+    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to ")
+    from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
+
+    return Trainer(settings, out, options.supervised)
 
 
 def _to_play(settings: Settings, run: str) -> str:

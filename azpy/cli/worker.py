@@ -9,32 +9,28 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
-from azpy.cli.common import Parser, command, not_empty
-from azpy.errors import RunError, SettingsError
+from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
+from azpy.errors import RunError
 from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
-from azpy.settings.run import checked, parse
+from azpy.settings.run import checked
 
 
 def _work(arguments: Sequence[str]) -> int:
     parser = Parser("az-worker", __doc__)
-    parser.add_argument("place", type=not_empty, metavar="PLACE", help="the shared folder")
+    add = parser.add_argument
+    add("place", type=not_empty, metavar="PLACE", help="the shared folder")
     text = "the run's game, needed if that is a Python class, which is then imported"
-    parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=text)
-    parser.add_argument("--device", metavar="TEXT", help="cpu, cuda or cuda:N (default: the run's)")
-    parser.add_argument("--slots", metavar="GAMES", help="games in play (default: the run's)")
-    parser.add_argument("--pipelines", metavar="THREADS", help="threads of self-play (default: by the device)")
-    parser.add_argument("--threads", metavar="THREADS", help="threads that grow the trees (default: by the device)")
-    text = f"without a sign of az-train, after which the worker ends (default {PATIENCE:g})"
-    parser.add_argument("--patience", type=float, default=PATIENCE, metavar="SECONDS", help=text)
+    add("game", nargs="?", type=not_empty, metavar="GAME", help=text)
+    add_setting(add, "device", "cpu, cuda or cuda:N (default: the run's)")
+    add_setting(add, "slots", "games in play (default: the run's)")
+    add_setting(add, "pipelines", "threads of self-play (default: by the device)")
+    add_setting(add, "threads", "threads that grow the trees (default: by the device)")
+    text = "seconds without a sign of az-train, after which the worker ends"
+    add_number(add, "--patience", text, PATIENCE, kind=float, low=0, above=True)
     given = parser.parse_args(arguments)
-    if not given.patience > 0:
-        raise SettingsError(f"--patience must be more than 0, got {given.patience:g}")
     names = ("device", "slots", "pipelines", "threads")
-    layout: dict[str, Any] = {
-        name: checked(name, parse(name, value)) for name in names if (value := getattr(given, name)) is not None
-    }
+    layout = {name: checked(name, value) for name, value in vars(given).items() if name in names}
     told: list[int] = []
     before = {
         each: signal.signal(each, lambda number, _: told.append(number)) for each in (signal.SIGTERM, signal.SIGINT)

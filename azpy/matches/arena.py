@@ -1,8 +1,8 @@
 """Matches between players: paired openings, both colors, many games in lock-step.
 
 Each opening is played twice, with the players' seats exchanged and the same dice, so neither player is favoured. Every
-move is searched with a fresh tree. Where both players search alike, all their trees share the rounds of one search.
-Another program follows each game from its start, and loses the game where it breaks the rules.
+move is searched with a fresh tree. Another program follows each game from its start, and loses the game where it breaks
+the rules.
 """
 
 import math
@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.errors import SettingsError
-from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.results import Fault, MatchResult, Pair
@@ -91,25 +89,8 @@ class SearchPlayer:
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> NDArray[np.int64]:
         """See `Player`."""
-        return self.select_with(self, states, [0] * len(states), seed)
-
-    def searches_like(self, other: "SearchPlayer") -> bool:
-        """Whether the two differ in their evaluators alone, so that their trees can grow in one search."""
-        own, others = ((one._simulations, one._temperature, one.options) for one in (self, other))
-        return own == others
-
-    def select_with(
-        self, other: "SearchPlayer", states: Sequence[_core.State], movers: Sequence[int], seed: int
-    ) -> NDArray[np.int64]:
-        """Actions [B] of this player and of one that searches alike, in one search of positions [B].
-
-        Each evaluator is called once a round. `movers` [B] says which player moves: 0 for this one, 1 for the other.
-        """
-        evaluators = [
-            _core.RolloutEvaluator(mix(seed, index)) if player.evaluator is None else player.evaluator
-            for index, player in enumerate((self, other))
-        ]
-        search = _core.VectorSearch(states, evaluators, networks=movers, seed=seed, **self.options)
+        evaluator = _core.RolloutEvaluator(seed) if self.evaluator is None else self.evaluator
+        search = _core.VectorSearch(states, evaluator, seed=seed, **self.options)
         search.run(self._simulations)
         return search.select_actions(self._temperature)
 
@@ -120,38 +101,34 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
 
 
 def play_match(
-    game_factory: Callable[[], _core.State | Game],
+    book: Book,
     player_a: Player | Follower,
     player_b: Player | Follower,
     games: int,
-    seed: int = 0,
-    opening_plies: int = 4,
+    seed: int,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays an even number of games, half with A in seat 0, from random openings; fewer if time runs out.
+    """Plays an even number of games, half with A in seat 0; fewer if time runs out.
 
-    Where time is limited, pairs are played in groups. The time of one group decides the size of the next one. A group
-    that time cuts off does not count at all: counting its finished games alone would favour short games.
+    Pairs are played in groups. The time of one group decides the size of the next one. A group that time cuts off does
+    not count at all: counting its finished games alone would favour short games.
 
-    `game_factory` makes a start position, `seed` fixes openings, dice and players, and each pair of games begins with
-    `opening_plies` random actions (see `Book`). `seconds_left` is the time left for the match. It is asked before every
-    ply; 0 or less ends the match.
+    `seed` fixes dice and players. `seconds_left` is the time left for the match. It is asked before every ply; 0 or
+    less ends the match.
 
     Returns:
         A's result in the games that count; None if there are none.
 
     Raises:
-        SettingsError: an odd number of games, or a game that is over before it begins.
+        SettingsError: a game that is over before it begins.
     """
-    if games < 2 or games % 2:
-        raise SettingsError(f"a match has an even number of games, got {games}")
-    book = Book(game_factory, opening_plies, seed)
     pairs = list[Pair]()
     group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
     while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:
-        options: dict[str, Any] = {"first": len(pairs), "may_go_on": lambda: seconds_left() > 0}
-        group_seed = mix(seed, len(pairs)) if pairs else seed
-        played = list(play_pairs(book, player_a, player_b, group, group_seed, **options))
+        group_seed, first = mix(seed, len(pairs)) if pairs else seed, len(pairs)
+        played = list(
+            play_pairs(book, player_a, player_b, group, group_seed, first=first, may_go_on=lambda: seconds_left() > 0)
+        )
         if len(played) < group:
             break
         pairs += played
@@ -213,19 +190,16 @@ def play_pairs(
 
 def _select(players: tuple[Player | Follower, Player | Follower], boards: Sequence["Board"], seed: int) -> list[Answer]:
     """What the player to move says on each board."""
-    states, movers = [board.state for board in boards], [board.mover for board in boards]
-    first, second = players
-    if isinstance(first, SearchPlayer) and isinstance(second, SearchPlayer) and first.searches_like(second):
-        return [int(action) for action in first.select_with(second, states, movers, seed)]
     answers: list[Answer] = [None] * len(boards)
     for index, player in enumerate(players):
-        due = [i for i, mover in enumerate(movers) if mover == index]
+        due = [i for i, board in enumerate(boards) if board.mover == index]
         if not due:
             continue
         if isinstance(player, Follower):
             chosen = player.follow([boards[i] for i in due])
         else:
-            chosen = [int(action) for action in player.select_actions([states[i] for i in due], mix(seed, index))]
+            states = [boards[i].state for i in due]
+            chosen = [int(action) for action in player.select_actions(states, mix(seed, index))]
         for i, answer in zip(due, chosen, strict=True):
             answers[i] = answer
     return answers

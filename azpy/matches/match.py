@@ -58,8 +58,8 @@ def match(
     if game is None and runs:
         game = runs[0].start and runs[0].settings.game  # `start` raises where the game's class was not named
     specs = [parse_player(os.fspath(one)) for one in (a, b) if isinstance(one, str | os.PathLike)]
-    name = game_of(specs, None if game is None else spec_of(game), "game={!r}")
-    loaded = iter(load_players(specs, make_position(name), simulations, device=device))
+    start = make_position(game_of(specs, None if game is None else spec_of(game), "game={!r}"))
+    loaded = iter(load_players(specs, start, simulations, device=device))
 
     def player(one: Any) -> Player | Follower:
         if isinstance(one, str | os.PathLike):
@@ -70,5 +70,5 @@ def match(
 
     first, second = player(a), player(b)
     plies = (settings_of(specs) or Settings).match_opening_plies if opening_plies is None else opening_plies
-    book = Book(lambda: make_position(name), plies, seed)
+    book = Book(start, plies, seed)
     return MatchResult.of(list(play_pairs(book, first, second, games // 2, seed, slots_for(first, second))))

@@ -3,8 +3,7 @@
 The core reads what a file holds: PGN and EPD for chess, SGF for Go, lines of play for every game.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +11,11 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import RunError, SettingsError
-from azpy.game import Game
 from azpy.games.lines import roll
 from azpy.games.notations import decoded
-from azpy.runs import packed, storage
+from azpy.runs import packed
 
-__all__ = ["Book", "Opening", "draw_at_random", "mix", "read_openings"]
+__all__ = ["Book", "Opening", "draw_at_random", "mix", "read_book"]
 
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
 _MOST_BYTES = 1 << 24  # of a file of openings: a few hundred thousand lines
@@ -54,25 +52,30 @@ class Book:
     Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
     same order. If all games end within `plies`, the book halves its `plies`.
 
-    `start` makes a start position. `plies` are random actions of players before the match begins; dice are not counted.
-    `seed` fixes the openings. If `openings` are given, as by `read_openings`, the book has these and draws none.
+    `start` is where a game usually begins. `plies` are random actions of players before the match begins; dice are not
+    counted. `seed` fixes the openings. `read_book` makes a book that has the openings of a file and draws none.
+
+    Attributes:
+        plies: as above; of a file the most that are taken of each opening, None for all.
+        file: that the openings are from; None where they are drawn.
+        left_out: how many openings of the file lead to positions of earlier ones.
 
     Example:
         >>> from azpy.games.names import make_position
-        >>> book = Book(lambda: make_position("tic_tac_toe"), plies=1, seed=0)
+        >>> book = Book(make_position("tic_tac_toe"), plies=1, seed=0)
         >>> len({book[n].actions for n in range(100)}), len(book)
         (9, 9)
     """
 
-    def __init__(
-        self, start: Callable[[], _core.State | Game], plies: int, seed: int, openings: Sequence[Opening] = ()
-    ) -> None:
-        self.plies = _checked(plies)
+    def __init__(self, start: _core.State, plies: int | None, seed: int, file: Path | None = None) -> None:
+        if plies is not None and plies < 0:
+            raise SettingsError(f"opening_plies must be at least 0, got {plies}")
+        self.plies, self.file, self.left_out = plies, file, 0
         self._start, self._seed = start, seed
-        self._keys: set[int] = set()
-        self._openings = list(openings)
+        self._keys = set[int]()
+        self._openings = list[Opening]()
         self._drawn = 0
-        self._complete = bool(openings)
+        self._complete = file is not None
 
     def __len__(self) -> int:
         """Distinct openings so far."""
@@ -88,12 +91,19 @@ class Book:
             self._grow()
         return self._openings[number % len(self._openings)]
 
+    def add(self, opening: Opening) -> bool:
+        """Adds an opening, if no earlier one leads to its position; returns whether it did."""
+        key = opening.position.key()
+        if key in self._keys:
+            return False
+        self._keys.add(key)
+        self._openings.append(opening)
+        return True
+
     def _grow(self) -> None:
         for _ in range(_TRIES):
             opening = self._one()
-            if not opening.position.is_terminal and (key := opening.position.key()) not in self._keys:
-                self._keys.add(key)
-                self._openings.append(opening)
+            if not opening.position.is_terminal and self.add(opening):
                 return
         if self._openings:
             self._complete = True
@@ -105,22 +115,19 @@ class Book:
     def _one(self) -> Opening:
         rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
         self._drawn += 1
-        start = _core.State(self._start())
-        position = start.clone()
+        position = self._start.clone()
         actions = roll(position, rng)
-        for _ in range(self.plies):
+        for _ in range(self.plies or 0):
             if position.is_terminal:
                 break
             action = draw_at_random(position, rng)
             position.play(action)
             actions += [action, *roll(position, rng)]
-        return Opening(position, tuple(actions), start)
+        return Opening(position, tuple(actions), self._start)
 
 
-def read_openings(
-    path: Path, start: _core.State, seed: int, plies: int | None = None, most: int | None = None
-) -> tuple[list[Opening], int]:
-    """The openings of a file, in its order, and how many more lead to positions of earlier ones and are left out.
+def read_book(path: Path, start: _core.State, seed: int, plies: int | None = None, most: int | None = None) -> Book:
+    """A book of the openings of a file, in its order.
 
     The name's end says what the file holds: `.pgn` and `.epd` for chess (of a game its main line, or a position a
     line), `.sgf` for Go. Any other file has a line of play a line, as `State.parse_actions` reads it; `#` begins a
@@ -139,61 +146,58 @@ def read_openings(
         SettingsError: a name whose end is for another game; bad lines, by their numbers; or no opening.
         RunError: a file that cannot be read.
     """
-    plies = None if plies is None else _checked(plies)
+    book, bad = Book(start, plies, seed, path), list[str]()
     notation, suffix = _core.notation_of(start.game), packed.suffix_of(path.name)
     form = {".pgn": "pgn", ".epd": "pgn", ".sgf": "sgf"}.get(suffix)
     if form is not None and (notation is None or notation.name != form):
         raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")
-    found, bad, repeated, keys = list[Opening](), list[str](), 0, set[int]()
-    text = _text_of(path)
-    is_games = suffix in (".pgn", ".sgf")
-    entries = _games(path, start, text, plies) if is_games else _lines(start, text, suffix == ".epd")
-    for number, (line, read) in enumerate(entries):
+    for number, (line, written) in enumerate(_written(path, start, suffix)):
         try:
-            opening = _opening(*read(), plies, mix(seed, 0, number))
+            opening = _opening(*_read(start, written, suffix, plies), plies, mix(seed, 0, number))
         except ValueError as error:
             bad.append(f"line {line}: {error}")
             continue
-        if (key := opening.position.key()) in keys:
-            repeated += 1
-            continue
-        keys.add(key)
-        found.append(opening)
-        if len(found) == most:
+        book.left_out += not book.add(opening)
+        if len(book) == most:
             break
     if bad:
         more = f"; and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
         raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: put that right, or take it out")
-    if not found:
+    if not len(book):
         raise SettingsError(f"{path} holds no opening")
-    return found, repeated
+    return book
 
 
-_Entry = tuple[int, Callable[[], tuple[_core.State, Sequence[int]]]]  # its line, and what reads its start and actions
-
-
-def _lines(start: _core.State, text: str, is_epd: bool) -> Iterator[_Entry]:
+def _written(path: Path, start: _core.State, suffix: str) -> Iterator[tuple[int, str | _core.WrittenGame]]:
+    """The games or the lines of a file, each with the number of its first line."""
+    text = _text_of(path)
+    if suffix in (".pgn", ".sgf"):
+        try:
+            for game in _core.GameReader(start, text):
+                yield game.line, game
+        except ValueError as error:
+            raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
+        return
     for number, line in enumerate(text.split("\n"), start=1):
         if (words := line.strip()) and not words.startswith("#"):
-            yield number, partial(_epd if is_epd else _line, start, words)
+            yield number, words
 
 
-def _line(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
-    return start, start.parse_actions(text)
+def _read(
+    start: _core.State, written: str | _core.WrittenGame, suffix: str, plies: int | None
+) -> tuple[_core.State, Sequence[int]]:
+    """Where an opening begins, and its actions.
 
-
-def _epd(start: _core.State, text: str) -> tuple[_core.State, Sequence[int]]:
-    if text.split()[0].count("/") != 7:  # or a line of moves
-        raise ValueError(f"expected a position in EPD or FEN, got {text!r}")
-    return _core.parse_state(start, text), ()
-
-
-def _games(path: Path, start: _core.State, text: str, plies: int | None) -> Iterator[_Entry]:
-    try:
-        for game in _core.GameReader(start, text):
-            yield game.line, partial(_main_line, start, game, plies)
-    except ValueError as error:
-        raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
+    Raises:
+        ValueError: what the rules do not allow, or another form.
+    """
+    if isinstance(written, _core.WrittenGame):
+        return _main_line(start, written, plies)
+    if suffix != ".epd":
+        return start, start.parse_actions(written)
+    if written.split()[0].count("/") != 7:  # or a line of moves
+        raise ValueError(f"expected a position in EPD or FEN, got {written!r}")
+    return _core.parse_state(start, written), ()
 
 
 def _main_line(start: _core.State, game: _core.WrittenGame, plies: int | None) -> tuple[_core.State, Sequence[int]]:
@@ -229,10 +233,6 @@ def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: i
 
 
 def _text_of(path: Path) -> str:
-    with storage.disk_errors(path):
-        storage.check_regular(path)
-        if (size := path.stat().st_size) > _MOST_BYTES:
-            raise SettingsError(f"{path} has {size:,} bytes, expected {_MOST_BYTES:,} at most: give a part of it")
     files = [data for _, data in packed.files_in(path, (), _MOST_BYTES)]
     if len(files) != 1:
         raise SettingsError(f"{path} is an archive, expected a file of openings: unpack it")
@@ -241,9 +241,3 @@ def _text_of(path: Path) -> str:
     if "\0" in (text := decoded(files[0])):
         raise SettingsError(f"{path} is no text: unpack it")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _checked(plies: int) -> int:
-    if plies < 0:
-        raise SettingsError(f"opening_plies must be at least 0, got {plies}")
-    return plies

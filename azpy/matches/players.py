@@ -22,7 +22,7 @@ from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import Settings, match_search, unused
+from azpy.settings.run import ABOUT, Settings, match_search, unused
 
 __all__ = [
     *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
@@ -162,7 +162,6 @@ def load_players(
     specs: Sequence[Spec],
     start: _core.State,
     simulations: int,
-    c_puct: float | None = None,
     device: str = "cpu",
     transcripts: Transcripts | None = None,
 ) -> list[Entrant]:
@@ -172,7 +171,6 @@ def load_players(
         specs: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, for specs without them; nodes for programs without nodes and time.
-        c_puct: weight of a model's prior, in place of match_c_puct of its run. The spec's own option goes first.
         device: where models run, as for `OnnxEvaluator`.
         transcripts: where programs that misbehave leave what they said.
 
@@ -201,7 +199,6 @@ def load_players(
                 name = str(folder)
             network = open_model(spec.model.resolve())
             search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings)
-            search |= {} if c_puct is None else {"c_puct": c_puct}
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
@@ -216,7 +213,8 @@ def load_players(
 def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) -> dict[str, Any]:
     """The options of a player's search; its own go first, and take away what has no effect beside them."""
     options = {**search, **own}
-    for name, why in unused(options, _usual).items():
+    # The default of a player's search is not always that of self-play.
+    for name, why in unused(options, lambda name: _core.OPTIONS[name]["default"]).items():
         if name in own:
             raise SettingsError(f"player {called!r}: {name} {why}")
         del options[name]
@@ -226,17 +224,8 @@ def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) ->
     return options
 
 
-def _usual(option: str) -> Any:
-    """The default of a player's search, which is not always that of self-play."""
-    return _core.OPTIONS[option]["default"]
-
-
 def _simulations(text: str, number: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,12}", number):
-        raise SettingsError(f"player {text!r}: expected a whole number of simulations, got {number!r}")
-    if int(number) < 1:
-        raise SettingsError(f"player {text!r}: the number of simulations must be at least 1, got {number}")
-    return int(number)
+    return int(ABOUT["simulations"].parsed(f"player {text!r}: the number of simulations", number))
 
 
 def _exists(text: str) -> bool:

@@ -122,18 +122,26 @@ class MatchResult:
         low, high = self.interval
         return elo(low), elo(high)
 
+    @property
+    def score_text(self) -> str:
+        """A's score with its interval."""
+        return "{:.3f} [{:.3f}, {:.3f}]".format(self.score, *self.interval)
+
+    @property
+    def elo_text(self) -> str:
+        """A's Elo with its interval."""
+        return "{:+.0f} [{:+.0f}, {:+.0f}]".format(self.elo, *self.elo_interval)
+
     def _repr_html_(self) -> str:
         """For notebooks: A's score and Elo with their 95 % intervals, and its games from each seat."""
-        figures = {"score of A": "{:.3f} [{:.3f}, {:.3f}]".format(self.score, *self.interval)}
-        figures["Elo of A"] = "{:+.0f} [{:+.0f}, {:+.0f}]".format(self.elo, *self.elo_interval)
+        figures = {"score of A": self.score_text, "Elo of A": self.elo_text}
         for seat, counts in (("first", self.first), ("second", self.second)):
             figures[f"as {seat}"] = "won {}, drew {}, lost {}".format(*counts)
         cells = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in figures.items())
         return f"<table>{''.join(cells)}</table>"
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}] (+{self.wins} ={self.draws} -{self.losses})"
+        return f"{self.score_text} (+{self.wins} ={self.draws} -{self.losses})"
 
 
 def _count(points: Sequence[float]) -> tuple[int, int, int]:

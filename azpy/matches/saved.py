@@ -14,35 +14,31 @@ from azpy.games.notations import line_of, tags_of
 from azpy.matches.arena import Board
 from azpy.runs import storage
 
-__all__ = ["SavedGames", "check_name"]
-
-
-def check_name(path: Path, start: State) -> None:
-    """Refuses a file whose name says no form that games of this kind can have.
-
-    Raises:
-        SettingsError: such a name.
-    """
-    forms = [".jsonl", *(f".{notation.name}" for notation in [notation_of(start.game)] if notation is not None)]
-    if path.suffix.lower() not in forms:
-        raise SettingsError(f"games of {start.game} are saved to a file that ends in {' or '.join(forms)}, got {path}")
+__all__ = ["SavedGames"]
 
 
 class SavedGames(AbstractContextManager["SavedGames"]):
     """Appends games to a file, which is made if it is missing. Locks the file while it is open.
 
     Args:
-        path: a name that `check_name` takes.
+        path: the file; its name ends in .jsonl, or in .pgn for chess and .sgf for Go.
         start: where games usually begin.
         seed: of the match.
 
     Raises:
+        SettingsError: a name that ends otherwise.
         RunError: a file that cannot be written, or that another process appends to.
     """
 
     def __init__(self, path: Path, start: State, seed: int) -> None:
         self._path, self._usual, self._seed = path, start, seed
-        self._notation = None if path.suffix.lower() == ".jsonl" else notation_of(start.game)
+        notation = notation_of(start.game)
+        forms = {".jsonl": None} | ({} if notation is None else {f".{notation.name}": notation})
+        suffix = path.suffix.lower()
+        if suffix not in forms:
+            ends = " or ".join(forms)
+            raise SettingsError(f"games of {start.game} are saved to a file that ends in {ends}, got {path}")
+        self._notation = forms[suffix]
         with storage.disk_errors(path):
             storage.check_regular(path)
             self._file = path.open("a+b", buffering=0)

@@ -141,7 +141,7 @@ class Comparison:
         settings = self.settings({}, seed)
         start = make_position(self.game)
         a, b = load_players(specs, start, self.simulations, device=settings.training_device)
-        book = Book(lambda: make_position(self.game), settings.match_opening_plies, seed)
+        book = Book(start, settings.match_opening_plies, seed)
         return MatchResult.of(list(play_pairs(book, a.player, b.player, self.games // 2, seed)))
 
 

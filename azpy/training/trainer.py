@@ -24,11 +24,12 @@ from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_
 from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
-from azpy.games.names import make_position, must_be_typed
+from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.matches.openings import Book
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
@@ -401,6 +402,7 @@ class Trainer(Loop):
             return SearchPlayer(evaluator, settings.simulations_in_matches, **match_search(settings))
 
         newest, unmet = player(self._generations.model), list[str]()
+        book = Book(self._start, settings.match_opening_plies, settings.seed)
         for index, opponent in enumerate(due):
             if (make := _OPPONENTS[opponent]) is not None:
                 other = make()
@@ -408,9 +410,11 @@ class Trainer(Loop):
                 other = player(to_onnx(learner_of(settings, self._start, here=False).averaged))
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
             until = time.monotonic() + share
-            options: dict[str, Any] = {"seed": settings.seed, "opening_plies": settings.match_opening_plies}
-            options["seconds_left"] = lambda until=until: until - time.monotonic()
-            result = play_match(lambda: make_position(settings.game), newest, other, games, **options)
+
+            def seconds_left(until: float = until) -> float:
+                return until - time.monotonic()
+
+            result = play_match(book, newest, other, games, settings.seed, seconds_left)
             if result is None:
                 unmet.append(opponent)
                 continue

@@ -10,15 +10,15 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
@@ -26,13 +26,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import azpy
 from azpy import _core
-from azpy.errors import AzpyError, SettingsError
+from azpy.errors import AzpyError
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.queries import Analyst, Reply
 from azpy.web import archive
-from azpy.web.guard import COOKIE, ORIGIN, Guard
+from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
 
@@ -43,6 +43,8 @@ _LOGIN_BYTES = 4 * 1024  # of the body of a login
 _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _FAILED = "the server failed; its log says why"
+_ENDS = "the server ends: ask another one"
+_LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
@@ -73,6 +75,7 @@ class Site:
 
     Attributes:
         app: the ASGI application.
+        routes: what it answers.
         ready: whether queries are taken.
 
     Raises:
@@ -93,17 +96,9 @@ class Site:
         self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics(models)
         self.ready, self._websockets = True, 0
         self._run, self._renews, self._has_token = run, renews, token is not None
-        self._analysts: set[Analyst] = set()
-        self._outboxes: set[Outbox] = set()
+        self._clients: dict[Analyst, Outbox] = {}
         self._reloads = threading.Lock()
-        origins = list(origins)
-        for origin in origins:
-            if not ORIGIN.fullmatch(origin):
-                raise SettingsError(
-                    f"--origin takes an origin such as https://example.org or http://localhost:3000, as browsers send "
-                    f"it: without path, capital letters or the scheme's own port; got {origin!r}"
-                )
-        routes = [
+        self.routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
             Route("/metrics", self._metrics),
@@ -117,26 +112,17 @@ class Site:
             Route("/games", self._games),
             Route("/games/{number}", self._games),
         ]
-        self._guard: Guard | None = None
-
-        def guard(app: Any) -> Guard:
-            self._guard = Guard(app, hosts, origins, token)
-            return self._guard
-
-        self.app = Starlette(
-            routes=routes,
-            middleware=[Middleware(guard), Middleware(_Logged), Middleware(_Counted, self)],
-            exception_handlers={404: _not_there, 405: _not_so, ClientDisconnect: _gone},
-        )
+        app = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
+        self.app = self._guard = Guard(_Counted(app, self), hosts, origins, token)
 
     async def drain(self, seconds: float) -> None:
         """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
         self.ready = False
         engines = [model.engine for model in self.models.values()]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
-        await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._analysts)))
+        await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._clients)))
         until = time.monotonic() + _SENT_SECONDS
-        while any(not outbox.is_empty for outbox in self._outboxes) and time.monotonic() < until:
+        while any(not outbox.is_empty for outbox in self._clients.values()) and time.monotonic() < until:
             await asyncio.sleep(0.05)
 
     def reload(self) -> None:
@@ -171,24 +157,24 @@ class Site:
 
     async def _games(self, request: Request) -> Response:
         if self._run is None:
-            return _refusal(404, "this server has no run to show games of")
+            return self.refused(404, "query", "this server has no run to show games of")
         number, iteration = request.path_params.get("number"), request.query_params.get("iteration")
         for name, given in (("number of a game", number), ("iteration", iteration)):
             if given is not None and not re.fullmatch("[0-9]{1,19}", given):  # int() takes no 5,000 digits
-                return self._refused(400, "query", f"{name}: expected a whole number, got {given[:40]!r}")
+                return self.refused(400, "query", f"{name}: expected a whole number, got {given[:40]!r}")
         try:
             if number is not None:
                 return JSONResponse(await asyncio.to_thread(archive.game, self._run, int(number)))
             chosen = None if iteration is None else int(iteration)
             return JSONResponse(await asyncio.to_thread(archive.games, self._run, chosen))
         except AzpyError as error:
-            return self._refused(404, "query", str(error))
+            return self.refused(404, "query", str(error))
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
         content = _ASSETS.get(name)
         if content is None:
-            return _refusal(404, f"there is no {request.url.path[:100]}")
+            raise HTTPException(404)
         return Response(content, media_type=_TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
@@ -196,17 +182,15 @@ class Site:
         if isinstance(body, Response):
             return body
         token = body.get("token")
-        session = self._guard.session(token) if isinstance(token, str) and self._guard is not None else None
+        session = self._guard.session(token) if isinstance(token, str) else None
         if session is None:
-            self.metrics.refused.labels("token").inc()
-            return _refusal(401, "this is not the token")
+            return self.refused(401, "token", "this is not the token")
         answer = JSONResponse({"success": True})
         answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
         return answer
 
     async def _logout(self, request: Request) -> Response:
-        if self._guard is not None:
-            self._guard.end_session(request.scope)
+        self._guard.end_session(request.scope)
         answer = JSONResponse({"success": True})
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
@@ -214,30 +198,30 @@ class Site:
     async def _body(self, request: Request, most: int) -> _core.Message | Response:
         """The object of at most so many bytes that a request holds, or the refusal."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return self._refused(415, "type", "expected Content-Type: application/json")
+            return self.refused(415, "type", "expected Content-Type: application/json")
         data = bytearray()
         try:
             async with asyncio.timeout(self.bounds.body_seconds):
                 async for chunk in request.stream():
                     data += chunk
                     if len(data) > most:
-                        answer = self._refused(413, "size", f"expected at most {most} bytes")
-                        answer.headers["connection"] = "close"
-                        return answer
+                        return self.refused(413, "size", f"expected at most {most} bytes", connection="close")
         except TimeoutError:
-            answer = self._refused(408, "slow", f"the body did not come in {self.bounds.body_seconds:g} s")
-            answer.headers["connection"] = "close"
-            return answer
+            said = f"the body did not come in {self.bounds.body_seconds:g} s"
+            return self.refused(408, "slow", said, connection="close")
+        except ClientDisconnect:
+            return Response(status_code=400)  # for nobody
         try:
             # A MiB can take 0.1 s, and a thread costs 0.1 ms.
             read = _core.Message
             return read(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(read, bytes(data))
         except ValueError as error:
-            return self._refused(400, "json", str(error))
+            return self.refused(400, "json", str(error))
 
-    def _refused(self, status: int, reason: str, said: str) -> Response:
+    def refused(self, status: int, reason: str, said: str, **headers: str) -> Response:
+        """The answer to a request that is refused, and counted by its reason."""
         self.metrics.refused.labels(reason).inc()
-        return _refusal(status, said)
+        return JSONResponse({"error": said}, status, headers)
 
     # Queries ----------------------------------------------------------------------------------------------------------
 
@@ -246,16 +230,14 @@ class Site:
         if isinstance(body, Response):
             return body
         if not self.ready:
-            refused = self._refused(503, "draining", "the server ends: ask another one")
-            refused.headers["retry-after"] = "1"
-            return refused
+            return self.refused(503, "draining", _ENDS, **_LATER)
         self.metrics.queries.labels("post").inc()
         answers = self._answers(request, body)
         first = await anext(answers, None)
         turns = body.get("analyzeTurns")
         several = isinstance(turns, list) and len(turns) > 1
         if first is None:  # no turn to analyze, or nobody waits any more
-            return self._refused(400, "query", "this query asks for nothing")
+            return self.refused(400, "query", "this query asks for nothing")
         # A turn that cannot be searched is one line of several.
         fails = first.status != 200 and not (several and first.search is not None)
         if fails or not (several or body.get("reportDuringSearchEvery") is not None):
@@ -263,7 +245,7 @@ class Site:
             status = 503 if first.status != 200 and not self.ready else first.status
             if status != 200:
                 self.metrics.refused.labels("full" if status == 503 else "query").inc()
-            headers = {"retry-after": "1"} if status == 503 else None
+            headers = _LATER if status == 503 else None
             return Response(first.line + "\n", status, headers, media_type="application/json")
 
         async def lines() -> AsyncIterator[str]:
@@ -276,13 +258,10 @@ class Site:
 
     async def _answers(self, request: Request, query: _core.Message) -> AsyncGenerator[Reply]:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
-        analyst, outbox = self._enter()
-        try:
+        with self._client() as (analyst, outbox):
             await asyncio.to_thread(analyst.take, query)
             while (answer := await self._next(request, outbox, analyst)) is not None:
                 yield answer
-        finally:
-            self._leave(analyst, outbox)
 
     async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Reply | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
@@ -296,36 +275,34 @@ class Site:
             if not await outbox.wait(1.0) and await request.is_disconnected():
                 return None
 
-    def _enter(self) -> tuple[Analyst, Outbox]:
+    @contextmanager
+    def _client(self) -> Iterator[tuple[Analyst, Outbox]]:
         """A client, and what waits for it."""
         outbox = Outbox(asyncio.get_running_loop())
         analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, self.metrics.seconds.observe)
-        self._analysts.add(analyst)
-        self._outboxes.add(outbox)
-        return analyst, outbox
-
-    def _leave(self, analyst: Analyst, outbox: Outbox) -> None:
-        self._analysts.discard(analyst)
-        self._outboxes.discard(outbox)
-        analyst.close()
+        self._clients[analyst] = outbox
+        try:
+            yield analyst, outbox
+        finally:
+            del self._clients[analyst]
+            analyst.close()
 
     async def _socket(self, socket: WebSocket) -> None:
-        if self._websockets >= self.bounds.websockets:
-            self.metrics.refused.labels("connections").inc()
-            await socket.send_denial_response(_refusal(503, f"{self.bounds.websockets} connections are open"))
+        most = self.bounds.websockets
+        if self._websockets >= most:
+            await socket.send_denial_response(self.refused(503, "connections", f"{most} connections are open"))
             return
         self._websockets += 1
-        analyst, outbox = self._enter()
         sender: asyncio.Task[None] | None = None
         try:
-            await socket.accept()
-            sender = asyncio.create_task(self._send(socket, outbox))
-            await self._receive(socket, analyst, outbox)
+            with self._client() as (analyst, outbox):
+                await socket.accept()
+                sender = asyncio.create_task(self._send(socket, outbox))
+                await self._receive(socket, analyst, outbox)
         except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by this side
             pass
         finally:
             self._websockets -= 1
-            self._leave(analyst, outbox)
             if sender is not None:
                 sender.cancel()
                 await asyncio.gather(sender, return_exceptions=True)
@@ -344,7 +321,7 @@ class Site:
             self.metrics.queries.labels("websocket").inc()
             if not self.ready:
                 self.metrics.refused.labels("draining").inc()
-                outbox.put(Reply.refusal("the server ends: ask another one"))
+                outbox.put(Reply.refusal(_ENDS))
                 continue
             await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
 
@@ -382,9 +359,8 @@ class _Counted:
             return
         address, most = (scope.get("client") or ("",))[0], self._site.bounds.posts
         if self._open[address] >= most:
-            self._site.metrics.refused.labels("address").inc()
-            answer = _refusal(429, f"{most} requests of this address are open")
-            answer.headers["connection"] = "close"  # its body is not read
+            said = f"{most} requests of this address are open"
+            answer = self._site.refused(429, "address", said, connection="close")  # its body is not read
             await answer(scope, receive, send)
             return
         self._open[address] += 1
@@ -396,58 +372,16 @@ class _Counted:
                 del self._open[address]
 
 
-class _Logged:
-    """One line of the log for each plain request: no query, no address of a page, no token."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.monotonic(), 0
-
-        async def noting(message: Any) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noting)
-        except Exception as error:
-            if status:  # too late for another answer
-                raise
-            _LOG.error("failed", exc_info=error)
-            await _refusal(500, _FAILED)(scope, receive, noting)
-        finally:
-            _LOG.info(
-                "request",
-                extra={
-                    "method": scope["method"][:20],
-                    "path": scope["path"][:100],
-                    "status": status,
-                    "seconds": round(time.monotonic() - began, 6),
-                    "client": (scope.get("client") or ("",))[0][:100],
-                },
-            )
+async def _wrong(request: Request, error: Any) -> Response:
+    """The answer to a request for what is not there."""
+    path = request.url.path[:100]
+    said = f"{path} takes no {request.method[:20]}" if error.status_code == 405 else f"there is no {path}"
+    return JSONResponse({"error": said}, error.status_code)
 
 
-def _refusal(status: int, said: str) -> Response:
-    return JSONResponse({"error": said}, status)
-
-
-async def _not_there(request: Request, _: Exception) -> Response:
-    return _refusal(404, f"there is no {request.url.path[:100]}")
-
-
-async def _not_so(request: Request, _: Exception) -> Response:
-    return _refusal(405, f"{request.url.path[:100]} takes no {request.method[:20]}")
-
-
-async def _gone(_: Request, __: Exception) -> Response:
-    return Response(status_code=400)  # for nobody: the client left
+async def _failed(_: Request, __: Exception) -> Response:
+    """The answer where the server failed; uvicorn logs the exception."""
+    return JSONResponse({"error": _FAILED}, 500)
 
 
 def _assets() -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Who is let in: the Host and Origin of a request, and a token. Every answer gets the headers that protect a browser.
+"""Who is let in: the Host and Origin of a request, and a token.
 
 - Host: a page of another site can give its own name the address 127.0.0.1 (DNS rebinding). Its requests then carry its
   own name as Host, and are refused.
@@ -13,15 +13,19 @@ import re
 import secrets
 from collections.abc import Iterable
 
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["COOKIE", "LOOPBACK", "ORIGIN", "Guard"]
+from azpy.errors import SettingsError
+
+__all__ = ["COOKIE", "LOOPBACK", "Guard"]
 
 # As a browser writes it: ASCII without capital letters, and a port where it is not the scheme's own. No other value is
 # ever equal to what a browser sends.
-ORIGIN = re.compile(
+_ORIGIN = re.compile(
     r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?", re.ASCII
 )
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -29,18 +33,6 @@ COOKIE = "azpy_session"
 _MOST_SESSIONS = 10_000
 # Needed before a token can be shown: the page itself, and what watches the process.
 _OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
-_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
 
 
 class Guard:
@@ -51,10 +43,19 @@ class Guard:
         hosts: names of this server, without port, besides those of the loopback.
         origins: of pages on other servers that may ask, such as https://example.org.
         token: what clients must show; None for no token.
+
+    Raises:
+        SettingsError: an origin that no browser sends.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), token: str | None = None):
         self._app, self._origins = app, frozenset(origins)
+        for origin in self._origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise SettingsError(
+                    f"--origin takes an origin such as https://example.org or http://localhost:3000, as browsers send "
+                    f"it: without path, capital letters or the scheme's own port; got {origin!r}"
+                )
         # Without credentials: a page of another origin shows the token itself, and never by our cookie.
         self._cors = CORSMiddleware(
             self._with_token,
@@ -75,12 +76,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def protected(message: Message) -> None:
-            await send(_protected(message))
-
         problem = self._problem(scope)
         answer = self._cors if problem is None else JSONResponse({"error": problem}, 403)
-        await answer(scope, receive, protected)
+        await answer(scope, receive, send)
 
     async def _with_token(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request that shows the token, where one is needed. A browser's preflight request shows none."""
@@ -102,41 +100,24 @@ class Guard:
 
     def end_session(self, scope: Scope) -> None:
         """Lets the cookie of a request stand for the token no longer."""
-        self._sessions.pop(_cookie(_values(scope, b"cookie")), None)
+        self._sessions.pop(HTTPConnection(scope).cookies.get(COOKIE, ""), None)
 
     def _problem(self, scope: Scope) -> str | None:
         """Why Host or Origin is refused; None for neither."""
-        host = next(iter(_values(scope, b"host")), "")
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
             return "this server does not answer to the name in Host: start it with --host NAME"
         asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD"}
         # The scheme may have been https in front of this server.
         let_in = {f"http://{host}", f"https://{host}", *self._origins}
-        if asks and not let_in.issuperset(_values(scope, b"origin")):
+        if asks and not let_in.issuperset(headers.getlist("origin")):
             return "pages of this Origin may not ask: start the server with --origin ORIGIN"
         return None
 
     def _is_known(self, scope: Scope) -> bool:
-        kind, _, given = next(iter(_values(scope, b"authorization")), "").partition(" ")
+        asks = HTTPConnection(scope)
+        kind, _, given = asks.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self._token is not None:
             return hmac.compare_digest(given.strip().encode(), self._token)
-        return _cookie(_values(scope, b"cookie")) in self._sessions
-
-
-def _values(scope: Scope, name: bytes) -> list[str]:
-    """All values of a header."""
-    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
-
-
-def _cookie(headers: Iterable[str]) -> str:
-    """The value of our cookie, whatever the cookies of other servers on this machine look like."""
-    pairs = (pair.strip().partition("=") for header in headers for pair in header.split(";"))
-    return next((value for name, _, value in pairs if name == COOKIE), "")
-
-
-def _protected(message: Message) -> Message:
-    if message["type"] in {"http.response.start", "websocket.accept", "websocket.http.response.start"}:
-        given = list(message.get("headers", []))
-        known = {name.lower() for name, _ in given}
-        message = {**message, "headers": [*given, *(pair for pair in _HEADERS if pair[0] not in known)]}
-    return message
+        return asks.cookies.get(COOKIE, "") in self._sessions

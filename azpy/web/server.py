@@ -6,7 +6,6 @@ import logging
 import os
 import resource
 import socket
-import sys
 import time
 from types import FrameType
 from typing import Any
@@ -20,7 +19,7 @@ from websockets.frames import Frame
 from azpy.errors import SettingsError
 from azpy.web.app import LONGEST_MESSAGE, Site
 
-__all__ = ["Server", "listening", "log_to"]
+__all__ = ["Server", "listening", "log_to_stderr"]
 
 _HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further request, to the end of its headers
 _KEEP_ALIVE = 15  # seconds without a request
@@ -30,6 +29,18 @@ _MOST_AHEAD = 64 * 1024  # bytes of further requests, before the answer to the o
 _MOST_FRAGMENTS = 1_000  # of a message
 _MOST_READ = 16 * 1024  # bytes of a WebSocket at a time: each message of them waits as a dict
 _STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
+# Of every answer: they protect a browser.
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
 
 
 class _Protocol(H11Protocol):
@@ -163,8 +174,8 @@ class Server(uvicorn.Server):
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=2,
                 log_config=None,
-                access_log=False,
                 server_header=False,
+                headers=list(_HEADERS.items()),
                 lifespan="off",
             )
         )
@@ -218,24 +229,24 @@ def listening(address: str, port: int) -> socket.socket:
     Raises:
         SettingsError: an address or a port that cannot be had.
     """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        (family, kind, number, _, place), *_ = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)
-        found = socket.socket(family, kind, number)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(place)
-        found.listen(2048)
+        return socket.create_server((address, port), family=family, backlog=2048)
     except OSError as error:
-        raise SettingsError(
-            f"cannot listen at {address}, port {port}: {error.strerror}; give another --port"
-        ) from error
-    return found
+        problem = f"cannot listen at {address}, port {port}: {error.strerror}"
+        raise SettingsError(f"{problem}; give another --port") from error
 
 
 class _Json(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        known = {"time": round(record.created, 3), "level": record.levelname.lower(), "event": record.getMessage()}
+        known: dict[str, Any] = {"time": round(record.created, 3), "level": record.levelname.lower()}
+        if record.name == "uvicorn.access" and isinstance(record.args, tuple):  # of a plain request
+            client, method, path, _, status = map(str, record.args)
+            known |= {"event": "request", "method": method[:20], "path": path.partition("?")[0][:100]}
+            return json.dumps(known | {"status": int(status), "client": client[:100]})
+        known["event"] = record.getMessage()
         usual = logging.makeLogRecord({}).__dict__
         more = {name: value for name, value in record.__dict__.items() if name not in usual and name != "message"}
         if record.exc_info:
@@ -243,13 +254,14 @@ class _Json(logging.Formatter):
         return json.dumps({**known, **more}, default=str)
 
 
-def log_to(stream: Any = None, level: int = logging.INFO) -> None:
-    """Has the log of the server written as JSON lines, to stderr by default."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def log_to_stderr() -> None:
+    """Has the log of the server written as JSON lines."""
+    handler = logging.StreamHandler()
     handler.setFormatter(_Json())
     # uvicorn says so of each WebSocket that is refused with a status.
     handler.addFilter(lambda record: "without completing handshake" not in record.getMessage())
     for name in ("azpy.web", "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level if name == "azpy.web" else logging.WARNING)
+        logger.setLevel(logging.INFO if name == "azpy.web" else logging.WARNING)
+    logging.getLogger("uvicorn.access").setLevel(logging.INFO)

@@ -71,7 +71,7 @@ class FolderLine(Channel):
             self.pulse.note(said["beat"])
         self.silent = self.pulse.silent
         if (host := said.get("host")) is not None:
-            self.where = f" on {one_line(host)[:64]}"
+            self.where = f" on {one_line(host, 64)}"
         trouble = str(said.get("trouble", ""))
         if self.name and trouble not in ("", *self._told) and len(self._told) < _MOST_TROUBLES:
             self._told.add(trouble)
