@@ -27,7 +27,7 @@ pub(crate) const LANES: usize = 2;
 /// Whoever asked, and their game if it goes on.
 pub(crate) struct Token<G: Hosted> {
     call: Arc<Call>,
-    chair: Option<Arc<Chair<G>>>,
+    game: Option<Arc<OpenGame<G>>>,
 }
 
 /// Requests that no desk has yet, and the searches that will answer them.
@@ -41,10 +41,10 @@ fn failed<G: Hosted>(root: &G) -> bool {
     root.fault().is_some_and(Fault::is_set)
 }
 
-fn request<G: Hosted>(asked: Asked, chair: Option<Arc<Chair<G>>>) -> Request<Token<G>> {
+fn request<G: Hosted>(asked: Asked, game: Option<Arc<OpenGame<G>>>) -> Request<Token<G>> {
     let deadline = asked.deadline();
     let Asked { simulations, seed, priority, report_every, call, .. } = asked;
-    Request { token: Token { call, chair }, simulations, seed, run: 0, deadline, priority, report_every }
+    Request { token: Token { call, game }, simulations, seed, run: 0, deadline, priority, report_every }
 }
 
 /// The one implementation of [`AnyModel`].
@@ -107,22 +107,22 @@ impl<G: Hosted> Model<G> {
 
     /// The end of a request. Its search goes back to its game, or into its result.
     fn done(&self, open: Open<G, Token<G>>, error: Option<PyErr>) -> Done {
-        let Open { search, request: Request { token: Token { call, chair }, .. }, .. } = open;
+        let Open { search, request: Request { token: Token { call, game }, .. }, .. } = open;
         // A Python game's own error comes before whatever followed from it.
         let broken = search.root().fault().map_or(Ok(()), Fault::check).err();
         let fault = || search.fault().map(|fault| GameError::new_err(fault.to_string()));
         let error = broken.or(error).or_else(fault);
         let sound = error.is_none();
         let wanted = call.wish() != Wish::Leave;
-        let Some(chair) = chair else {
+        let Some(game) = game else {
             // The standard errors are read here, and not in the thread that tells all answers.
             let found = || SearchResult::owning(self.spec.clone(), Box::new(search), call.told.standard_errors);
             let result = error.map_or_else(|| caught(found), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
         let result = error.map_or_else(|| caught(|| SearchResult::in_passing(&search, call.told)), Err);
-        locked(&chair.seat).give_back(search, sound);
-        Done { ending: wanted.then_some(result), call, seat: Some(chair) }
+        locked(&game.seat).give_back(search, sound);
+        Done { ending: wanted.then_some(result), call, seat: Some(game) }
     }
 
     /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
@@ -205,7 +205,7 @@ impl<G: Hosted> AnyModel for Model<G> {
         let root = same_game(state, Some(&self.first))?.copied()?;
         let seat = Mutex::new(Seat::new(root, self.config, seed));
         let (model, spec) = (model.to_owned(), self.spec.clone());
-        Ok(Arc::new_cyclic(|this| Chair { this: this.clone(), seat, model, spec, pondering: Mutex::default() }))
+        Ok(Arc::new_cyclic(|this| OpenGame { this: this.clone(), seat, model, spec, pondering: Mutex::default() }))
     }
 
     fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
@@ -259,7 +259,7 @@ impl<G: Hosted> AnyModel for Model<G> {
 }
 
 /// A game that goes on, the one implementation of [`AnySeat`].
-pub(crate) struct Chair<G: Hosted> {
+pub(crate) struct OpenGame<G: Hosted> {
     this: std::sync::Weak<Self>,
     seat: Mutex<Seat<G, Token<G>>>,
     model: String,
@@ -268,7 +268,7 @@ pub(crate) struct Chair<G: Hosted> {
     pondering: Mutex<Vec<Arc<Call>>>,
 }
 
-impl<G: Hosted> Chair<G> {
+impl<G: Hosted> OpenGame<G> {
     /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
     fn interrupted(&self) -> MutexGuard<'_, Seat<G, Token<G>>> {
         // First the seat: whoever has it may be about to ponder.
@@ -278,7 +278,7 @@ impl<G: Hosted> Chair<G> {
     }
 }
 
-impl<G: Hosted> AnySeat for Chair<G> {
+impl<G: Hosted> AnySeat for OpenGame<G> {
     fn model(&self) -> (&str, &str) {
         (&self.model, &self.spec)
     }
