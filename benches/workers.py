@@ -30,7 +30,7 @@ def measure(workers: int, model: bytes, given: argparse.Namespace) -> tuple[floa
     settings = combine(chosen | {"workers": workers})
     start = make_position(given.game)
     fleet = open_fleet(settings, start)
-    fleet.ask([range(ENDLESS)], {})
+    fleet.ask([range(ENDLESS)], [])
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder) / "journal.bin")
         try:

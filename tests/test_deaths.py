@@ -29,7 +29,7 @@ import pytest
 
 import azpy
 from azpy.fleet.channels import folder, pipe
-from azpy.fleet.channels.files import seal
+from azpy.fleet.channels.files import with_checksum
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import Lineup, PlayingNetwork
@@ -328,7 +328,7 @@ class AtPipe:
         patch.setattr(pipe, "Child", self._child)
         chosen = settings(workers=2, historical_share=0.0)
         self.head = Head(chosen, make_position("tic_tac_toe"), Pipes(chosen))
-        self.head.ask([range(IDS)], {})
+        self.head.ask([range(IDS)], [])
         self.head.table.lease("one that died", IDS)
         self.head.table.release("one that died")
         self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
@@ -408,7 +408,7 @@ def test_nothing_of_a_bad_worker_counts(channel: str, kind: str, stock: Stock, t
                 case "corrupt" if channel == "pipe":
                     counted = at.sent(pack(at.facts, flipped(storage.frame(game), rng)), bad)
                 case "corrupt":
-                    counted = at.sent(flipped(seal(whole), rng), bad)
+                    counted = at.sent(flipped(with_checksum(whole), rng), bad)
                 case "illegal":
                     counted = at.send([stock.illegal(rng)], bad)
                 case "foreign":

@@ -24,7 +24,7 @@ from azpy.fleet import worker
 from azpy.fleet.channels import Backend, Channel, Message, pipe
 from azpy.fleet.channels.pipe import Pipes, settings_of_worker
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup, PlayingNetwork, digest_of
+from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.head import Head
 from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
@@ -274,7 +274,7 @@ def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
     run = settings(workers=1)
     fleet = Head(run, make_position("tic_tac_toe"), Pipes(run), clock=lambda: now)
-    fleet.ask([range(10)], {})
+    fleet.ask([range(10)], [])
     try:
         for _ in range(2):  # a new lineup gives it no more time
             fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
@@ -548,7 +548,7 @@ class Alone:
         self.line = Told(run)
         self.backend.come.append(self.line)
         self.head = Head(run, make_position("tic_tac_toe"), self.backend, lambda: self.backend.now)
-        self.head.ask([range(ids)], {})
+        self.head.ask([range(ids)], [])
         self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
         self.worker = self.head.members[0]
         self.facts = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
@@ -607,7 +607,7 @@ def test_games_that_were_taken_and_not_written_down_are_there_at_an_interrupt() 
     alone = Alone()
     alone.says()
     assert alone.says(games_of(), most=1) == [0]
-    assert [game.game_id for game in alone.head.rest()] == [0, 1, 2, 3]
+    assert [game.game_id for game in alone.head.finish()] == [0, 1, 2, 3]
 
 
 def test_a_message_is_acknowledged_once_the_last_of_its_games_is_written_down() -> None:
@@ -661,7 +661,7 @@ def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
     for game in (ENDLESS - 1, 15):
         alone = Alone(deterministic=False)
         alone.says()
-        alone.head.ask([range(10, 20)], {})
+        alone.head.ask([range(10, 20)], [])
         assert alone.says(games_of(games=1, first_game=game)) == []
         assert f"game {game} was not given to any worker" in alone.head.notices[0]
 
@@ -669,8 +669,8 @@ def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None:
     alone, left = Alone(deterministic=deterministic), Told(settings())
-    alone.backend.left = [left]
-    alone.head.ask([range(10, 20)], {})
+    alone.backend.leftover = [left]
+    alone.head.ask([range(10, 20)], [])
     for facts, games in (
         ({}, games_of()[:2]),
         ({}, games_of()[:2]),  # once more
@@ -689,7 +689,7 @@ def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None
 
 def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
     alone, left = Alone(slots=2), Told(settings())
-    alone.backend.left = [left]
+    alone.backend.leftover = [left]
     left.says += [(alone.facts, storage.frame(game)) for game in games_of()]
     alone.line.says.append((alone.facts, b""))
     assert alone.take(1) == [0]
@@ -701,11 +701,25 @@ def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
 
 def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later() -> None:
     alone, games = Alone(), games_of(games=6)
-    alone.head.ask([range(20, 30)], {15: digest_of(games_of(games=1, first_game=15)[0]), 16: b"another game"})
+    alone.head.ask([range(20, 30)], games_of(games=2, first_game=15))
     alone.says()
     assert alone.says([*games_of(games=1, first_game=15), *games]) == [0, 1, 2, 3, 4, 5]
     with pytest.raises(RunError, match="game 16 came twice with different bytes"):
-        alone.says(games_of(games=1, first_game=16))
+        alone.says(games_of(games=1, first_game=16, opening_plies=3))
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_game_may_name_the_networks_of_a_head_before_only_in_a_free_run(deterministic: bool) -> None:
+    model = azpy.OnnxEvaluator(make_model(weight=0.5))
+    with azpy.SelfPlay("tic_tac_toe", model, slots=2, simulations=8, games=3) as play:
+        known, *left = play
+    alone, line = Alone(deterministic=deterministic), Told(settings())
+    alone.backend.leftover = [line]
+    for done in ([], [known]):
+        alone.head.ask([], done)
+        line.says.append((alone.facts, storage.frame(*left)))
+        found = alone.take()
+    assert found == ([] if deterministic else [game.game_id for game in left])
 
 
 def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
@@ -725,7 +739,7 @@ def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
     alone.head.pause()
     alone.backend.now += 10**6
     alone.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))  # a fit was longer than a lease
-    alone.head.ask([range(1000, 1100)], {})
+    alone.head.ask([range(1000, 1100)], [])
     alone.says(lineup=2, plays=alone.head._plays)
     assert alone.head.notices == []
     lease = alone.head.table.lease_seconds()

@@ -20,7 +20,16 @@ import azpy
 from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
 from azpy.fleet.channels import files, folder, folder_worker
-from azpy.fleet.channels.files import MOST_SAID, Files, Pulse, Sign, as_object, new_name, seal, unseal
+from azpy.fleet.channels.files import (
+    MOST_SAID,
+    Files,
+    Pulse,
+    Sign,
+    as_object,
+    new_name,
+    with_checksum,
+    without_checksum,
+)
 from azpy.fleet.channels.folder import Folder
 from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
 from azpy.fleet.fleet import Lineup, PlayingNetwork
@@ -150,7 +159,7 @@ def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> 
     (left,) = games_of(games=1, first_game=missing)
     head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
     place = Files(tmp_path / "place", make=True)
-    place.write("from", f"{KEY}-00000000", seal(pack(head.facts, storage.frame(left))))
+    place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, storage.frame(left))))
     place.close()
     with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, **chosen, iterations=3)
@@ -168,7 +177,7 @@ class AtFolder:
         clock = time.monotonic if real else lambda: self.now
         self.folder = Folder(run, str(path), clock, time.sleep if real else self._sleep)
         self.head = Head(run, make_position("tic_tac_toe"), self.folder, clock)
-        self.head.ask([range(10)], {})
+        self.head.ask([range(10)], [])
         self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
         self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 8, "stats": {}, "pipelines": {}}
         self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
@@ -186,7 +195,7 @@ class AtFolder:
 
     def send(self, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
         """A worker sends a message; returns the games that the head gives to its caller."""
-        return self.sent(seal(pack(self.facts | facts, storage.frame(*games) if games else b"")), key)
+        return self.sent(with_checksum(pack(self.facts | facts, storage.frame(*games) if games else b"")), key)
 
     def sent(self, data: bytes, key: str = KEY) -> list[int]:
         number = self._sent[key] = self._sent.get(key, -1) + 1
@@ -206,7 +215,7 @@ class AtFolder:
     def told(self, key: str = KEY) -> list[dict[str, Any]]:
         """What the head has said to a worker."""
         names = [name for name in self.folder.files.names("to") if name.startswith(key)]
-        return [unpack(unseal(self.folder.files.read("to", name, MOST_SAID)), MOST_SAID)[0] for name in names]
+        return [unpack(without_checksum(self.folder.files.read("to", name, MOST_SAID)), MOST_SAID)[0] for name in names]
 
 
 def test_a_message_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
@@ -232,7 +241,7 @@ def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one
     first.folder._sign._ended.set()  # no word more of it
     second = AtFolder(tmp_path)
     assert second.take() == [0, 1]
-    assert [game.game_id for game in second.head.rest()] == [0, 1]  # an interrupt came before they were written down
+    assert [game.game_id for game in second.head.finish()] == [0, 1]  # an interrupt came before they were written down
     second.head.close()
     assert len(list((tmp_path / "from").iterdir())) == 1
     third = AtFolder(tmp_path)
@@ -247,17 +256,17 @@ def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Pa
     at.comes()
     at.send([])
     assert at.head.table.num_open == 0
-    assert at.sent(damage(seal(pack(at.facts, storage.frame(*games))))) == []
-    assert "a message of it is damaged: its seal does not hold" in at.head.notices[0]
+    assert at.sent(damage(with_checksum(pack(at.facts, storage.frame(*games))))) == []
+    assert "a message of it is damaged: its checksum is wrong" in at.head.notices[0]
     assert at.head.table.num_open == 10
     assert "is damaged" in at.told()[-1]["error"]
-    assert at.sent(seal(pack(at.facts, storage.frame(*games)))) == []  # nothing more of it counts
+    assert at.sent(with_checksum(pack(at.facts, storage.frame(*games)))) == []  # nothing more of it counts
     at.head.close()
 
 
 def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) -> None:
     at = AtFolder(tmp_path, deterministic=False)
-    at.head.ask([range(10, 10**6)], {})
+    at.head.ask([range(10, 10**6)], [])
     at.comes()
     at.send([])
     assert at.send(games_of(games=1, first_game=5000)) == []
@@ -305,7 +314,7 @@ def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) 
     (game,) = games_of(games=1)
     for number in range(2):
         at = AtFolder(tmp_path)
-        at.head.ask([range(20, 30)], {0: b"another game"})
+        at.head.ask([range(20, 30)], games_of(games=1, simulations=2))
         if number == 0:
             with pytest.raises(RunError, match="game 0 came twice with different bytes"):
                 at.send([game], key="f" * 16)
@@ -485,7 +494,7 @@ def test_what_is_damaged_on_its_way_to_a_worker_is_not_believed(
 def test_a_worker_that_slept_while_the_head_let_it_go_begins_anew(tmp_path: Path) -> None:
     """It waited for a network that was deleted, and did not see that it was told to stop."""
     at = AtFolder(tmp_path, real=True)
-    at.head.ask([range(10, 10000)], {})
+    at.head.ask([range(10, 10000)], [])
     with Workers(tmp_path, 1) as workers:
         while not at.head.members:
             at.take()
@@ -513,7 +522,7 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
 
 def test_a_worker_whose_games_are_let_go_begins_anew(tmp_path: Path) -> None:
     at = AtFolder(tmp_path, real=True)
-    at.head.ask([range(10, 10000)], {})
+    at.head.ask([range(10, 10000)], [])
     with Workers(tmp_path, 1) as workers:
         while not any(worker.games for worker in at.head.workers):
             at.take()
@@ -646,12 +655,12 @@ def test_a_write_is_whole_and_a_read_believes_nothing(tmp_path: Path) -> None:
     place.close()
 
 
-def test_a_seal_shows_damage_and_a_pulse_life() -> None:
-    whole = seal(b"data")
-    assert unseal(whole) == b"data"
+def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
+    whole = with_checksum(b"data")
+    assert without_checksum(whole) == b"data"
     for data in (whole[:-1], b"", whole[:20] + b"x" + whole[21:]):
-        with pytest.raises(ValueError, match="its seal does not hold"):
-            unseal(data)
+        with pytest.raises(ValueError, match="its checksum is wrong"):
+            without_checksum(data)
     now = [0.0]
     pulse = Pulse(lambda: now[0])
     for count, when, silent in ((1, 5.0, 0.0), (1, 7.0, 2.0), (2, 8.0, 0.0)):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.fleet.fleet import digest_of
 from azpy.playing.selfplay import open_self_play
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
@@ -211,11 +211,16 @@ def test_a_fleet_hears_of_the_journals_games(tmp_path: Path, monkeypatch: pytest
     with Collector(settings(deterministic=True), tmp_path) as collector:
         next(event for event in collector.run() if isinstance(event, Played) and event.games > 20)
     with Collector(settings(deterministic=True), tmp_path) as collector:
-        told, journal = dict[int, bytes](), {game.game_id: digest_of(game) for game in collector._run.journal}
+        told, journal = list[azpy.GameRecord](), list(collector._run.journal)
         ask = collector._fleet.ask
-        monkeypatch.setattr(collector._fleet, "ask", lambda ids, done: (told.update(done), ask(ids, done)))
+
+        def heard(ids: Sequence[range], done: Sequence[azpy.GameRecord]) -> None:
+            told.extend(done)
+            ask(ids, done)
+
+        monkeypatch.setattr(collector._fleet, "ask", heard)
         next(event for event in collector.run() if isinstance(event, Played))
-    assert told == journal != {}
+    assert [game.to_bytes() for game in told] == [game.to_bytes() for game in journal] != []
 
 
 class Slow:

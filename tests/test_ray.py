@@ -165,7 +165,7 @@ def test_actors_that_answered_and_die_count_as_one_death_together(
     ray, now = FakeRay(4, answers), [0.0]
     monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     fleet = a_head(now)
-    fleet.ask([range(10)], {})
+    fleet.ask([range(10)], [])
 
     def play() -> None:
         fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))

@@ -1,5 +1,7 @@
 """Looks at results from elsewhere before they count: nothing in them is believed."""
 
+from collections.abc import Iterable
+
 from azpy import _core
 from azpy._core import GameRecord
 from azpy.fleet.fleet import Lineup
@@ -33,6 +35,11 @@ class Examiner:
         """From now on games may name these networks and simulations; in a deterministic run no others."""
         self._networks = lineup.ids if self._settings.deterministic else self._networks | lineup.ids
         self._simulations = lineup.simulations
+
+    def know(self, records: Iterable[GameRecord]) -> None:
+        """In a free run, games may name the networks of these too: a head before this one has had them played."""
+        if not self._settings.deterministic:
+            self._networks |= {int(network) for record in records for network in record.networks}
 
     def games_in(self, frame: bytes) -> list[GameRecord]:
         """The games of a frame, of which nothing else is known.

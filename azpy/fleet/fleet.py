@@ -100,12 +100,12 @@ class Fleet(Protocol):
     begun: Sequence[GameRecord]
     unfinished: Sequence[GameRecord]
 
-    def ask(self, ids: Sequence[range], done: Mapping[int, bytes]) -> None:
+    def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """Asks for games, before `play` begins with them.
 
         Args:
             ids: ascending, and above all that were asked for before.
-            done: digests of the games that the journal holds, by id.
+            done: games that are on the disk, those of the journal and, in a free run, of the last iteration.
         """
 
     def seal(self, ids: Sequence[int]) -> None:
@@ -128,7 +128,7 @@ class Fleet(Protocol):
     def pause(self) -> None:
         """Holds all players. They may still finish the round that they are in."""
 
-    def rest(self) -> list[GameRecord]:
+    def finish(self) -> list[GameRecord]:
         """Ends all play. Returns the finished games that were not taken, and those of the last `take` once more."""
 
     def close(self) -> None:

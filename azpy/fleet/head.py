@@ -152,14 +152,15 @@ class Head:
         self._given = 0  # games that the caller has taken
         # What lets go of a message, and how many games had arrived with it.
         self._unread: deque[tuple[Callable[[], object], int]] = deque()
-        self._left_waits = self._resting = False
+        self._leftover_waits = self._finishing = False
         self._attention, self._looked_twice = Attention(clock), -math.inf
 
     # What the loop asks
 
-    def ask(self, ids: Sequence[range], done: Mapping[int, bytes]) -> None:
+    def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """See `Fleet`."""
-        self.table.ask(ids, done)
+        self.table.ask(ids, {record.game_id: digest_of(record) for record in done})
+        self._examiner.know(done)
 
     def seal(self, ids: Sequence[int]) -> None:
         """See `Fleet`."""
@@ -227,10 +228,10 @@ class Head:
         for worker in self.members:
             worker.line.send({"do": "pause"})
 
-    def rest(self) -> list[GameRecord]:
+    def finish(self) -> list[GameRecord]:
         """See `Fleet`. It waits for the workers, ten seconds at most."""
-        self._resting = True
-        self._backend.rest()
+        self._finishing = True
+        self._backend.finish()
         until = self._clock() + _END_SECONDS
         for worker in self.members:
             worker.line.send({"do": "stop"})
@@ -241,11 +242,11 @@ class Head:
 
     def close(self) -> None:
         """See `Fleet`. The workers of a run that has ended end too."""
-        if not self._resting:
+        if not self._finishing:
             self._acknowledge()
         while self.members:
             self.members.pop().line.close()
-        self._backend.close(ended=not self._resting)
+        self._backend.close(ended=not self._finishing)
 
     # The lines
 
@@ -253,9 +254,9 @@ class Head:
         """Hears what came; waits so long at most for the first message."""
         for channel in self._backend.look(seconds):
             self._begin(channel)
-        if not self._has_enough or self._resting:
+        if not self._has_enough or self._finishing:
             self._attention.look()
-        self._left_waits = not all(self._read_left(left) for left in self._backend.left)
+        self._leftover_waits = not all(self._read_leftover(line) for line in self._backend.leftover)
         for worker in list(self.members):
             channel = worker.line
             try:
@@ -270,21 +271,21 @@ class Head:
 
     def _read(self, worker: Member, channel: Channel) -> bool:
         """Hears what a worker says; False if some of it is left for later."""
-        if self._has_enough and not self._resting:
+        if self._has_enough and not self._finishing:
             return False
         for facts, body, let_go in channel.poll():
             worker.heard = self._clock()
             self._hear(worker, facts, body)
             self._unread.append((let_go, self._given + len(self._arrived)))
-            if self._has_enough and not self._resting:
+            if self._has_enough and not self._finishing:
                 return False
         return True
 
-    def _read_left(self, left: Channel) -> bool:
+    def _read_leftover(self, line: Channel) -> bool:
         """Takes the games of a worker of a head before; False if some of them are left for later."""
-        if self._has_enough and not self._resting:
+        if self._has_enough and not self._finishing:
             return False
-        for facts, body, let_go in left.poll():
+        for facts, body, let_go in line.poll():
             try:
                 # It may be of another run, or of a network that plays no more.
                 with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -293,7 +294,7 @@ class Head:
                 let_go()  # the next head would end by it too
                 raise
             self._unread.append((let_go, self._given + len(self._arrived)))
-            if self._has_enough and not self._resting:
+            if self._has_enough and not self._finishing:
                 return False
         return True
 
@@ -318,7 +319,7 @@ class Head:
         # In a free run a worker that opens networks slowly plays on with the lineup before.
         oldest = self._number - (not self._settings.deterministic)
         ready = [worker for worker in self.members if 0 < worker.lineup >= oldest]
-        if not ready or self._has_enough or self._left_waits or self._resting:
+        if not ready or self._has_enough or self._leftover_waits or self._finishing:
             return
         given: dict[str, list[range]] = {}
         share = -(-self.table.num_open // len(ready))  # all have some where few are left
@@ -435,7 +436,7 @@ class Head:
             old = self._known.pop(self._gone.popleft())
             self._past = self._past[0] + old.stats, self._past[1] + old.pipelines
         how = channel.close(why if is_wrong else "")
-        if self._resting or not (worker.error or why or how):
+        if self._finishing or not (worker.error or why or how):
             return
         said = one_line(worker.error or why or how)
         now = self._clock()

@@ -1,7 +1,7 @@
 """The players of a run in this process."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from azpy import _core
@@ -43,7 +43,7 @@ class Here:
             raise RuntimeError("nothing was told to play yet")
         return self._self_play
 
-    def ask(self, ids: Sequence[range], done: Mapping[int, bytes]) -> None:
+    def ask(self, ids: Sequence[range], done: Sequence[_core.GameRecord]) -> None:
         """See `Fleet`."""
         self._asked += ids
 
@@ -83,7 +83,7 @@ class Here:
         """See `Fleet`."""
         self.self_play.pause()
 
-    def rest(self) -> list[_core.GameRecord]:
+    def finish(self) -> list[_core.GameRecord]:
         """See `Fleet`."""
         if self._self_play is None:
             return []

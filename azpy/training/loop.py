@@ -11,7 +11,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.fleet.fleet import Fleet, Lineup, WorkerState, digest_of
+from azpy.fleet.fleet import Fleet, Lineup, WorkerState
 from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_position
@@ -132,7 +132,7 @@ class Loop:
     def _keep_rest(self) -> None:
         """Ends self-play, and journals the finished games that the journal lacks."""
         there = {record.game_id for record in self._run.journal}
-        rest = {record.game_id: record for record in self._fleet.rest() if record.game_id not in there}
+        rest = {record.game_id: record for record in self._fleet.finish() if record.game_id not in there}
         self._evaluations += self._fleet.stats["rows"]
         if rest:
             self._run.append(*rest.values())
@@ -231,6 +231,8 @@ class Loop:
             there += [np.array(self._run.sealed.ids(each), np.int64) for each in self._run.sealed.iterations()]
         taken = np.unique(np.concatenate(there))
         gaps = zip([first, *(taken + 1).tolist()], [*taken.tolist(), end], strict=True)
-        journal = {} if self._asked else {record.game_id: digest_of(record) for record in self._run.journal}
-        self._fleet.ask([range(*gap) for gap in gaps if range(*gap)], journal)
+        done = [] if self._asked else list(self._run.journal)
+        if not self._settings.deterministic and (sealed := self._run.sealed.iterations()):
+            done += self._run.sealed.read(sealed[-1])
+        self._fleet.ask([range(*gap) for gap in gaps if range(*gap)], done)
         self._asked = True

@@ -87,10 +87,10 @@ class Backend(ABC):
 
     Attributes:
         notices: what a user should know; the head takes them out.
-        left: lines to workers that this head does not know or has given up, whose messages may still count.
+        leftover: lines to workers that this head does not know or has given up, whose messages may still count.
     """
 
-    left: Sequence[Channel] = ()
+    leftover: Sequence[Channel] = ()
 
     def __init__(self) -> None:
         self.notices: list[str] = []
@@ -119,7 +119,7 @@ class Backend(ABC):
             RunError: the run cannot go on.
         """
 
-    def rest(self) -> None:  # noqa: B027 - a backend may have nothing to end
+    def finish(self) -> None:  # noqa: B027 - a backend may have nothing to end
         """From now on no worker takes the place of another one."""
 
     @abstractmethod

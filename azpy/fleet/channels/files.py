@@ -31,7 +31,7 @@ from typing import Any
 from azpy.fleet.wire import PROTOCOL
 from azpy.runs.storage import TEMPORARY, disk_errors
 
-__all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "as_object", "new_name", "seal", "unseal"]
+__all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "as_object", "new_name", "with_checksum", "without_checksum"]
 
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
@@ -169,19 +169,19 @@ def new_name() -> str:
     return secrets.token_hex(8)
 
 
-def seal(data: bytes) -> bytes:
-    """Bytes that `unseal` recognises as whole."""
+def with_checksum(data: bytes) -> bytes:
+    """Bytes with a checksum before them."""
     return hashlib.blake2b(data, digest_size=_SEAL).digest() + data
 
 
-def unseal(data: bytes) -> bytes:
-    """What was sealed.
+def without_checksum(data: bytes) -> bytes:
+    """What `with_checksum` was given.
 
     Raises:
         ValueError: not all of it is there, or it was changed.
     """
     if hashlib.blake2b(data[_SEAL:], digest_size=_SEAL).digest() != data[:_SEAL]:
-        raise ValueError("its seal does not hold")
+        raise ValueError("its checksum is wrong")
     return data[_SEAL:]
 
 

@@ -16,7 +16,16 @@ from typing import Any
 from azpy import _core
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import Attention, Backend, Channel, Message
-from azpy.fleet.channels.files import MOST_SAID, Files, Pulse, Sign, as_object, new_name, seal, unseal
+from azpy.fleet.channels.files import (
+    MOST_SAID,
+    Files,
+    Pulse,
+    Sign,
+    as_object,
+    new_name,
+    with_checksum,
+    without_checksum,
+)
 from azpy.fleet.fleet import digest_of_run
 from azpy.fleet.wire import MOST_OF_A_WORKER, pack, unpack
 from azpy.runs.storage import disk_errors
@@ -50,7 +59,7 @@ class FolderLine(Channel):
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
-        self._out.append(seal(pack(message)))
+        self._out.append(with_checksum(pack(message)))
         with contextlib.suppress(OSError):  # the next look at the folder tries again
             self.flush()
 
@@ -139,11 +148,11 @@ class Folder(Backend):
         self.lines: dict[str, FolderLine] = {}
         self.mail: defaultdict[str, list[str]] = defaultdict(list)
         self.attention = Attention(clock)
-        self._left: dict[str, FolderLine] = {}  # lines to workers that are gone, while they have mail
+        self._leftover: dict[str, FolderLine] = {}  # lines to workers that are gone, while they have mail
         self._met, self._refused = set[str](), set[str]()  # workers, those that are gone too
         self._let_go = set[str]()  # messages that are being deleted
         self._sign: Sign | None = None
-        self._taken_over = self._rests = False
+        self._taken_over = self._finishing = False
         self._networks, self._before = set[str](), set[str]()  # in the folder; of the lineup before
         self._looked = self._looked_at_workers = -math.inf
         self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
@@ -230,12 +239,12 @@ class Folder(Backend):
             elif name not in self._let_go:
                 self.mail[key].append(name)
         gone = self.mail.keys() - self.lines.keys()
-        self._left = {key: self._left.get(key) or FolderLine(key, self) for key in sorted(gone)}
+        self._leftover = {key: self._leftover.get(key) or FolderLine(key, self) for key in sorted(gone)}
 
     @property
-    def left(self) -> Sequence[Channel]:  # type: ignore[override]
+    def leftover(self) -> Sequence[Channel]:  # type: ignore[override]
         """See `Backend`."""
-        return [*self._left.values()]
+        return [*self._leftover.values()]
 
     def note_trouble(self, error: OSError) -> None:
         """Tells the user of trouble with the folder.
@@ -259,7 +268,7 @@ class Folder(Backend):
             OSError: it cannot be read now.
         """
         try:
-            facts, body = unpack(unseal(self.files.read("from", name, MOST_OF_A_RESULT)), MOST_OF_A_WORKER)
+            facts, body = unpack(without_checksum(self.files.read("from", name, MOST_OF_A_RESULT)), MOST_OF_A_WORKER)
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError) as error:
             raise ValueError(f"a message of it is damaged: {error}") from error
         return Message(facts, body, lambda: self.let_go(name))
@@ -282,7 +291,7 @@ class Folder(Backend):
                 self.lines[key].hear(said)
             elif key in self._met and said.get("ended") is not None:
                 self.files.delete("workers", key)  # it slept
-            elif key in self._met or self._rests or len(self.lines) == _MOST_WORKERS:
+            elif key in self._met or self._finishing or len(self.lines) == _MOST_WORKERS:
                 continue
             elif said.get("epoch") == self._epoch:
                 self._met.add(key)
@@ -302,16 +311,16 @@ class Folder(Backend):
         if why:
             self._refused.add(line.key)
         elif line.key in self.mail:
-            self._left[line.key] = line
+            self._leftover[line.key] = line
         self.files.delete("workers", line.key)
         with contextlib.suppress(OSError):
             for name in self.files.names("to"):
                 if name.startswith(line.key):
                     self.files.delete("to", name)
 
-    def rest(self) -> None:
+    def finish(self) -> None:
         """See `Backend`. A worker that comes now waits for the next head."""
-        self._rests = True
+        self._finishing = True
 
     def close(self, *, ended: bool) -> None:
         """See `Backend`. The workers of a run that has ended end too; else they wait for the next head."""

@@ -14,7 +14,16 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import RunError, SettingsError
-from azpy.fleet.channels.files import MOST_SAID, Files, Pulse, Sign, as_object, new_name, seal, unseal
+from azpy.fleet.channels.files import (
+    MOST_SAID,
+    Files,
+    Pulse,
+    Sign,
+    as_object,
+    new_name,
+    with_checksum,
+    without_checksum,
+)
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words, pack, unpack
 from azpy.fleet.worker import Worker
 from azpy.games.names import refuse_untyped
@@ -202,7 +211,7 @@ class _Visit:
                 name = f"{self.key}-{self._read:08d}"
                 if name not in mine:  # the head has let this worker go meanwhile
                     name = mine[-1]
-                message, body = unpack(unseal(self._files.read("to", name, MOST_SAID)), MOST_SAID)
+                message, body = unpack(without_checksum(self._files.read("to", name, MOST_SAID)), MOST_SAID)
                 if message["do"] == "model":
                     body = self._files.read("networks", message["sha256"], MOST_OF_A_HEAD)
                     if hashlib.sha256(body).hexdigest() != message["sha256"]:
@@ -230,7 +239,7 @@ class _Visit:
         name = f"{self.key}-{self._sent:08d}"
         while True:
             try:
-                self._files.write("from", name, seal(pack(message, body)))
+                self._files.write("from", name, with_checksum(pack(message, body)))
                 break
             except OSError as error:
                 text = f"a result cannot be written, trying again: {error.strerror or error}"

@@ -195,7 +195,7 @@ class Pipes(Backend):
                     key.data.flush()
         return []
 
-    def rest(self) -> None:
+    def finish(self) -> None:
         """See `Backend`."""
         self._most = 0
 

@@ -252,7 +252,7 @@ class Cluster(Backend):
         self.places: list[Place] = []
         self.stored: dict[str, Any] = {}
         self._actors: list[Actor] = []
-        self._connected = self._gpus = self._resting = False
+        self._connected = self._gpus = self._finishing = False
         self._looked = -math.inf  # when the nodes were looked at last
         self._head_node, self._missed = "auto", 0.0  # its address; seconds of play since it took a connection
         self._answered = 0.0  # when an actor last had something to say
@@ -351,7 +351,7 @@ class Cluster(Backend):
 
     def look(self, seconds: float) -> list[Channel]:
         """See `Backend`."""
-        if not self._resting and self._clock() - self._looked > _LOOK_SECONDS and (new := self._look_at_nodes()):
+        if not self._finishing and self._clock() - self._looked > _LOOK_SECONDS and (new := self._look_at_nodes()):
             return new
         if any(not actor.waits for actor in self._actors):
             self._answered = max(self._answered, self._looked)
@@ -380,9 +380,9 @@ class Cluster(Backend):
         with contextlib.suppress(Exception):  # Ray's errors share no base
             self.ray.kill(actor.actor)
 
-    def rest(self) -> None:
+    def finish(self) -> None:
         """See `Backend`. Actors that never began are not waited for."""
-        self._resting = True
+        self._finishing = True
         for actor in self._actors:
             if actor.waits:
                 actor.lose("")
