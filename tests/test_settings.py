@@ -437,42 +437,6 @@ def test_a_bound_of_zero_standard_errors_is_refused_and_none_is_off(name: str) -
     assert getattr(settings_from(["pig", "--" + name.replace("_", "-"), "none"])[0], name) is None
 
 
-def test_a_setting_that_is_gone_is_read_over_in_a_runs_file_alone(tmp_path: Path) -> None:
-    settings = asdict(combine({"game": "pig"}))
-    RunFolder(tmp_path / "run", settings).close()
-    file = tmp_path / "run/config.toml"
-    file.write_text('historical_choice = "turn"\n' + file.read_text())
-    assert "historical_choice" not in read_config(file)
-    with RunFolder(tmp_path / "run", settings) as run:
-        assert run.changed == {}
-    file.write_text(file.read_text().replace('"turn"', '"hardest"'))  # this run would play other games now
-    by_hand = tmp_path / "by_hand.toml"
-    by_hand.write_text('historical_choice = "turn"\n')
-    for refused in (file, by_hand):
-        with pytest.raises(SettingsError, match="historical_choice"):
-            read_config(refused)
-
-
-def test_a_run_with_a_head_that_is_gone_goes_on_without(tmp_path: Path) -> None:
-    settings = asdict(combine({"game": "pig"}))
-    RunFolder(tmp_path / "run", settings).close()
-    file = tmp_path / "run/config.toml"
-    now = file.read_text()
-    file.write_text("soft_policy_weight = 0.0\n" + now)
-    assert "soft_policy_weight" not in read_config(file)
-    with RunFolder(tmp_path / "run", settings) as run:
-        assert run.changed == {}
-    file.write_text("soft_policy_weight = 1.0\n" + now)
-    with pytest.warns(SettingsWarning, match="soft_policy_weight is no setting any more, and is left out"):
-        assert "soft_policy_weight" not in read_config(file)
-    with RunFolder(tmp_path / "run", settings) as run:  # its weights are others than those of one part
-        assert run.changed == {"soft_policy_weight": (1.0, None)}
-    by_hand = tmp_path / "by_hand.toml"
-    by_hand.write_text("soft_policy_weight = 1.0\n")
-    with pytest.raises(SettingsError, match="soft_policy_weight"):
-        read_config(by_hand)
-
-
 def test_matches_search_a_hundred_simulations_at_least() -> None:
     for given, wanted in (({"simulations": 16}, 100), ({"simulations": 400}, 400), ({"match_simulations": 7}, 7)):
         assert combine({"game": "pig"}, given).simulations_in_matches == wanted

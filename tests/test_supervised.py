@@ -25,10 +25,9 @@ from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Imported, Matched
-from azpy.training.fitting import learner_of
+from azpy.training.fitting import Window, learner_of
 from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
-from azpy.training.window import Window
 from test_game_files import GO, LINE, selfplay, sgf_game
 
 

@@ -27,10 +27,10 @@ from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings.run import Settings, auto_eval_batch
 from azpy.settings.toml import read_config
 from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started
+from azpy.training.fitting import window_size
 from azpy.training.generations import Generations
 from azpy.training.timing import STAGES
 from azpy.training.trainer import Trainer
-from azpy.training.window import window_size
 from starts import Starts
 
 SMALL: dict[str, Any] = {

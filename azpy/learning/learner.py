@@ -29,12 +29,11 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
-from azpy.learning.losses import Rows, class_losses, policy_loss
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
-from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs, weights_from
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device, weights_from
+from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "device_of", "has_bf16", "seed_of", "use_threads"]
+__all__ = ["Learner", "Losses", "Rows", "device_of", "policy_loss", "seed_of", "use_threads"]
 
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
@@ -57,6 +56,20 @@ class Losses:
     policy: float
     value: float
     heads: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
+
+    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
+    `value` [B] float32 in [-1, 1] for the player to move.
+    """
+
+    observations: Tensor
+    legal: Tensor
+    policy: Tensor
+    value: Tensor
 
 
 class Learner:
@@ -312,7 +325,8 @@ class Learner:
             ModelError: the arrays are of another network.
         """
         load_arrays(self._running, model)
-        load_arrays(self.network, _with_prefix(optimizer, "network."))
+        parts = {name: array for name, array in optimizer.items() if name.startswith("network.")}
+        load_arrays(self.network, {name.removeprefix("network."): array for name, array in parts.items()})
         if "steps" not in optimizer:
             raise ModelError("the saved optimizer is of another network")
         self.steps = int(optimizer["steps"])
@@ -399,7 +413,7 @@ def _gradient(
     if weights or has_classes(network):
         classes = has_classes(network)
         smoothing = float(getattr(network, "value_smoothing", 0.0))
-        losses = class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
+        losses = _class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
         value_part = (weights[0] * losses if weights else losses).mean() * share
     else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
         value_part = nn.functional.mse_loss(values.float(), value) * share
@@ -410,6 +424,30 @@ def _gradient(
         total, parts[name] = total + part, part.item()
     torch.autograd.backward(total)
     return policy_part.item(), value_part.item(), float(weight), parts
+
+
+def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
+    """The mean cross-entropy over the legal actions; illegal actions' logits get exactly no gradient.
+
+    Takes raw logits [B, A], legal [B, A] bool, and target [B, A], which sums to 1 a row and is 0 where illegal.
+    """
+    # Finite, as 0 * -inf is NaN, and so low that exp gives exactly 0.
+    masked = logits.masked_fill(~legal, -1e9)
+    return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
+
+
+def _class_losses(logits: Tensor, value: Tensor, smoothing: float) -> Tensor:
+    """Cross-entropies [B] of the logits [B, 3] of win, draw and loss.
+
+    A target [B] between two results is shared by them: 0.75 is a win by three quarters, and a draw by one. `smoothing`
+    softens the targets, see `Learner`.
+    """
+    classes = torch.stack((value.clamp(min=0), 1 - value.abs(), (-value).clamp(min=0)), 1)
+    s = smoothing
+    softened = classes.new_tensor(
+        [[1 - s, 2 / 3 * s, s / 3], [s, 1 - 2 * s, s], [s / 3, 2 / 3 * s, 1 - s]]  # of a win, a draw and a loss
+    )
+    return -(classes @ softened * torch.log_softmax(logits, 1)).sum(1)
 
 
 def _format(network: nn.Module) -> torch.memory_format:
@@ -447,33 +485,21 @@ def seed_of(*numbers: int) -> int:
 
 def device_of(device: str, precision: str) -> tuple[torch.device, str]:
     """The device and the precision that `Learner` takes for these words, and its errors."""
-    chosen = _choose(device)
-    return chosen, _choose_precision(precision, chosen)
-
-
-def _choose(device: str) -> torch.device:
     if device == "auto":
         device = "cuda" if torch.version.cuda and torch.cuda.is_available() else "cpu"
-    return torch_device(device)
-
-
-def _choose_precision(precision: str, device: torch.device) -> str:
+    chosen = torch_device(device)
+    if chosen.type == "cpu":
+        has_bf16 = bool(_BF16_FLAGS & cpu_flags())
+    else:  # without instructions for bf16, bf16 is slower than fp32
+        has_bf16 = bool(torch.cuda.get_device_capability(chosen) >= (8, 0))
     if precision == "auto":
-        return "bf16" if has_bf16(device) else "fp32"
-    if precision == "bf16" and not has_bf16(device):
-        raise DeviceError(
-            f"this {'CPU' if device.type == 'cpu' else 'GPU'} has no instructions for bf16: train with fp32, or auto"
-        )
+        return chosen, "bf16" if has_bf16 else "fp32"
     if precision not in ("fp32", "bf16"):
         raise SettingsError(f"the precision of training must be fp32, bf16 or auto, got {precision!r}")
-    return precision
-
-
-def has_bf16(device: torch.device) -> bool:
-    """Whether a device has instructions for bf16: without them, bf16 is slower than fp32."""
-    if device.type == "cpu":
-        return bool(_BF16_FLAGS & cpu_flags())
-    return bool(torch.cuda.get_device_capability(device) >= (8, 0))
+    if precision == "bf16" and not has_bf16:
+        unit = "CPU" if chosen.type == "cpu" else "GPU"
+        raise DeviceError(f"this {unit} has no instructions for bf16: train with fp32, or auto")
+    return chosen, precision
 
 
 def use_threads(single: bool) -> int:
@@ -485,7 +511,3 @@ def use_threads(single: bool) -> int:
     cores = usable_cores()
     torch.set_num_threads(1 if single else cores)
     return cores
-
-
-def _with_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
@@ -15,10 +16,21 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
-__all__ = ["ByCell", "Network", "Residual", "grown", "load_arrays", "spec_of", "to_arrays", "torch_device"]
+__all__ = [
+    "ByCell",
+    "Network",
+    "Residual",
+    "grown",
+    "load_arrays",
+    "spec_of",
+    "to_arrays",
+    "torch_device",
+    "weights_from",
+]
 
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
 _VALUE_HIDDEN = 64
+_MOST_NAMED = 6  # weights that an error names
 
 
 class Pool(nn.Module):
@@ -280,18 +292,29 @@ def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
     return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in network.state_dict().items()}
 
 
-def load_arrays(network: nn.Module, arrays: dict[str, NDArray[Any]]) -> None:
-    """Loads what `to_arrays` returned.
+def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """The state of a network with the arrays of the same names and shapes.
+
+    Whole numbers, such as the counters of batch norm, may be missing: an ONNX file has none.
 
     Raises:
-        ModelError: the arrays have names or shapes of another network.
+        ModelError: weights are missing, left over or of another shape; it lists them.
     """
-    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    found = {name: tuple(array.shape) for name, array in arrays.items()}
-    for name in [*expected, *found]:
-        if expected.get(name) != found.get(name):
-            raise ModelError(
-                f"the saved weights are of another network: {name} is {found.get(name, 'missing')}, "
-                f"expected {expected.get(name, 'none')}"
-            )
-    network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+    state = dict(network.state_dict())
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    given = {name: tuple(array.shape) for name, array in arrays.items()}
+    optional = {name for name, tensor in state.items() if not tensor.is_floating_point()}
+    wrong = [
+        f"{name} is {given.get(name, 'missing')}, expected {shapes.get(name, 'none')}"
+        for name in dict.fromkeys([*shapes, *given])
+        if shapes.get(name) != given.get(name) and not (name in optional and name not in given)
+    ]
+    if wrong:
+        more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
+    return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+
+def load_arrays(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Loads what `to_arrays` returned, with the errors of `weights_from`."""
+    network.load_state_dict(weights_from(network, arrays))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import ModelError, SettingsError, missing_to_train, one_line
@@ -31,7 +30,6 @@ __all__ = [
     "network_of",
     "optimizer_of",
     "outputs",
-    "weights_from",
     "weights_in",
 ]
 
@@ -42,7 +40,6 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     ),
 }
 _CHECKED_ROWS = 3
-_MOST_NAMED = 6  # weights that an error names
 _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpoints of others hold the weights
 
 
@@ -200,26 +197,3 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
         raise
     except Exception as error:  # the packages' exceptions share no base
         raise SettingsError(f"{path} cannot be read: {one_line(error)}") from error
-
-
-def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    """The state of a network with the arrays of the same names and shapes.
-
-    Whole numbers, such as the counters of batch norm, may be missing: an ONNX file has none.
-
-    Raises:
-        ModelError: weights are missing, left over or of another shape; it lists them.
-    """
-    state = dict(network.state_dict())
-    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    given = {name: tuple(array.shape) for name, array in arrays.items()}
-    optional = {name for name, tensor in state.items() if not tensor.is_floating_point()}
-    wrong = [
-        f"{name} is {given.get(name, 'missing')}, expected {shapes.get(name, 'none')}"
-        for name in dict.fromkeys([*shapes, *given])
-        if shapes.get(name) != given.get(name) and not (name in optional and name not in given)
-    ]
-    if wrong:
-        more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
-    return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}

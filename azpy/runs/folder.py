@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
-from azpy.runs.metrics import STOPPED, read_metrics
-from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors, weights_hash
+from azpy.runs.reader import CHECKPOINT_FILES, STOPPED, Checkpoint, read_checkpoint, read_metrics, safetensors
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
@@ -233,7 +232,7 @@ class RunFolder:
 
     def weights_hash(self, iteration: int) -> str:
         """SHA-256 of a checkpoint's weights."""
-        return weights_hash(self._checkpoints / f"{iteration:06d}")
+        return self.load_checkpoint(iteration).weights_hash
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
         """Deletes the checkpoints of all iterations for which `keep` is false."""

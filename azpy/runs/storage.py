@@ -365,7 +365,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
                 break
             raise damage(offset, "a game's checksum does not hold")
         try:
-            records += _games_in(payload)
+            records += map(GameRecord.from_bytes, _split(payload))
         except (ValueError, struct.error) as error:
             raise damage(offset, str(error)) from error
         offset = end
@@ -390,22 +390,16 @@ def unframe(data: bytes) -> list[bytes]:
     Raises:
         ValueError: `data` is anything else.
     """
-    if len(data) < _FRAME.size:
-        raise ValueError(f"a frame of {len(data)} bytes")
-    length, length_crc, payload_crc = _FRAME.unpack_from(data)
     payload = data[_FRAME.size :]
-    if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
-        raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
-    if zlib.crc32(payload) != payload_crc:
-        raise ValueError("the checksum of a frame does not hold")
     try:
+        length, length_crc, payload_crc = _FRAME.unpack_from(data)
+        if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
+            raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
+        if zlib.crc32(payload) != payload_crc:
+            raise ValueError("the checksum of a frame does not hold")
         return list(_split(payload))
     except struct.error as error:
-        raise ValueError(f"a frame whose games do not end with it: {error}") from error
-
-
-def _games_in(payload: bytes) -> Iterator[GameRecord]:
-    yield from map(GameRecord.from_bytes, _split(payload))
+        raise ValueError(f"a frame of {len(data)} bytes that ends too early: {error}") from error
 
 
 def _split(payload: bytes) -> Iterator[bytes]:
@@ -432,8 +426,8 @@ class SealedGames:
 
     Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it); for
     readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length` (int32 [N],
-    plies). `label` (text: a JSON object) names the iteration and the run; files of older versions have none. `folder`
-    may be missing; `run` are facts that identify the run, by name.
+    plies). `label` (text: a JSON object) names the iteration and the run; files of the first two formats have none.
+    `folder` may be missing; `run` are facts that identify the run, by name.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
@@ -486,7 +480,7 @@ class SealedGames:
         Compares the facts that both the file and the run have: other versions of azpy may have more or fewer.
         """
         with _reading(self.path(iteration)) as arrays:
-            label = _label_of(arrays)
+            label = dict(json.loads(str(arrays["label"]))) if "label" in arrays.files else {}
             yield arrays, _ids_of(arrays)
         expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]
@@ -547,15 +541,6 @@ def _ids_of(arrays: Any) -> list[int]:
 def _in_words(label: Mapping[str, Any]) -> str:
     run = ", ".join(f"{name} {value}" for name, value in label.items() if name != "iteration")
     return f"iteration {label.get('iteration', '?')} of the run with {run}"
-
-
-def _label_of(arrays: Any) -> dict[str, Any]:
-    """A file's label; empty for a file of an older version, which has none or has prose."""
-    try:
-        label = json.loads(str(arrays["label"])) if "label" in arrays.files else {}
-    except ValueError:
-        return {}
-    return label if isinstance(label, dict) else {}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.fleet.fleet import PlayingNetwork
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import read_player
+from azpy.runs.reader import read_model
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
@@ -154,7 +154,7 @@ class Generations:
             if checkpoint in before:
                 self.earlier[checkpoint] = before[checkpoint]
             elif checkpoint in there:
-                model = read_player(self._run.path / f"checkpoints/{checkpoint:06d}")
+                model = read_model(self._run.path / f"checkpoints/{checkpoint:06d}", played=True)
                 # An engine for each would take longer than they play.
                 self.earlier[checkpoint] = PlayingNetwork(self._open(model, self._cuda_devices), model)
 

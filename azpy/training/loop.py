@@ -22,12 +22,12 @@ from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
-from azpy.training.workers import worker_rows
 
-__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop"]
+__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop", "worker_rows"]
 
 EVENT_SECONDS = 0.2  # how often a long stage reports
 NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
+_SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")  # of `WorkerState.shape`
 
 
 class Loop:
@@ -233,3 +233,33 @@ class Loop:
         journal = {} if self._asked else {record.game_id: digest_of(record) for record in self._run.journal}
         self._fleet.ask([ids for ids in gaps if ids], journal)
         self._asked = True
+
+
+def worker_rows(
+    before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
+) -> list[dict[str, Any]]:
+    """One row for each worker that is alive, or did something between two looks at the fleet.
+
+    Args:
+        before: the states at the first look, by name.
+        after: the states at the second look.
+        seconds: of play in between.
+
+    Returns:
+        Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in
+        between: `games` that counted, `evaluations`, `evaluations_per_second`, `batch_fill` (None without an
+        evaluation), and sums over `shape_games`, the games that were leased to this worker first (`Tally.shape`).
+    """
+    rows = []
+    for now in after:
+        then = before.get(now.name)
+        games, stats, shape = (then.games, then.stats, then.shape) if then is not None else (0, {}, {})
+        speed = rates(stats, now.stats, seconds)
+        row = {"worker": now.name, "alive": now.alive, "held": now.held, "behind": now.behind, "silent": now.silent}
+        row |= {name: speed[name] for name in ("evaluations", "evaluations_per_second")}
+        row |= {"games": now.games - games, "batch_fill": speed["batch_fill"] if speed["evaluations"] else None}
+        row |= {"shape_games": now.shape["games"] - shape.get("games", 0.0)}
+        row |= {name: now.shape[name] - shape.get(name, 0.0) for name in _SUMS}
+        if now.alive or row["games"] or row["evaluations"] or row["shape_games"]:
+            rows.append(row)
+    return rows

@@ -38,15 +38,23 @@ from azpy.runs.storage import disk_errors, numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
-from azpy.training.divergence import DivergedError, diverged, load_newest, what_to_do
 from azpy.training.events import Event, Fitted, Imported, Matched, Noticed, Saved, Supervised
-from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
+from azpy.training.fitting import (
+    DivergedError,
+    Window,
+    diverged,
+    fit,
+    learner_of,
+    load_newest,
+    sampling_of,
+    steps_of,
+    what_to_do,
+)
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
-from azpy.training.window import Window
 
 __all__ = ["Trainer"]
 
