@@ -296,8 +296,7 @@ def change(path: Path) -> None:
         run.trim_metrics(1)
         run.append_metrics({"kind": "stopped", "iteration": 2, "seconds": 21.0})
         run.append(*run.sealed.read(2)[:1])
-        run.drop({run.journal[-1].game_id})
-        run.seal(3)
+        run.seal(3, [record.game_id for record in run.journal[:-1]])
         arrays: dict[str, Any] = {"weight": np.zeros(3, np.float32)}
         run.save_checkpoint(3, model=arrays, optimizer=arrays, state={"iteration": 3}, onnx=b"model")
         run.add_int8(3, b"int8")

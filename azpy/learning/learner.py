@@ -18,17 +18,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
-from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
-
-try:
-    import torch
-    from torch import Tensor, nn
-    from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
-except ImportError as error:
-    raise missing_to_train("torch") from error
-
+from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device, weights_from
 from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
@@ -199,8 +194,7 @@ class Learner:
     def class_shares(self, observations: NDArray[np.float32]) -> tuple[float, float, float]:
         """The mean probabilities that the averaged network gives to a win, a draw and a loss of the player to move."""
         with torch.no_grad():
-            rows = torch.from_numpy(observations).to(self.device).contiguous(memory_format=_format(self._running))
-            win, draw, loss = outputs(self._running, rows)[1].float().softmax(1).mean(0).tolist()
+            win, draw, loss = outputs(self._running, self._rows(observations))[1].float().softmax(1).mean(0).tolist()
         return win, draw, loss
 
     def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
@@ -218,7 +212,7 @@ class Learner:
         def observations() -> Iterator[Tensor]:
             for part in range(-(-_STATISTICS_ROWS // batch_size)):
                 drawn = batches.sample(batch_size, seed=seed_of(self._seed, self.steps, part + 1), **sampling)
-                yield torch.from_numpy(drawn[0]).to(self.device).contiguous(memory_format=_format(self._running))
+                yield self._rows(drawn[0])
 
         update_bn(observations(), self._running)
 
@@ -236,9 +230,9 @@ class Learner:
         count = len(rows[0])
         with torch.no_grad():
             for first in range(0, count, _MEASURED_ROWS):
-                part = [torch.from_numpy(array[first : first + _MEASURED_ROWS]).to(self.device) for array in rows]
+                part = [self._rows(array[first : first + _MEASURED_ROWS]) for array in rows]
                 observations, legal, policy, value = part
-                logits, values = answers(self._running, observations.contiguous(memory_format=_format(self._running)))
+                logits, values = answers(self._running, observations)
                 best = logits.float().masked_fill(~legal, -torch.inf).argmax(1)
                 sums["policy_loss"] += policy_loss(logits.float(), legal, policy).item() * len(value)
                 sums["value_loss"] += nn.functional.mse_loss(values.float(), value, reduction="sum").item()
@@ -253,13 +247,18 @@ class Learner:
         tensors = [*self.network.state_dict().values(), *self._running.state_dict().values()]
         kept = [value for state in self._optimizer.state.values() for value in state.values()]
         tensors += [value for value in kept if isinstance(value, Tensor)]
-        rows = torch.ones(2, *self._shape, device=self.device)
+        rows = np.ones((2, *self._shape), np.float32)
         rows[0] = 0.0
         was_training = self._running.training
         with torch.no_grad():
-            tensors += answers(self._running.eval(), rows.contiguous(memory_format=_format(self._running)))
+            tensors += answers(self._running.eval(), self._rows(rows))
         self._running.train(was_training)
         return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+    def _rows(self, array: NDArray[Any]) -> Tensor:
+        """An array of rows on the device, observations as the network takes them fastest."""
+        rows = torch.from_numpy(array).to(self.device)
+        return rows.contiguous(memory_format=_format(self._running)) if rows.ndim == 4 else rows
 
     @property
     def averaged(self) -> nn.Module:

@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
-
-try:
-    import torch
-    from torch import Tensor, nn
-except ImportError as error:
-    raise missing_to_train("torch") from error
+from azpy.errors import DeviceError, ModelError, SettingsError
 
 __all__ = [
     "ByCell",
@@ -245,21 +241,23 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
         raise ModelError(
             f"a network of {new.spec} cannot begin as one of {old.spec}: only one has three classes (+wdl)"
         )
-    before, weights = old.state_dict(), dict[str, Tensor]()
-    for name, fresh in new.state_dict().items():
+    before, after, weights = old.state_dict(), new.state_dict(), dict[str, Tensor]()
+    shapes = [(known.shape, after[name].shape) for name, known in before.items() if name in after]
+    if before.keys() - after.keys() or any(was > now for pair in shapes for was, now in zip(*pair, strict=True)):
+        raise ModelError(
+            f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels, or does not "
+            "pool"
+        )
+    for name, fresh in after.items():
         weights[name] = fresh.clone()
         if name not in before:
             if not new.is_convolutional:  # a further layer of an MLP
                 weights[name] = torch.eye(*fresh.shape) if fresh.ndim == 2 else torch.zeros_like(fresh)
             continue
         known = before[name]
-        if any(was > now for was, now in zip(known.shape, fresh.shape, strict=True)):
-            raise _smaller(old, new)
         if fresh.ndim > 1:
             weights[name][: known.shape[0]] = 0.0
         weights[name][tuple(slice(length) for length in known.shape)] = known
-    if before.keys() - weights.keys():
-        raise _smaller(old, new)
     return weights
 
 
@@ -279,12 +277,6 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     if layers:
         return f"{len(layers)}x{len(layers[0])}{classes}"
     raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
-
-
-def _smaller(old: Network, new: Network) -> ModelError:
-    return ModelError(
-        f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels, or does not pool"
-    )
 
 
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:

@@ -9,16 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from azpy.errors import ModelError, SettingsError, missing_to_train, one_line
-
-try:
-    import torch
-    from torch import Tensor, nn
-except ImportError as error:
-    raise missing_to_train("torch") from error
-
+from azpy.errors import ModelError, SettingsError, one_line
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
 

@@ -6,8 +6,6 @@ others give a median and its range.
 All functions take `seconds`, the length of each turn, and `repeats`, the number of turns that count.
 """
 
-import contextlib
-import importlib.metadata
 import platform
 import statistics
 import threading
@@ -22,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
+from azpy.devices import installed_version
 from azpy.evaluators.protocol import Evaluator
 from azpy.games.lines import roll
 from azpy.machine import cpu_name, usable_cores
@@ -76,10 +75,7 @@ class Figure:
 
 def machine() -> dict[str, Any]:
     """Processor, cores that this process may use, system, and the versions of what is installed."""
-    found: dict[str, str | None] = dict.fromkeys(_PACKAGES)
-    for package in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
+    found = {package: installed_version(package) for package in _PACKAGES}
     about = {"cpu": cpu_name(), "cores": usable_cores(), "system": platform.platform()}
     return about | {"python": platform.python_version()} | found | {"azpy": _core.__version__}
 

@@ -136,8 +136,7 @@ class RunFolder:
 
     def append(self, *records: GameRecord) -> None:
         """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
-        with storage.disk_errors(self.path):
-            self._journal.append(*records)
+        self._journal.append(*records)
 
     def in_play(self) -> list[GameRecord]:
         """The games that the last process left in play, as far as they came. A damaged file leaves a notice."""
@@ -155,18 +154,12 @@ class RunFolder:
             else:
                 self._in_play.unlink(missing_ok=True)
 
-    def drop(self, ids: Container[int]) -> None:
-        """Drops the journal's games with these ids."""
-        with storage.disk_errors(self.path):
-            self._journal.drop(ids)
-
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
         """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
         mine = [record for record in self.journal if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
-        with storage.disk_errors(self.path):
-            self.sealed.write(iteration, records)
-            self._journal.drop({record.game_id for record in records})
+        self.sealed.write(iteration, records)
+        self._journal.drop({record.game_id for record in records})
         return records
 
     def games_hash(self) -> str:
@@ -314,8 +307,7 @@ class RunFolder:
 
     def replace(self, name: str, text: str) -> None:
         """Replaces a text file of the folder, whole or not at all."""
-        with storage.disk_errors(self.path):
-            storage.write_atomically(self.path / name, text.encode())
+        storage.write_atomically(self.path / name, text.encode())
 
 
 def _clear_temporary_files(*folders: Path) -> None:
@@ -340,8 +332,7 @@ def _as_json(values: Mapping[str, Any]) -> bytes:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         storage.check_regular(path)
-        with storage.naming(path):
-            return parse_file(path)
+        return parse_file(path)
     except (OSError, ValueError) as error:
         if said := storage.refusal(path, error):
             raise said from error

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from azpy.errors import MissingPackageError, RunError, one_line
 
@@ -21,10 +21,6 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR = 257  # where tar has its mark, "ustar"
 _CHUNK = 1 << 20
 _BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks all of a block of other methods at once
-
-
-class _Readable(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
 
 
 def suffix_of(name: str) -> str:
@@ -127,7 +123,7 @@ def _of_tar(path: Path, stream: "_Bounded", suffixes: Sequence[str]) -> Iterator
 class _Bounded:
     """A stream that gives no more bytes than a bound, and at which one can look ahead."""
 
-    def __init__(self, stream: _Readable, path: Path, most: int, left: int | None = None) -> None:
+    def __init__(self, stream: Any, path: Path, most: int, left: int | None = None) -> None:
         self._stream, self._path, self._most = stream, path, most
         self.left, self._ahead = most if left is None else left, b""
 
@@ -144,15 +140,14 @@ class _Bounded:
         return self._take(size)
 
     def _take(self, size: int) -> bytes:
-        data = self._stream.read(min(size, self.left + 1))
+        data: bytes = self._stream.read(min(size, self.left + 1))
         self.left -= len(data)
         if self.left < 0:
             raise RunError(f"{self._path} unpacks to more than {self._most:,} bytes: split it")
         return data
 
 
-def _whole(stream: _Readable | None) -> bytes:
-    assert stream is not None  # noqa: S101  a regular file has one
+def _whole(stream: Any) -> bytes:
     whole = io.BytesIO()
     while data := stream.read(_CHUNK):
         whole.write(data)
@@ -169,10 +164,9 @@ def _name(path: Path, name: str) -> str:
     return f"{path}: {one_line(ValueError(name.encode(errors='replace').decode()))}"
 
 
-def _zstandard(file: Any) -> _Readable:
+def _zstandard(file: Any) -> Any:
     try:
-        opened: _Readable = importlib.import_module("compression.zstd").ZstdFile(file)  # Python 3.14
-        return opened
+        return importlib.import_module("compression.zstd").ZstdFile(file)  # Python 3.14
     except ImportError:
         pass
     try:
@@ -181,11 +175,10 @@ def _zstandard(file: Any) -> _Readable:
         raise MissingPackageError(
             f"zstandard is not installed, and {file.name} is packed by Zstandard: pip install zstandard, or unpack it"
         ) from None
-    reader: _Readable = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return reader
+    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
 
 
-_PACKERS: dict[bytes | tuple[bytes, ...], Callable[[Any], _Readable]] = {
+_PACKERS: dict[bytes | tuple[bytes, ...], Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
     # A frame, or one that is skipped, with which files of many frames begin.

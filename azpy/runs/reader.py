@@ -125,8 +125,7 @@ class StoredRun:
         """A game and its iteration, None for the iteration in play."""
         journal = self.path / "games/journal.bin"
         # The journal first: a game that is sealed meanwhile is found twice, not missed.
-        with storage.disk_errors(self.path):
-            records = storage.read_journal(journal)[0] if journal.exists() else []
+        records = storage.read_journal(journal)[0] if journal.exists() else []
         found = {record.game_id: record for record in records}
         if game_id in found:
             return None, found[game_id]
@@ -264,7 +263,7 @@ def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
     """
     if not path.exists():
         return [], False
-    with storage.disk_errors(path.parent):
+    with storage.disk_errors(path):
         *lines, torn = storage.read_regular(path).split(b"\n")
     rows = []
     for number, line in enumerate(lines, start=1):

@@ -1,5 +1,7 @@
 """Files that are whole or not there: atomic writes, the journal of games, sealed games.
 
+What the system refuses to write is a `RunError` that names the file.
+
 Invariant: whenever the process is killed or the disk fills, a file under its final name is whole, and a journal is good
 up to its last whole frame.
 """
@@ -43,24 +45,25 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 @contextmanager
 def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Turns an `OSError` into a `RunError` about `path`, after `cleanup`."""
+    """Turns an `OSError` into a `RunError` about `path`; `cleanup` comes first, whichever of the two it is."""
     try:
         yield
-    except OSError as error:
+    except (OSError, RunError) as error:
         cleanup()
-        if isinstance(error, BrokenPipeError):  # the reader of a pipe that a user named has gone
+        if isinstance(error, RunError | BrokenPipeError):  # the reader of a pipe that a user named has gone
             raise
         raise refused(path, error) from error
 
 
 def refused(path: Path, error: OSError) -> RunError:
     """The error for a file that the system refused; `path` is the file or its folder, if `error` names none."""
+    # The name of a temporary file becomes the final name.
+    file, named = (str(name).replace(TEMPORARY, "") for name in (path, error.filename or path))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
-            f"no space left on the device of {path}: what was saved before is intact; free some and run again"
+            f"no space left on the device of {file}: what was saved before is intact; free some and run again"
         )
-    # The name of a temporary file becomes the final name.
-    text = f"{str(error.filename or path).replace(TEMPORARY, '')} cannot be used: {error.strerror or error}"
+    text = f"{named} cannot be used: {error.strerror or error}"
     if error.errno in _FAILED_DEVICE:
         text += "; the disk or its network failed: put that right, and run again"
     return RunError(text)
@@ -74,17 +77,6 @@ def refusal(path: Path, error: BaseException) -> RunError | None:
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT):
         return refused(path, error)
     return None
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Puts a path into an `OSError` that has none: what fails on an open file does not know its name."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 def lock_folder(path: Path) -> int:
@@ -126,27 +118,26 @@ def numbered(folder: Path, suffix: str = "") -> list[int]:
 
 def sync_folder(path: Path) -> None:
     """Makes the names in a folder survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        with naming(path):
+    with disk_errors(path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_synced(path: Path, data: bytes) -> None:
     """Writes a file and waits until the device has it."""
-    with naming(path), path.open("wb") as file:
+    with disk_errors(path), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a file; an `OSError` names it."""
+    """The bytes of a file."""
     check_regular(path)
-    with naming(path):
-        return path.read_bytes()
+    return path.read_bytes()
 
 
 @contextmanager
@@ -167,7 +158,7 @@ def replacing(path: Path, name: str = "") -> Iterator[Path]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by `data`: afterwards it is either all new or all old."""
-    with replacing(path) as temporary:
+    with disk_errors(path), replacing(path) as temporary:
         write_synced(temporary, data)
 
 
@@ -231,7 +222,7 @@ def append(file: IO[bytes], data: bytes) -> None:
 
     A Ctrl-C during the wait for the device leaves all of `data` in the file.
     """
-    with naming(Path(file.name)):
+    with disk_errors(Path(file.name)):
         start, rest = file.tell(), memoryview(data)
         try:
             while rest:
@@ -247,7 +238,7 @@ def append(file: IO[bytes], data: bytes) -> None:
 
 def cut_torn_line(file: IO[bytes]) -> None:
     """Cuts off what a failed `append` of lines left, and goes to the end."""
-    with naming(Path(file.name)):
+    with disk_errors(Path(file.name)):
         end = file.seek(0, os.SEEK_END)
         if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
             file.seek(0)
@@ -286,16 +277,16 @@ class Journal:
         self.repeated = len(found) - len(self.records)
         self._path = path
         if self.repeated:
-            self._rewrite(self.records)
+            self._end = write_journal(path, self.records)
         elif self.dropped:
-            with naming(path), path.open("r+b") as file:
+            with disk_errors(path), path.open("r+b") as file:
                 file.truncate(self._end)
                 os.fsync(file.fileno())
 
     def append(self, *records: GameRecord) -> None:
-        """Adds games and waits once until the device has them; after an `OSError` they are not in the journal."""
+        """Adds games and waits once until the device has them; after a `RunError` they are not in the journal."""
         # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
-        with naming(self._path), self._path.open("r+b", buffering=0) as file:
+        with disk_errors(self._path), self._path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             begin = min(self._end, size)
             if size > begin:  # a failed append left bytes, or all of its frame
@@ -312,11 +303,8 @@ class Journal:
         """Forgets the games with these ids, all at once."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
-            self._rewrite(kept)
+            self._end = write_journal(self._path, kept)
             self.records[:] = kept
-
-    def _rewrite(self, records: Sequence[GameRecord]) -> None:
-        self._end = write_journal(self._path, records)
 
 
 def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
@@ -345,7 +333,8 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             "without the games of the iteration in play"
         )
 
-    data, records = read_regular(path), list[GameRecord]()
+    with disk_errors(path):
+        data, records = read_regular(path), list[GameRecord]()
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
     offset = len(_MAGIC)

@@ -292,7 +292,8 @@ class Settings:
         """Checks each setting, and those that depend on each other."""
         for name in ABOUT:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
-        refuse_unused(vars(self))
+        for name, why in unused(vars(self)).items():
+            raise SettingsError(f"{name} {why}")
         name_devices(self.device, self.devices)
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
@@ -425,12 +426,6 @@ def unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_
         other, off = next(filter(is_set, about.without), None), about.needs if is_off else None
         found[name] = _core.why_unused(name, about.rule, actions, other, off)
     return {name: why for name, why in found.items() if why is not None}
-
-
-def refuse_unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_of) -> None:
-    """Raises a `SettingsError` about the first setting without effect."""
-    for name, why in unused(settings, default).items():
-        raise SettingsError(f"{name} {why}")
 
 
 def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str, Any]:

@@ -109,8 +109,7 @@ class Comparison:
         low, high = result.interval
         row = self._key(a, b, seed) | {"score": result.score, "low": low, "high": high}
         row |= {"evaluations": evaluations, "rows_fitted": fitted, "seconds": seconds}
-        with storage.disk_errors(self.out):
-            storage.write_atomically(self._results, json.dumps([*self._rows(), row], indent=1).encode())
+        storage.write_atomically(self._results, json.dumps([*self._rows(), row], indent=1).encode())
         return row
 
     def stored(self, a: Mapping[str, Any], b: Mapping[str, Any], seed: int) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ class Loop:
             if under_way:
                 self._last_first.callback(self._note_stop)
             if (under_way or self._cut_short) and not self._settings.deterministic:
-                self._last_first.callback(self._keep_games_in_play)
+                self._last_first.callback(lambda: self._run.keep_in_play(self._fleet.unfinished))
             self._last_first.callback(self._fleet.close)
             if under_way or self._cut_short:
                 self._last_first.callback(self._keep_rest)
@@ -124,9 +124,6 @@ class Loop:
     def _note_stop(self) -> None:
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row | {"evaluations": self._evaluations})
-
-    def _keep_games_in_play(self) -> None:
-        self._run.keep_in_play(self._fleet.unfinished)
 
     def _keep_rest(self) -> None:
         """Ends self-play, and journals the finished games that the journal lacks."""

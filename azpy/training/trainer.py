@@ -34,7 +34,7 @@ from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
 from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import checkpoint_at, read_checkpoint
-from azpy.runs.storage import disk_errors, numbered
+from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
@@ -272,8 +272,7 @@ class Trainer(Loop):
         row |= {"first_left_out": {words: first for words, (_, first) in left_out.items()}}
         row |= {"seconds": self._budget.elapsed()}
         self._run.append_metrics(row)  # first: without the games it counts for nothing
-        with disk_errors(self._run.path):
-            self._run.sealed.write(0, imported.records)
+        self._run.sealed.write(0, imported.records)
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
     def _iterate(self, iteration: int) -> Generator[Event, None, bool]:
@@ -285,7 +284,9 @@ class Trainer(Loop):
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        games = yield from self._play(iteration, metrics, self._lineup())
+        earlier, simulations = tuple(generations.earlier.values()), budget.simulations(iteration)
+        lineup = Lineup(generations.playing, earlier, self._resignation.below, simulations)
+        games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True
         played = len(games) - there if "play_seconds" in metrics else 0
@@ -303,8 +304,7 @@ class Trainer(Loop):
         now = budget.elapsed()
         fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
         fitted = share * metrics["positions"] if metrics["steps"] else 0.0
-        simulations = metrics.get("simulations", 0.0)
-        budget.note_iteration(now - begin, fitting, fitted, played, exporting, simulations)
+        budget.note_iteration(now - begin, fitting, fitted, played, exporting, metrics.get("simulations", 0.0))
         self._iteration = iteration
         metrics |= {"seconds": now} | self._time.shares()
         self._recent.append(metrics)
@@ -332,10 +332,6 @@ class Trainer(Loop):
             int8=self._generations.ready.int8,
         )
 
-    def _lineup(self) -> Lineup:
-        generations, simulations = self._generations, self._budget.simulations(self._iteration + 1)
-        return Lineup(generations.playing, tuple(generations.earlier.values()), self._resignation.below, simulations)
-
     def _learn(
         self, iteration: int, metrics: dict[str, float], games: Sequence[_core.GameRecord]
     ) -> Generator[Event, None, float]:
@@ -346,8 +342,7 @@ class Trainer(Loop):
         """
         window, settings = self._window, self._settings
         if self._beside is None:
-            window.add(games)
-            self._refuse_nothing(metrics)
+            self._take_in(games)
         due = steps_of(settings, window)
         events: Iterator[Event] = iter(())
         if due and self._beside is not None:
@@ -368,16 +363,16 @@ class Trainer(Loop):
             yield event
         if self._beside is not None:
             metrics["learner_seconds"] = self._beside.seconds if due else 0.0
-            window.add(games)
-            self._refuse_nothing(metrics)
+            self._take_in(games)
         return share
 
-    def _refuse_nothing(self, metrics: Mapping[str, float]) -> None:
+    def _take_in(self, games: Sequence[_core.GameRecord]) -> None:
+        self._window.add(games)
         if not self._window.buffer.num_positions:
             raise RunError(
-                f"there is nothing to learn from, no game has a searched position (games: {metrics['games']}): fewer "
-                "opening plies, longer games or more full searches, in another folder with --out; az-check-game checks "
-                "a game of your own"
+                f"there is nothing to learn from, no game has a searched position (games: {len(games)}): fewer opening "
+                "plies, longer games or more full searches, in another folder with --out; az-check-game checks a game "
+                "of your own"
             )
 
     def _match(self, last: bool) -> Iterator[Event]:
