@@ -23,7 +23,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
 from azpy.machine import cpu_flags
 
-__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "int8_of", "seconds_a_call", "times_as_fast", "to_int8"]
+__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "int8_of", "times_as_fast", "to_int8"]
 
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").
@@ -63,11 +63,6 @@ def times_as_fast(model: Evaluator, int8: Evaluator, observations: NDArray[np.fl
     times = ((_seconds(model, observations), _seconds(int8, observations)) for _ in range(_TURNS))
     slow, fast = zip(*times, strict=True)
     return float(statistics.median(slow) / statistics.median(fast))
-
-
-def seconds_a_call(evaluator: Evaluator, observations: NDArray[np.float32]) -> float:
-    """How long an evaluator takes for these observations: the median of a few calls."""
-    return statistics.median(_seconds(evaluator, observations) for _ in range(_TURNS))
 
 
 def _seconds(evaluator: Evaluator, observations: NDArray[np.float32]) -> float:

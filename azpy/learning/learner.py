@@ -164,12 +164,9 @@ class Learner:
                 for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
                     group["lr"] = rate * warm_up * schedule(index / steps)
                 tensors = self._weighted([torch.from_numpy(array).to(self.device) for array in batch])
-                if isinstance(self.network, Network):
+                with torch.random.fork_rng(devices=[]):  # for a user's dropout: the same in a run that goes on
+                    torch.manual_seed(seed_of(self._seed, self.steps))
                     losses = set_gradients(tensors)
-                else:
-                    with torch.random.fork_rng(devices=[]):  # for dropout: the same in a run that goes on
-                        torch.manual_seed(seed_of(self._seed, self.steps))
-                        losses = set_gradients(tensors)
                 nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
                 self._optimizer.step()
                 self.steps += 1

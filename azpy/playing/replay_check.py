@@ -8,14 +8,13 @@ import contextlib
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
-from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
 from azpy.games.lines import replayed
 from azpy.playing.selfplay import repeat
 from azpy.runs.reader import StoredRun
@@ -126,10 +125,7 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
 
 def _open_given(run: StoredRun, model: str | os.PathLike[str], played: Collection[int]) -> OnnxEvaluator:
     """A file's model, in the precision in which it played."""
-    try:
-        data = Path(model).read_bytes()
-    except OSError as error:
-        raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
+    _, data = model_bytes(model)
     if found := _opened(run, data, played):
         return found[0]
     others = " and ".join(f"{one:#018x}" for one in played)

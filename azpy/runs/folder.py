@@ -240,7 +240,7 @@ class RunFolder:
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Adds one line to metrics.jsonl."""
-        with storage.disk_errors(self.path), self._metrics.open("a+b", buffering=0) as file:
+        with storage.disk_errors(self._metrics), self._metrics.open("a+b", buffering=0) as file:
             storage.cut_torn_line(file)
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
 

@@ -222,28 +222,26 @@ def append(file: IO[bytes], data: bytes) -> None:
 
     A Ctrl-C during the wait for the device leaves all of `data` in the file.
     """
-    with disk_errors(Path(file.name)):
-        start, rest = file.tell(), memoryview(data)
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-        except BaseException as error:
-            if rest or isinstance(error, OSError):
-                file.seek(start)
-                with contextlib.suppress(OSError):  # else whoever appends or opens next cuts it off
-                    file.truncate(start)
-            raise
+    start, rest = file.tell(), memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    except BaseException as error:
+        if rest or isinstance(error, OSError):
+            file.seek(start)
+            with contextlib.suppress(OSError):  # else whoever appends or opens next cuts it off
+                file.truncate(start)
+        raise
 
 
 def cut_torn_line(file: IO[bytes]) -> None:
     """Cuts off what a failed `append` of lines left, and goes to the end."""
-    with disk_errors(Path(file.name)):
-        end = file.seek(0, os.SEEK_END)
-        if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)
-            file.seek(0, os.SEEK_END)
+    end = file.seek(0, os.SEEK_END)
+    if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
 
 
 class Journal:

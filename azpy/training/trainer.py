@@ -21,7 +21,6 @@ import numpy as np
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
-from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
 from azpy.games.names import make_position, must_be_typed
@@ -29,6 +28,7 @@ from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
+from azpy.playing.benchmarks import measure_alone
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
@@ -58,6 +58,7 @@ from azpy.training.timing import TimeShares
 
 __all__ = ["Trainer"]
 
+_RATE_SECONDS = 0.1  # in which a network of the user's is measured
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
@@ -167,9 +168,9 @@ class Trainer(Loop):
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         if is_own(self._settings.network):
-            rows = np.zeros((self._settings.device_batch, *self._start.obs_shape), np.float32)
-            rate = len(rows) / seconds_a_call(evaluators[0], rows)
-            notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {len(rows)}")
+            rows = self._settings.device_batch
+            rate = measure_alone(evaluators[:1], rows, self._start.obs_shape, _RATE_SECONDS)
+            notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {rows}")
         player = f"{on_devices(evaluators)}{generations.to_come}, and is trained "
         if self._beside is None:
             player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
