@@ -235,10 +235,10 @@ def test_which_games_there_are_is_said_plainly(tmp_path: Path) -> None:
         run.append(*play(8))
         run.seal(1, {0, 1, 2, 6})
         run.seal(2, {4})
-        with pytest.raises(RunError, match=r"run has no game 9: it has games 0 to 7$"):
+        with pytest.raises(RunError, match=r"run has no game 9: it has 8 games, from 0 to 7$"):
             StoredRun(run.path).find_game(9)
     (tmp_path / "run/games/journal.bin").unlink()
-    with pytest.raises(RunError, match=r"run has no game 3: it has games 0 to 2, 4, 6$"):
+    with pytest.raises(RunError, match=r"run has no game 3: it has 5 games, from 0 to 6$"):
         StoredRun(tmp_path / "run").find_game(3)
 
 

@@ -111,8 +111,6 @@ class RunFolder:
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         self._in_play = self._games / "in_play.bin"
-        if self._journal.repeated:
-            self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 

@@ -135,7 +135,7 @@ class StoredRun:
             if game_id in sealed:
                 return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)
             ids.update(sealed)
-        there = f"it has games {_ranges(ids)}" if ids else "it has no games yet"
+        there = f"it has {len(ids)} games, from {min(ids)} to {max(ids)}" if ids else "it has no games yet"
         raise RunError(f"{self.path} has no game {game_id}: {there}")
 
     def checkpoints(self) -> list[int]:
@@ -149,18 +149,6 @@ class StoredRun:
             listed = f"it has {', '.join(map(str, there)) or 'none'}"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
         return read_model(self.path / f"checkpoints/{iteration:06d}")
-
-
-def _ranges(ids: Iterable[int]) -> str:
-    """Numbers as people write them: 0 to 7, 9, 12 to 20. Of many ranges the first and the last ones."""
-    ranges = list[list[int]]()
-    for number in sorted(ids):
-        if ranges and ranges[-1][-1] == number - 1:
-            ranges[-1][1:] = [number]
-        else:
-            ranges.append([number])
-    texts = [" to ".join(map(str, both)) for both in ranges]
-    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", *texts[-4:]])
 
 
 def checkpoint_at(path: Path) -> Path:

@@ -11,13 +11,12 @@ import errno
 import fcntl
 import io
 import json
-import math
+import operator
 import os
 import re
 import secrets
 import stat
 import struct
-import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,8 +38,6 @@ _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
 _LENGTH = struct.Struct("<I")
 _BLOCK = 512  # bytes that devices write at once, or more
-# The header of an array in a file, by the version of its form; numpy writes version 3 for names of fields alone.
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @contextmanager
@@ -258,7 +255,6 @@ class Journal:
     Attributes:
         records: the games, in the order in which they were appended; always the same list.
         dropped: bytes of a torn last frame, cut off when the file was opened.
-        repeated: further games with the id of an earlier one, taken out when the file was opened.
 
     Raises:
         RunError: the file is damaged, not merely torn at its end.
@@ -272,11 +268,8 @@ class Journal:
         for record in found:  # an append that failed, and could not be undone, was made again
             first.setdefault(record.game_id, record)
         self.records = list(first.values())
-        self.repeated = len(found) - len(self.records)
         self._path = path
-        if self.repeated:
-            self._end = write_journal(path, self.records)
-        elif self.dropped:
+        if self.dropped:
             with disk_errors(path), path.open("r+b") as file:
                 file.truncate(self._end)
                 os.fsync(file.fileno())
@@ -468,7 +461,7 @@ class SealedGames:
         """
         with _reading(self.path(iteration)) as arrays:
             label = dict(json.loads(str(arrays["label"]))) if "label" in arrays.files else {}
-            yield arrays, _ids_of(arrays)
+            yield arrays, list(map(operator.index, arrays["game_id"].tolist()))
         expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]
         if any(label[name] != expected[name] for name in both):
@@ -490,23 +483,14 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
     with _reading(path, "") as arrays:
-        if (size := _unpacked_bytes(arrays.zip)) > most:
+        # A member gives no more bytes than this, whatever the header of its array says.
+        if (size := sum(member.file_size for member in arrays.zip.infolist())) > most:
             raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
         if "payload" not in arrays.files or "offsets" not in arrays.files:
             rows = "observations" in arrays.files
             holds = "rows for training, as az-export --npz writes," if rows else "arrays"
             raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
         return _records_of(arrays)
-
-
-def _unpacked_bytes(archive: zipfile.ZipFile) -> int:
-    """The size of a file's arrays, by its directory and by their headers; nothing but the headers is unpacked."""
-    total = 0
-    for member in archive.infolist():
-        with archive.open(member) as file:
-            shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-        total += max(member.file_size, math.prod(shape) * dtype.itemsize)
-    return total
 
 
 def _records_of(arrays: Any) -> list[GameRecord]:
@@ -516,13 +500,6 @@ def _records_of(arrays: Any) -> list[GameRecord]:
     if offsets != sorted(offsets) or (offsets[0], offsets[-1]) != (0, len(payload)):
         raise ValueError("its arrays disagree")
     return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
-
-
-def _ids_of(arrays: Any) -> list[int]:
-    ids = arrays["game_id"]
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise ValueError(f"game_id has {ids.ndim} dimensions of {ids.dtype}, expected 1 of whole numbers")
-    return list(ids.tolist())
 
 
 def _in_words(label: Mapping[str, Any]) -> str:

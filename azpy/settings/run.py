@@ -367,13 +367,7 @@ def function_flags(settings: Mapping[str, Any]) -> list[str]:
 
 def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
     """How a model searches where it plays to win: options of `Search`."""
-    return {
-        "c_puct": settings.match_c_puct,
-        "fpu": settings.match_fpu,
-        "lcb": settings.match_lcb,
-        "solver": settings.match_solver,
-        "lookahead": settings.match_lookahead,
-    }
+    return {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
 
 
 def _declared() -> dict[str, About]:
