@@ -417,18 +417,6 @@ def test_a_damaged_int8_model_is_refused_by_name(trained: Path, tmp_path: Path) 
         read_checkpoint(target)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"precision": "int4"}, "precision must be fp32 or int8 or auto"),
-        ({"precision": "int8", "device": "cuda"}, "precision int8 is for the CPU, got device 'cuda'"),
-    ],
-)
-def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(SettingsError, match=words):
-        Settings("tic_tac_toe", **changes)
-
-
 def test_a_collection_makes_no_int8_models(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="the model that it is given, in fp32 if"):
         Collector(Settings("tic_tac_toe", precision="int8"), tmp_path)

@@ -111,13 +111,6 @@ def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluator.notes == ()
 
 
-def test_tf32_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", precision="tf32", buckets=(4, 16))
-    assert options_of(machine.gpu_sessions[0], CUDA)["use_tf32"] == "1"
-    assert evaluator.description == "CUDA, GPU 0, tf32, batches of 4, 16 rows"
-
-
 @pytest.mark.parametrize("tells_nodes", [True, False])
 @pytest.mark.parametrize("device", ["cuda", "tensorrt"])
 def test_a_silent_fallback_is_an_error(

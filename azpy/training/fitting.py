@@ -32,13 +32,9 @@ __all__ = [
     "window_size",
 ]
 
-_SAMPLING = (
-    "batch_size",
-    "root_value_weight",
-    "symmetries",
-    "surprise_weight",
-    "value_lambda",
-)  # settings of a training batch
+# Settings of a training batch, and of a learner.
+_SAMPLING = ("batch_size", "root_value_weight", "symmetries", "surprise_weight", "value_lambda")
+_LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")
 
 
 class Window:
@@ -113,15 +109,9 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
     return Learner(
         start,
         settings.network,
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        seed=settings.seed,
         device=settings.training_device if here else "cpu",
         precision=settings.training_precision if here and not settings.deterministic else "fp32",
-        optimizer=settings.optimizer,
-        freeze=settings.freeze,
-        value_smoothing=settings.value_smoothing,
-        decisive_weight=settings.decisive_weight,
+        **{name: getattr(settings, name) for name in _LEARNING},
     )
 
 
