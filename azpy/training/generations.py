@@ -51,7 +51,6 @@ class Ready(NamedTuple):
 
     evaluators: list[OnnxEvaluator]  # one a device; none if the model cannot play
     checks: dict[str, float]  # figures of its checks
-    model: bytes = b""  # its file in float32
     precision: str = "fp32"  # in which it plays
     refused: str = ""  # why it does not play in the precision of the settings
     int8: bytes | None = None  # the int8 model's file, if that plays
@@ -88,7 +87,7 @@ class Generations:
     @property
     def playing(self) -> PlayingNetwork:
         """The network of `ready`."""
-        return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.ready.model, self.ready.precision)
+        return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.model, self.ready.precision)
 
     @property
     def to_come(self) -> str:
@@ -173,7 +172,7 @@ class Generations:
             return ready
         exact, positions = ready.evaluators[0], rows_to_compare(buffer, iteration)
         try:
-            int8 = to_int8(ready.model, calibration(buffer, iteration)) if int8 is None else int8
+            int8 = to_int8(self.model, calibration(buffer, iteration)) if int8 is None else int8
             evaluators = self._open(int8, self._devices)
         except ModelError as error:  # a layer that cannot be quantized, no space for its files
             if self._settings.deterministic:  # the error may be gone another time, and would make other games
@@ -206,14 +205,14 @@ class Generations:
                 found = drift(exact, evaluators[0], *rows_to_compare(buffer, iteration))
                 checks |= _figures(precision, found)
                 if not found.too_far:
-                    return Ready(evaluators, checks, self.model, precision)
+                    return Ready(evaluators, checks, precision)
                 refused = f"{precision} is too far from it: {found.too_far}"
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
         evaluators = self._open(self.model, self._devices)
         tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt else PARITY_TOLERANCE
         checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
-        return Ready(evaluators, checks, self.model, refused=refused)
+        return Ready(evaluators, checks, refused=refused)
 
     def _open(self, model: bytes, devices: Sequence[str], precision: str = "fp32") -> list[OnnxEvaluator]:
         """An evaluator on each of the devices."""

@@ -225,11 +225,11 @@ class Trainer(Loop):
             if self._beside is not None:  # its process has no part in it
                 learner = learner_of(settings, self._start)
                 learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
-            at, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
+            reported, step = 0.0, Fitted(0, 0, steps, 0.0, 0.0)
+            measured = {-(-steps * part // _MEASUREMENTS) for part in range(1, _MEASUREMENTS)} - {steps}
             sampling = sampling_of(settings, imported=True)
             for step in fit(learner, buffer, settings, budget, 0, steps, imported=True):
-                if at * _MEASUREMENTS // steps < step.taken * _MEASUREMENTS // steps < _MEASUREMENTS:
-                    at = step.taken
+                if step.taken in measured:
                     learner.set_statistics(buffer, **sampling)
                     yield self._measure_supervised(learner, step, rows)
                 elif time.monotonic() - reported > EVENT_SECONDS:
