@@ -519,7 +519,7 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
         ({"resign_below": -1.1}, "resign_below must be at least -1, got -1.1"),
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
         ({"temperature_halflife": 0.0}, "temperature_halflife must be more than 0, got 0.0"),
-        ({"schedule": "steps"}, "schedule must be linear-tail or cosine or constant, got the text 'steps'"),
+        ({"schedule": "steps"}, "schedule must be linear-tail or cosine or constant, got 'steps'"),
     ],
 )
 def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:

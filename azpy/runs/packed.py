@@ -113,7 +113,7 @@ def _of_tar(path: Path, data: bytes, suffixes: Sequence[str]) -> Iterator[tuple[
             if member.isfile() and not member.issparse() and _is_wanted(member.name, suffixes):
                 file: Any = archive.extractfile(member)
                 yield _name(path, member.name), file.read()
-            archive.members.clear()  # it would keep them all
+            archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
 
 
 class _Bound:
