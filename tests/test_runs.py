@@ -21,7 +21,7 @@ import azpy
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import StoredRun
+from azpy.runs.reader import CHECKPOINT_FILES, StoredRun
 
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
 SETTINGS |= {"deterministic": False}
@@ -316,12 +316,11 @@ def test_sealed_games_with_a_label_that_is_none_are_damaged(label: str, tmp_path
                 read(2)
 
 
-@pytest.mark.parametrize(
-    "name", ["model.safetensors", "optimizer.safetensors", "state.json", "model.onnx", "manifest.json"]
-)
+@pytest.mark.parametrize("name", [*CHECKPOINT_FILES, storage.INT8_MODEL, "manifest.json"])
 def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path, name: str) -> None:
     with folder(tmp_path) as run:
         path = save(run, 1)
+        run.add_int8(1, b"int8" * 100)
         whole = (path / name).read_bytes()
         middle = len(whole) // 2
         (path / name).write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])

@@ -98,9 +98,8 @@ class Loop:
         run, games_hash, weights_hash = self._run, None, None
         if self._settings.deterministic and collected is None:
             games_hash, weights_hash = run.games_hash(), run.weights_hash(self._iteration)
-        path, seconds, game = str(run.path), self._budget.elapsed(), run.newest_game()
-        found = path, self._iteration, seconds, game, run.is_repeatable(), games_hash, weights_hash, collected
-        return Finished(*found, has_model=bool(run.checkpoints()))
+        facts = run.newest_game(), run.is_repeatable(), games_hash, weights_hash, collected, bool(run.checkpoints())
+        return Finished(str(run.path), self._iteration, self._budget.elapsed(), *facts)
 
     def close(self) -> None:
         """Stops self-play and lets go of the run folder.
