@@ -213,7 +213,7 @@ def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.Mon
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert providers.installed_runtimes() == {"onnxruntime": "1.30.0"}
+    assert providers.installed_version("onnxruntime") == "1.30.0"
     assert providers.both_runtimes() is None
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.30.0")
     assert "both installed" in (providers.both_runtimes() or "")
