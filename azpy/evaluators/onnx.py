@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from azpy import _core
 from azpy.devices import (
     BUCKETS,
     Device,
@@ -32,7 +33,6 @@ from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_position
-from azpy.machine import MOST_THREADS
 from azpy.runs.reader import checkpoint_at, read_model
 
 __all__ = ["OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
@@ -113,8 +113,8 @@ class OnnxEvaluator(CheckedEvaluator):
         batch: int = 64,
     ) -> None:
         self._given = {name: value for name, value in locals().items() if name not in {"self", "model"}}
-        if not 1 <= threads <= MOST_THREADS:
-            raise SettingsError(f"threads must be at least 1, at most {MOST_THREADS}; got {threads}")
+        if not 1 <= threads <= _core.MOST_THREADS:
+            raise SettingsError(f"threads must be at least 1, at most {_core.MOST_THREADS}; got {threads}")
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         devices = parse_devices(device)

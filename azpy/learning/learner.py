@@ -25,7 +25,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device, weights_from
-from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs
+from azpy.learning.own import answers, network_of, optimizer_of, outputs
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
 __all__ = ["Learner", "Losses", "Rows", "device_of", "policy_loss", "seed_of", "use_threads"]
@@ -117,7 +117,7 @@ class Learner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network: Any = network_of(game, spec)  # torch's releases type `to` differently
-        if value_smoothing and not has_classes(network):
+        if value_smoothing and not network.three_classes:
             raise SettingsError("value_smoothing needs a value of three classes, such as --network 5x64+wdl")
         network.value_smoothing = value_smoothing
         self._shape: tuple[int, ...] = tuple(game.obs_shape)
@@ -186,7 +186,7 @@ class Learner:
     @property
     def has_classes(self) -> bool:
         """Whether the value has three classes."""
-        return has_classes(self.network)
+        return bool(self.network.three_classes)
 
     def class_shares(self, observations: NDArray[np.float32]) -> tuple[float, float, float]:
         """The mean probabilities that the averaged network gives to a win, a draw and a loss of the player to move."""
@@ -406,8 +406,8 @@ def _gradient(
         logits, values, heads = outputs(network, observations.contiguous(memory_format=_format(network)))
     policy_part = policy_loss(logits.float(), legal, policy) * share
     weight: Tensor | float = weights[0].mean() * share if weights else share
-    if weights or has_classes(network):
-        classes = has_classes(network)
+    classes = bool(network.three_classes)
+    if weights or classes:
         smoothing = float(getattr(network, "value_smoothing", 0.0))
         losses = _class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
         value_part = (weights[0] * losses if weights else losses).mean() * share

@@ -21,7 +21,6 @@ __all__ = [
     "answers",
     "checked",
     "class_values",
-    "has_classes",
     "network_of",
     "optimizer_of",
     "outputs",
@@ -147,11 +146,6 @@ def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
         return logits, values
     weights = torch.tensor(class_values(network), dtype=values.dtype, device=values.device)
     return logits, (values.softmax(1) * weights).sum(1).clamp(-1.0, 1.0)
-
-
-def has_classes(network: nn.Module) -> bool:
-    """Whether the value of a network has three classes: a win, a draw and a loss for the player to move."""
-    return bool(getattr(network, "three_classes", False))
 
 
 def class_values(network: nn.Module) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from azpy import _core
 from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
-from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
+from azpy.machine import usable_cores
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
 
@@ -127,7 +127,7 @@ class Settings:
         "threads of self-play on each device; auto: one a core if the network runs on the CPU, else 2",
         2,
         1,
-        MOST_PIPELINES,
+        _core.MOST_PIPELINES,
         unit="threads",
         auto=True,
     )
@@ -135,7 +135,7 @@ class Settings:
         "threads that grow the trees; none: one a core, or one a pipeline where each has its own core",
         None,
         1,
-        MOST_THREADS,
+        _core.MOST_THREADS,
         unit="threads",
     )
     workers: int | str = _layout(
@@ -461,7 +461,7 @@ def auto_pipelines(slots: int, device: str) -> int:
     """One a core if the network runs on the CPU, where each pipeline keeps a core busy; else 2 that take turns."""
     on_cpu = device == "cpu" or (device == "auto" and no_gpu() is not None)
     wanted = max(2, usable_cores()) if on_cpu else 2
-    return max(1, min(wanted, slots, MOST_PIPELINES))
+    return max(1, min(wanted, slots, _core.MOST_PIPELINES))
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:

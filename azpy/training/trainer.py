@@ -32,7 +32,7 @@ from azpy.playing.benchmarks import measure_alone
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
-from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games, is_held_out, learned_from
+from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import checkpoint_at, read_checkpoint
 from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own, match_search
@@ -268,10 +268,7 @@ class Trainer(Loop):
         held_out = len(imported.records) - len(known)
         row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
-        row |= {"left_out": {REASONS[name]: count for name, count in imported.left_out.items()}}
-        row |= {"files_left_out": {FILE_REASONS[name]: count for name, count in imported.files_left_out.items()}}
-        row |= {"first_left_out": {words: first for words, (_, first) in left_out.items()}}
-        row |= {"seconds": self._budget.elapsed()}
+        row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row)  # first: without the games it counts for nothing
         self._run.sealed.write(0, imported.records)
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
