@@ -8,8 +8,9 @@ and saves least. In a network without convolutions only the last layers stay. Ch
 
 import statistics
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
+from timeit import timeit
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,15 +61,9 @@ def times_as_fast(model: Evaluator, int8: Evaluator, observations: NDArray[np.fl
 
     Nothing else may run meanwhile. `observations` [B, C, H, W] float32 have as many rows as batches will have.
     """
-    times = ((_seconds(model, observations), _seconds(int8, observations)) for _ in range(_TURNS))
-    slow, fast = zip(*times, strict=True)
+    calls = [partial(one.evaluate_batch, observations) for one in (model, int8)]
+    slow, fast = zip(*([timeit(call, number=1) for call in calls] for _ in range(_TURNS)), strict=True)
     return float(statistics.median(slow) / statistics.median(fast))
-
-
-def _seconds(evaluator: Evaluator, observations: NDArray[np.float32]) -> float:
-    begin = time.perf_counter()
-    evaluator.evaluate_batch(observations)
-    return time.perf_counter() - begin
 
 
 def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
