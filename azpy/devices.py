@@ -21,7 +21,6 @@ __all__ = [
     "chunks",
     "default_cache_dir",
     "driver_problem",
-    "installed_runtimes",
     "installed_version",
     "misplaced",
     "name_devices",
@@ -229,15 +228,9 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def installed_runtimes() -> dict[str, str]:
-    """Versions of the onnxruntime packages that pip knows of, by name."""
-    found = {name: installed_version(name) for name in _RUNTIMES}
-    return {name: version for name, version in found.items() if version is not None}
-
-
 def both_runtimes() -> str | None:
     """A warning if onnxruntime and onnxruntime-gpu are both installed: they share one folder, the last one wins."""
-    if len(installed_runtimes()) < len(_RUNTIMES):
+    if not all(map(installed_version, _RUNTIMES)):
         return None
     text = f"onnxruntime and onnxruntime-gpu are both installed and overwrite each other: {reinstall(Device('cpu'))}"
     return f"{text}, or for a GPU {pip_install('cuda')}"
@@ -252,7 +245,7 @@ def remedy(device: Device) -> str:
     """What to install so that a GPU provider loads."""
     if both := both_runtimes():
         return both
-    if "onnxruntime-gpu" not in installed_runtimes():
+    if installed_version("onnxruntime-gpu") is None:
         return f"this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
     return f"check that {pip_install(device.kind)} brought its libraries, and the driver with nvidia-smi"
 
@@ -274,6 +267,6 @@ def driver_problem(index: int = 0) -> str | None:
 
 def no_gpu() -> str | None:
     """Why "auto" is the CPU here, or None if there may be a GPU: says it without loading ONNX Runtime."""
-    if "onnxruntime-gpu" not in installed_runtimes():
+    if installed_version("onnxruntime-gpu") is None:
         return "onnxruntime-gpu is not installed"
     return driver_problem()

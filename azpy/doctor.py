@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
+import timeit
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,6 @@ _DEVICES = ("cpu", "cuda", "tensorrt")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
 _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
-_SECONDS = 0.5  # of each part of the speed check
 _BATCH = 64
 # An ONNX model for Connect Four with 8 layers of 32 channels. It is here as text because the extra `cpu` has no onnx;
 # tests/test_doctor.py makes the same model with onnx.
@@ -218,8 +217,5 @@ def _speed(has_runtime: bool) -> dict[str, float]:
 
 def _rate(step: Callable[[], int]) -> float:
     """Units a second of a step that returns how many it did."""
-    step()
-    begin, done = time.perf_counter(), 0
-    while (elapsed := time.perf_counter() - begin) < _SECONDS:
-        done += step()
-    return done / elapsed
+    calls, seconds = timeit.Timer(step).autorange()
+    return calls * step() / seconds

@@ -13,8 +13,6 @@ from pathlib import Path
 from azpy import _core
 
 __all__ = [
-    "MOST_PIPELINES",
-    "MOST_THREADS",
     "allowed_cores",
     "cpu_flags",
     "cpu_name",
@@ -27,7 +25,6 @@ __all__ = [
 ]
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
-MOST_THREADS, MOST_PIPELINES = _core.MOST_THREADS, _core.MOST_PIPELINES  # that the core starts
 
 
 _CGROUPS, _MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")

@@ -128,7 +128,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
 
     module.InferenceSession, module.preload_dlls = open_session, preload
     monkeypatch.setitem(sys.modules, "onnxruntime", module)
-    monkeypatch.setattr("azpy.devices.installed_runtimes", lambda: dict.fromkeys(machine.installed, "1.31.1"))
+    monkeypatch.setattr("azpy.devices.installed_version", dict.fromkeys(machine.installed, "1.31.1").get)
     monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: None)
     return machine
 

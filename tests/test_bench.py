@@ -165,8 +165,8 @@ def test_without_torch_a_model_is_asked_for(
 ) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setitem(sys.modules, "torch", None)
-    for module in ("network", "own"):
-        monkeypatch.delitem(sys.modules, f"azpy.learning.{module}", raising=False)
+    for module in ("azpy.learning", "azpy.learning.export"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     code, _, err = az_bench(capsys, "evaluator")
     assert code == 2
     assert "torch is not installed" in err

@@ -20,7 +20,7 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import StoredRun, read_player
+from azpy.runs.reader import StoredRun, read_model
 from azpy.runs.storage import sealed_in
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from failing_disk import FailingDisk
@@ -296,8 +296,7 @@ def change(path: Path) -> None:
         run.trim_metrics(1)
         run.append_metrics({"kind": "stopped", "iteration": 2, "seconds": 21.0})
         run.append(*run.sealed.read(2)[:1])
-        run.drop({run.journal[-1].game_id})
-        run.seal(3)
+        run.seal(3, [record.game_id for record in run.journal[:-1]])
         arrays: dict[str, Any] = {"weight": np.zeros(3, np.float32)}
         run.save_checkpoint(3, model=arrays, optimizer=arrays, state={"iteration": 3}, onnx=b"model")
         run.add_int8(3, b"int8")
@@ -314,7 +313,7 @@ def look(path: Path) -> None:
     assert run.iteration == 2
     assert len(list(run.games(run.sealed_iterations()))) == 12
     assert [run.find_game(game)[0] for game in (3, 13)] == [1, None]
-    assert len(run.model(2)) == len(read_player(path / "checkpoints/000001")) == 3000
+    assert len(run.model(2)) == len(read_model(path / "checkpoints/000001", played=True)) == 3000
     assert len(sealed_in(path / "games/000001.npz", 1 << 20)) == 6
 
 

@@ -256,7 +256,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
 
     monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Pretends)
     monkeypatch.setattr("azpy.training.collector.OnnxEvaluator", Pretends)
-    monkeypatch.setattr("azpy.learning.learner._choose", lambda device: __import__("torch").device("cpu"))
+    monkeypatch.setattr("azpy.learning.learner.torch_device", lambda device: __import__("torch").device("cpu"))
     return found
 
 

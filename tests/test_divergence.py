@@ -14,8 +14,8 @@ from azpy.errors import RunError, SettingsError
 from azpy.learning.learner import Learner
 from azpy.runs.folder import RunFolder, read_checkpoint
 from azpy.settings import Settings
-from azpy.training.divergence import DivergedError, diverged
 from azpy.training.events import Event, Fitted, Played, Started
+from azpy.training.fitting import DivergedError, diverged
 from azpy.training.trainer import Trainer
 from test_supervised import files  # noqa: F401  a fixture
 

@@ -16,8 +16,9 @@ from azpy.learning.export import check_parity
 from azpy.learning.network import Network, grown, load_arrays, spec_of
 from azpy.runs.imports import Filters, import_games
 from azpy.runs.reader import StoredRun, check_rules, read_checkpoint
-from azpy.training.window import Window
+from azpy.training.fitting import Window
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* is no setting of azpy")  # of a version before 0.1.0
 DATA = Path(__file__).parent / "data"
 # File -> the iterations that it has, and the formats of its records.
 RUNS: dict[str, tuple[list[int], set[int]]] = {

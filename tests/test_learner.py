@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError
-from azpy.learning.learner import Learner
-from azpy.learning.losses import policy_loss
+from azpy.learning.learner import Learner, policy_loss
 from azpy.learning.network import to_arrays
 from azpy.learning.own import answers
 from azpy.reports.alarms import alarms

@@ -21,10 +21,9 @@ from azpy.settings import Settings
 from azpy.training import learner_process
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Fitted, Noticed, Played
-from azpy.training.fitting import fit, learner_of
+from azpy.training.fitting import Window, fit, learner_of
 from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
-from azpy.training.window import Window
 from starts import Starts, command
 
 SMALL: dict[str, Any] = {

@@ -39,7 +39,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[Any]]]:
-    monkeypatch.setattr("azpy.learning.learner._choose", lambda device: torch.device("cpu"))
+    monkeypatch.setattr("azpy.learning.learner.torch_device", lambda device: torch.device("cpu"))
     defaults: Any = OnnxEvaluator.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "buckets", (4, 16))  # a CPU computes all of a bucket
     return gpu_on_the_cpu(monkeypatch)

@@ -393,7 +393,7 @@ def test_game_ids_that_are_no_row_of_numbers_are_damage(
     np.savez_compressed(sealed, **(kept | {"game_id": ids}))
     for command, arguments in ((main, ["0"]), (export, ["--jsonl", str(tmp_path / "x")])):
         assert command([str(tmp_path / "run"), *arguments]) == 2
-        assert f"{sealed} is damaged (game_id has {ids.ndim} dimensions of {ids.dtype}" in capsys.readouterr().err
+        assert f"{sealed} is damaged (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
     [
         (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
         (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
-        (["run", "999"], "run has no game 999: it has games "),
+        (["run", "999"], "run has no game 999: it has "),
         (["run", "first"], "GAME_ID: invalid int value: 'first'"),
         (["run", "0", "--model", "x"], "--model goes with --check"),
         (["broken", "0"], "broken/config.toml is no TOML file"),

@@ -25,10 +25,9 @@ from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Imported, Matched
-from azpy.training.fitting import learner_of
+from azpy.training.fitting import Window, learner_of
 from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
-from azpy.training.window import Window
 from test_game_files import GO, LINE, selfplay, sgf_game
 
 
@@ -165,7 +164,7 @@ def test_training_begins_with_the_games_and_goes_on_after_a_kill(tmp_path: Path,
     assert "games in 13 files" in whole
     assert "move match" in whole
     (row,) = rows_of(tmp_path / "whole", "imported")
-    assert row["found"] == row["games"] + row["held_out"] + sum(row["left_out"].values()) == 18
+    assert row["found"] == row["games"] + row["held_out"] + sum(count for count, _ in row["left_out"].values()) == 18
     measured = rows_of(tmp_path / "whole", "supervised")
     assert 1 <= len(measured) <= 10
     assert all(0 <= row["move_match"] <= 1 and row["held_out_policy_loss"] > 0 for row in measured)
@@ -290,14 +289,13 @@ def test_what_is_left_out_of_an_import_is_noted_with_its_place(tmp_path: Path) -
         event = next(event for event in trainer.run() if isinstance(event, Imported))
     (row,) = rows_of(tmp_path / "run", "imported")
     assert (event.files, row["found"], row["games"] + row["held_out"]) == (10, 10, 8)
-    assert row["left_out"] == {"an illegal move": 1, "text that cannot be read": 1}
-    assert row["files_left_out"] == {"a file that cannot be read": 1}
-    assert row["first_left_out"] == {
+    firsts = {
         "an illegal move": f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: there is a stone already",
         "text that cannot be read": f'{folder}/a.sgf, line 2: a value of GM has no ]: "[1"',
         "a file that cannot be read": f"{folder}/b.sgf is no text, expected SGF",
     }
-    assert event.left_out == {words: (1, first) for words, first in row["first_left_out"].items()}
+    assert event.left_out == {words: (1, first) for words, first in firsts.items()}
+    assert row["left_out"] == {words: [1, first] for words, first in firsts.items()}
 
 
 def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files: Path) -> None:

@@ -19,7 +19,7 @@ from azpy.reports.workers import _FIGURES, _compare, _strata, _totals
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played
-from azpy.training.workers import worker_rows
+from azpy.training.loop import worker_rows
 from test_fleet import SMALL, settings, train
 from test_report import Page
 

@@ -61,10 +61,8 @@ class Compact:
         """Observations [B, C, H, W] as bytes [B, C', H, W].
 
         Raises:
-            ModelError: observations of another dtype, or with numbers that no plane of the game holds.
+            ModelError: observations with numbers that no plane of the game holds.
         """
-        if observations.dtype != np.float32:
-            raise ModelError(f"observations must be float32, got {observations.dtype}")
         divisors = np.array(self.divisors, np.float32)[:, None, None]
         whole = np.rint(observations * divisors)
         least, most = whole.min((0, 2, 3), initial=0), whole.max((0, 2, 3), initial=0)

@@ -8,8 +8,9 @@ and saves least. In a network without convolutions only the last layers stay. Ch
 
 import statistics
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
+from timeit import timeit
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +24,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
 from azpy.machine import cpu_flags
 
-__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "int8_of", "seconds_a_call", "times_as_fast", "to_int8"]
+__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "int8_of", "times_as_fast", "to_int8"]
 
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").
@@ -60,20 +61,9 @@ def times_as_fast(model: Evaluator, int8: Evaluator, observations: NDArray[np.fl
 
     Nothing else may run meanwhile. `observations` [B, C, H, W] float32 have as many rows as batches will have.
     """
-    times = ((_seconds(model, observations), _seconds(int8, observations)) for _ in range(_TURNS))
-    slow, fast = zip(*times, strict=True)
+    calls = [partial(one.evaluate_batch, observations) for one in (model, int8)]
+    slow, fast = zip(*([timeit(call, number=1) for call in calls] for _ in range(_TURNS)), strict=True)
     return float(statistics.median(slow) / statistics.median(fast))
-
-
-def seconds_a_call(evaluator: Evaluator, observations: NDArray[np.float32]) -> float:
-    """How long an evaluator takes for these observations: the median of a few calls."""
-    return statistics.median(_seconds(evaluator, observations) for _ in range(_TURNS))
-
-
-def _seconds(evaluator: Evaluator, observations: NDArray[np.float32]) -> float:
-    begin = time.perf_counter()
-    evaluator.evaluate_batch(observations)
-    return time.perf_counter() - begin
 
 
 def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from azpy import _core
 from azpy.devices import (
     BUCKETS,
     Device,
@@ -32,10 +33,9 @@ from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_position
-from azpy.machine import MOST_THREADS
 from azpy.runs.reader import checkpoint_at, read_model
 
-__all__ = ["OnnxEvaluator", "import_onnxruntime", "network_id"]
+__all__ = ["OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
 
 # Half precision sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01
@@ -113,8 +113,8 @@ class OnnxEvaluator(CheckedEvaluator):
         batch: int = 64,
     ) -> None:
         self._given = {name: value for name, value in locals().items() if name not in {"self", "model"}}
-        if not 1 <= threads <= MOST_THREADS:
-            raise SettingsError(f"threads must be at least 1, at most {MOST_THREADS}; got {threads}")
+        if not 1 <= threads <= _core.MOST_THREADS:
+            raise SettingsError(f"threads must be at least 1, at most {_core.MOST_THREADS}; got {threads}")
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         devices = parse_devices(device)
@@ -123,7 +123,7 @@ class OnnxEvaluator(CheckedEvaluator):
         if type(self).evaluate_batch is not OnnxEvaluator.evaluate_batch:
             compact = False  # a search would go past it, by evaluate_legal
         shape: GameShape | None = make_position(game) if isinstance(game, str) else game
-        self.name, data = _read(model)
+        self.name, data = model_bytes(model)
         self._source = model if isinstance(model, bytes) else Path(self.name).absolute()
         self.network_id = network_id(data, precision)
         ort = import_onnxruntime(devices[-1])
@@ -364,8 +364,12 @@ def network_id(model: bytes, precision: str = "fp32") -> int:
     return int.from_bytes(hashlib.blake2b(model, digest_size=8, person=person).digest(), "little") or 1
 
 
-def _read(model: str | os.PathLike[str] | bytes) -> tuple[str, bytes]:
-    """The model's name for people, and its bytes."""
+def model_bytes(model: str | os.PathLike[str] | bytes) -> tuple[str, bytes]:
+    """A model's name for people, and its bytes; `model` is as `OnnxEvaluator` takes it.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
     if isinstance(model, bytes):
         return "model", model
     path = Path(model)

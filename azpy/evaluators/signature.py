@@ -32,7 +32,6 @@ class Signature:
         obs_shape: (C, H, W).
         num_actions: A.
         batch: B, if the model takes no other.
-        column: whether values are [B, 1].
     """
 
     input: str
@@ -42,7 +41,6 @@ class Signature:
     obs_shape: tuple[int, int, int]
     num_actions: int
     batch: int | None
-    column: bool
 
 
 def read_signature(
@@ -101,8 +99,7 @@ def read_signature(
             f"{model}: only the batch may be free, got {observations.name} [B, {sizes[:3]}], "
             f"{policies.name} {sizes[3:]}"
         )
-    shape, column = tuple(sizes[:3]), len(values.shape) == 2
-    return Signature(observations.name, policies.name, values.name, kind, shape, sizes[3], batch, column)
+    return Signature(observations.name, policies.name, values.name, kind, tuple(sizes[:3]), sizes[3], batch)
 
 
 def _find(declared: dict[str, Any], wanted: str | None, usual: Iterable[str]) -> Any:

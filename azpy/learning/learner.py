@@ -18,23 +18,17 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
-from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
-
-try:
-    import torch
-    from torch import Tensor, nn
-    from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
-except ImportError as error:
-    raise missing_to_train("torch") from error
-
-from azpy.learning.losses import Rows, class_losses, policy_loss
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device
-from azpy.learning.own import answers, has_classes, network_of, optimizer_of, outputs, weights_from
+from azpy.errors import DeviceError, ModelError, SettingsError
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device, weights_from
+from azpy.learning.own import answers, network_of, optimizer_of, outputs
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "device_of", "has_bf16", "seed_of", "use_threads"]
+__all__ = ["Learner", "Losses", "Rows", "device_of", "policy_loss", "seed_of", "use_threads"]
 
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
@@ -57,6 +51,20 @@ class Losses:
     policy: float
     value: float
     heads: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
+
+    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
+    `value` [B] float32 in [-1, 1] for the player to move.
+    """
+
+    observations: Tensor
+    legal: Tensor
+    policy: Tensor
+    value: Tensor
 
 
 class Learner:
@@ -109,7 +117,7 @@ class Learner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network: Any = network_of(game, spec)  # torch's releases type `to` differently
-        if value_smoothing and not has_classes(network):
+        if value_smoothing and not network.three_classes:
             raise SettingsError("value_smoothing needs a value of three classes, such as --network 5x64+wdl")
         network.value_smoothing = value_smoothing
         self._shape: tuple[int, ...] = tuple(game.obs_shape)
@@ -156,12 +164,9 @@ class Learner:
                 for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
                     group["lr"] = rate * warm_up * schedule(index / steps)
                 tensors = self._weighted([torch.from_numpy(array).to(self.device) for array in batch])
-                if isinstance(self.network, Network):
+                with torch.random.fork_rng(devices=[]):  # for a user's dropout: the same in a run that goes on
+                    torch.manual_seed(seed_of(self._seed, self.steps))
                     losses = set_gradients(tensors)
-                else:
-                    with torch.random.fork_rng(devices=[]):  # for dropout: the same in a run that goes on
-                        torch.manual_seed(seed_of(self._seed, self.steps))
-                        losses = set_gradients(tensors)
                 nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
                 self._optimizer.step()
                 self.steps += 1
@@ -181,13 +186,12 @@ class Learner:
     @property
     def has_classes(self) -> bool:
         """Whether the value has three classes."""
-        return has_classes(self.network)
+        return bool(self.network.three_classes)
 
     def class_shares(self, observations: NDArray[np.float32]) -> tuple[float, float, float]:
         """The mean probabilities that the averaged network gives to a win, a draw and a loss of the player to move."""
         with torch.no_grad():
-            rows = torch.from_numpy(observations).to(self.device).contiguous(memory_format=_format(self._running))
-            win, draw, loss = outputs(self._running, rows)[1].float().softmax(1).mean(0).tolist()
+            win, draw, loss = outputs(self._running, self._rows(observations))[1].float().softmax(1).mean(0).tolist()
         return win, draw, loss
 
     def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
@@ -205,7 +209,7 @@ class Learner:
         def observations() -> Iterator[Tensor]:
             for part in range(-(-_STATISTICS_ROWS // batch_size)):
                 drawn = batches.sample(batch_size, seed=seed_of(self._seed, self.steps, part + 1), **sampling)
-                yield torch.from_numpy(drawn[0]).to(self.device).contiguous(memory_format=_format(self._running))
+                yield self._rows(drawn[0])
 
         update_bn(observations(), self._running)
 
@@ -223,9 +227,9 @@ class Learner:
         count = len(rows[0])
         with torch.no_grad():
             for first in range(0, count, _MEASURED_ROWS):
-                part = [torch.from_numpy(array[first : first + _MEASURED_ROWS]).to(self.device) for array in rows]
+                part = [self._rows(array[first : first + _MEASURED_ROWS]) for array in rows]
                 observations, legal, policy, value = part
-                logits, values = answers(self._running, observations.contiguous(memory_format=_format(self._running)))
+                logits, values = answers(self._running, observations)
                 best = logits.float().masked_fill(~legal, -torch.inf).argmax(1)
                 sums["policy_loss"] += policy_loss(logits.float(), legal, policy).item() * len(value)
                 sums["value_loss"] += nn.functional.mse_loss(values.float(), value, reduction="sum").item()
@@ -240,13 +244,18 @@ class Learner:
         tensors = [*self.network.state_dict().values(), *self._running.state_dict().values()]
         kept = [value for state in self._optimizer.state.values() for value in state.values()]
         tensors += [value for value in kept if isinstance(value, Tensor)]
-        rows = torch.ones(2, *self._shape, device=self.device)
+        rows = np.ones((2, *self._shape), np.float32)
         rows[0] = 0.0
         was_training = self._running.training
         with torch.no_grad():
-            tensors += answers(self._running.eval(), rows.contiguous(memory_format=_format(self._running)))
+            tensors += answers(self._running.eval(), self._rows(rows))
         self._running.train(was_training)
         return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+    def _rows(self, array: NDArray[Any]) -> Tensor:
+        """An array of rows on the device, observations as the network takes them fastest."""
+        rows = torch.from_numpy(array).to(self.device)
+        return rows.contiguous(memory_format=_format(self._running)) if rows.ndim == 4 else rows
 
     @property
     def averaged(self) -> nn.Module:
@@ -312,7 +321,8 @@ class Learner:
             ModelError: the arrays are of another network.
         """
         load_arrays(self._running, model)
-        load_arrays(self.network, _with_prefix(optimizer, "network."))
+        parts = {name: array for name, array in optimizer.items() if name.startswith("network.")}
+        load_arrays(self.network, {name.removeprefix("network."): array for name, array in parts.items()})
         if "steps" not in optimizer:
             raise ModelError("the saved optimizer is of another network")
         self.steps = int(optimizer["steps"])
@@ -396,10 +406,10 @@ def _gradient(
         logits, values, heads = outputs(network, observations.contiguous(memory_format=_format(network)))
     policy_part = policy_loss(logits.float(), legal, policy) * share
     weight: Tensor | float = weights[0].mean() * share if weights else share
-    if weights or has_classes(network):
-        classes = has_classes(network)
+    classes = bool(network.three_classes)
+    if weights or classes:
         smoothing = float(getattr(network, "value_smoothing", 0.0))
-        losses = class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
+        losses = _class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
         value_part = (weights[0] * losses if weights else losses).mean() * share
     else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
         value_part = nn.functional.mse_loss(values.float(), value) * share
@@ -410,6 +420,30 @@ def _gradient(
         total, parts[name] = total + part, part.item()
     torch.autograd.backward(total)
     return policy_part.item(), value_part.item(), float(weight), parts
+
+
+def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
+    """The mean cross-entropy over the legal actions; illegal actions' logits get exactly no gradient.
+
+    Takes raw logits [B, A], legal [B, A] bool, and target [B, A], which sums to 1 a row and is 0 where illegal.
+    """
+    # Finite, as 0 * -inf is NaN, and so low that exp gives exactly 0.
+    masked = logits.masked_fill(~legal, -1e9)
+    return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
+
+
+def _class_losses(logits: Tensor, value: Tensor, smoothing: float) -> Tensor:
+    """Cross-entropies [B] of the logits [B, 3] of win, draw and loss.
+
+    A target [B] between two results is shared by them: 0.75 is a win by three quarters, and a draw by one. `smoothing`
+    softens the targets, see `Learner`.
+    """
+    classes = torch.stack((value.clamp(min=0), 1 - value.abs(), (-value).clamp(min=0)), 1)
+    s = smoothing
+    softened = classes.new_tensor(
+        [[1 - s, 2 / 3 * s, s / 3], [s, 1 - 2 * s, s], [s / 3, 2 / 3 * s, 1 - s]]  # of a win, a draw and a loss
+    )
+    return -(classes @ softened * torch.log_softmax(logits, 1)).sum(1)
 
 
 def _format(network: nn.Module) -> torch.memory_format:
@@ -447,33 +481,21 @@ def seed_of(*numbers: int) -> int:
 
 def device_of(device: str, precision: str) -> tuple[torch.device, str]:
     """The device and the precision that `Learner` takes for these words, and its errors."""
-    chosen = _choose(device)
-    return chosen, _choose_precision(precision, chosen)
-
-
-def _choose(device: str) -> torch.device:
     if device == "auto":
         device = "cuda" if torch.version.cuda and torch.cuda.is_available() else "cpu"
-    return torch_device(device)
-
-
-def _choose_precision(precision: str, device: torch.device) -> str:
+    chosen = torch_device(device)
+    if chosen.type == "cpu":
+        has_bf16 = bool(_BF16_FLAGS & cpu_flags())
+    else:  # without instructions for bf16, bf16 is slower than fp32
+        has_bf16 = bool(torch.cuda.get_device_capability(chosen) >= (8, 0))
     if precision == "auto":
-        return "bf16" if has_bf16(device) else "fp32"
-    if precision == "bf16" and not has_bf16(device):
-        raise DeviceError(
-            f"this {'CPU' if device.type == 'cpu' else 'GPU'} has no instructions for bf16: train with fp32, or auto"
-        )
+        return chosen, "bf16" if has_bf16 else "fp32"
     if precision not in ("fp32", "bf16"):
         raise SettingsError(f"the precision of training must be fp32, bf16 or auto, got {precision!r}")
-    return precision
-
-
-def has_bf16(device: torch.device) -> bool:
-    """Whether a device has instructions for bf16: without them, bf16 is slower than fp32."""
-    if device.type == "cpu":
-        return bool(_BF16_FLAGS & cpu_flags())
-    return bool(torch.cuda.get_device_capability(device) >= (8, 0))
+    if precision == "bf16" and not has_bf16:
+        unit = "CPU" if chosen.type == "cpu" else "GPU"
+        raise DeviceError(f"this {unit} has no instructions for bf16: train with fp32, or auto")
+    return chosen, precision
 
 
 def use_threads(single: bool) -> int:
@@ -485,7 +507,3 @@ def use_threads(single: bool) -> int:
     cores = usable_cores()
     torch.set_num_threads(1 if single else cores)
     return cores
-
-
-def _with_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -5,20 +5,28 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
+from azpy.errors import DeviceError, ModelError, SettingsError
 
-try:
-    import torch
-    from torch import Tensor, nn
-except ImportError as error:
-    raise missing_to_train("torch") from error
-
-__all__ = ["ByCell", "Network", "Residual", "grown", "load_arrays", "spec_of", "to_arrays", "torch_device"]
+__all__ = [
+    "ByCell",
+    "Network",
+    "Residual",
+    "grown",
+    "load_arrays",
+    "spec_of",
+    "to_arrays",
+    "torch_device",
+    "weights_from",
+]
 
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
 _VALUE_HIDDEN = 64
+_MOST_NAMED = 6  # weights that an error names
 
 
 class Pool(nn.Module):
@@ -233,21 +241,23 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
         raise ModelError(
             f"a network of {new.spec} cannot begin as one of {old.spec}: only one has three classes (+wdl)"
         )
-    before, weights = old.state_dict(), dict[str, Tensor]()
-    for name, fresh in new.state_dict().items():
+    before, after, weights = old.state_dict(), new.state_dict(), dict[str, Tensor]()
+    shapes = [(known.shape, after[name].shape) for name, known in before.items() if name in after]
+    if before.keys() - after.keys() or any(was > now for pair in shapes for was, now in zip(*pair, strict=True)):
+        raise ModelError(
+            f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels, or does not "
+            "pool"
+        )
+    for name, fresh in after.items():
         weights[name] = fresh.clone()
         if name not in before:
             if not new.is_convolutional:  # a further layer of an MLP
                 weights[name] = torch.eye(*fresh.shape) if fresh.ndim == 2 else torch.zeros_like(fresh)
             continue
         known = before[name]
-        if any(was > now for was, now in zip(known.shape, fresh.shape, strict=True)):
-            raise _smaller(old, new)
         if fresh.ndim > 1:
             weights[name][: known.shape[0]] = 0.0
         weights[name][tuple(slice(length) for length in known.shape)] = known
-    if before.keys() - weights.keys():
-        raise _smaller(old, new)
     return weights
 
 
@@ -269,29 +279,34 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
 
 
-def _smaller(old: Network, new: Network) -> ModelError:
-    return ModelError(
-        f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels, or does not pool"
-    )
-
-
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
     """Copies all weights and statistics, by state_dict name."""
     return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in network.state_dict().items()}
 
 
-def load_arrays(network: nn.Module, arrays: dict[str, NDArray[Any]]) -> None:
-    """Loads what `to_arrays` returned.
+def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """The state of a network with the arrays of the same names and shapes.
+
+    Whole numbers, such as the counters of batch norm, may be missing: an ONNX file has none.
 
     Raises:
-        ModelError: the arrays have names or shapes of another network.
+        ModelError: weights are missing, left over or of another shape; it lists them.
     """
-    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    found = {name: tuple(array.shape) for name, array in arrays.items()}
-    for name in [*expected, *found]:
-        if expected.get(name) != found.get(name):
-            raise ModelError(
-                f"the saved weights are of another network: {name} is {found.get(name, 'missing')}, "
-                f"expected {expected.get(name, 'none')}"
-            )
-    network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
+    state = dict(network.state_dict())
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    given = {name: tuple(array.shape) for name, array in arrays.items()}
+    optional = {name for name, tensor in state.items() if not tensor.is_floating_point()}
+    wrong = [
+        f"{name} is {given.get(name, 'missing')}, expected {shapes.get(name, 'none')}"
+        for name in dict.fromkeys([*shapes, *given])
+        if shapes.get(name) != given.get(name) and not (name in optional and name not in given)
+    ]
+    if wrong:
+        more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
+    return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+
+def load_arrays(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Loads what `to_arrays` returned, with the errors of `weights_from`."""
+    network.load_state_dict(weights_from(network, arrays))

@@ -9,17 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from azpy.errors import ModelError, SettingsError, missing_to_train, one_line
-
-try:
-    import torch
-    from torch import Tensor, nn
-except ImportError as error:
-    raise missing_to_train("torch") from error
-
+from azpy.errors import ModelError, SettingsError, one_line
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
 
@@ -27,11 +21,9 @@ __all__ = [
     "answers",
     "checked",
     "class_values",
-    "has_classes",
     "network_of",
     "optimizer_of",
     "outputs",
-    "weights_from",
     "weights_in",
 ]
 
@@ -42,7 +34,6 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     ),
 }
 _CHECKED_ROWS = 3
-_MOST_NAMED = 6  # weights that an error names
 _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpoints of others hold the weights
 
 
@@ -157,11 +148,6 @@ def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     return logits, (values.softmax(1) * weights).sum(1).clamp(-1.0, 1.0)
 
 
-def has_classes(network: nn.Module) -> bool:
-    """Whether the value of a network has three classes: a win, a draw and a loss for the player to move."""
-    return bool(getattr(network, "three_classes", False))
-
-
 def class_values(network: nn.Module) -> tuple[float, float, float]:
     """What each class counts in the value: so much that a softened sure win, draw or loss gives 1, 0 or -1."""
     win = 1 / (1 - 4 / 3 * float(getattr(network, "value_smoothing", 0.0)))
@@ -200,26 +186,3 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
         raise
     except Exception as error:  # the packages' exceptions share no base
         raise SettingsError(f"{path} cannot be read: {one_line(error)}") from error
-
-
-def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    """The state of a network with the arrays of the same names and shapes.
-
-    Whole numbers, such as the counters of batch norm, may be missing: an ONNX file has none.
-
-    Raises:
-        ModelError: weights are missing, left over or of another shape; it lists them.
-    """
-    state = dict(network.state_dict())
-    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    given = {name: tuple(array.shape) for name, array in arrays.items()}
-    optional = {name for name, tensor in state.items() if not tensor.is_floating_point()}
-    wrong = [
-        f"{name} is {given.get(name, 'missing')}, expected {shapes.get(name, 'none')}"
-        for name in dict.fromkeys([*shapes, *given])
-        if shapes.get(name) != given.get(name) and not (name in optional and name not in given)
-    ]
-    if wrong:
-        more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
-    return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}

@@ -6,12 +6,10 @@ others give a median and its range.
 All functions take `seconds`, the length of each turn, and `repeats`, the number of turns that count.
 """
 
-import contextlib
-import importlib.metadata
 import platform
 import statistics
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
+from azpy.devices import installed_version
 from azpy.evaluators.protocol import Evaluator
 from azpy.games.lines import roll
 from azpy.machine import cpu_name, usable_cores
@@ -76,10 +75,7 @@ class Figure:
 
 def machine() -> dict[str, Any]:
     """Processor, cores that this process may use, system, and the versions of what is installed."""
-    found: dict[str, str | None] = dict.fromkeys(_PACKAGES)
-    for package in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
+    found = {package: installed_version(package) for package in _PACKAGES}
     about = {"cpu": cpu_name(), "cores": usable_cores(), "system": platform.platform()}
     return about | {"python": platform.python_version()} | found | {"azpy": _core.__version__}
 
@@ -264,17 +260,9 @@ class Play:
 
     def __init__(self, start: _core.State, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
         self._play = _core.SelfPlay(start, evaluator, **options)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._take, daemon=True)
-        self._thread.start()
+        self._pool = ThreadPoolExecutor(1)
+        self._taking = self._pool.submit(deque, self._play, 0)
         self._play.pause()
-
-    def _take(self) -> None:
-        try:
-            for _ in self._play:
-                pass
-        except BaseException as error:  # raised again in `run`, by the thread that measures
-            self._error = error
 
     def run(self, seconds: float) -> dict[str, float]:
         """Plays for about `seconds`, one round at least.
@@ -286,8 +274,8 @@ class Play:
         before, begin = self._totals(), time.perf_counter()
         self._play.resume()
         while time.perf_counter() - begin < seconds or self._play.stats["batches"] == before["batches"]:
-            if self._error is not None:
-                raise self._error
+            if self._taking.done():
+                self._taking.result()  # raises
             time.sleep(min(0.01, seconds))
         self._play.pause()
         spent = time.perf_counter() - begin
@@ -304,7 +292,7 @@ class Play:
 
     def __exit__(self, *_: object) -> None:
         self._play.close()
-        self._thread.join()
+        self._pool.shutdown()
 
 
 def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:

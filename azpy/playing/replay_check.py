@@ -4,17 +4,17 @@ A game depends on its seed, its id and its networks' answers alone, so it can be
 checkpoints hold the networks, by their ids. The network of the first iteration is made again from the seed.
 """
 
+import contextlib
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
-from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
 from azpy.games.lines import replayed
 from azpy.playing.selfplay import repeat
 from azpy.runs.reader import StoredRun
@@ -97,11 +97,12 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
             return evaluator, os.fspath(model)
     for iteration in reversed(run.checkpoints()):
         for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
-            data = _read(run.path / f"checkpoints/{iteration:06d}" / name)
-            precision = _precision_of(data, (network,))
-            if precision is not None:
-                in_it = "" if precision == "fp32" else f" in {precision}"
-                return _open(run, data, precision), f"the {words} of checkpoint {iteration}{in_it}"
+            file = run.path / f"checkpoints/{iteration:06d}" / name
+            with contextlib.suppress(FileNotFoundError):  # the run may delete it at any time
+                if found := _opened(run, file.read_bytes(), (network,)):
+                    evaluator, precision = found
+                    in_it = "" if precision == "fp32" else f" in {precision}"
+                    return evaluator, f"the {words} of checkpoint {iteration}{in_it}"
     why_not = ""
     try:
         from azpy.learning.export import to_onnx
@@ -111,8 +112,8 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
             settings = run.settings
             options: dict[str, Any] = {"seed": settings.seed, "value_smoothing": settings.value_smoothing}
             untrained = to_onnx(Learner(run.start, settings.network, **options).averaged)
-            if network_id(untrained) == network:
-                return _open(run, untrained, "fp32"), "the untrained network"
+            if found := _opened(run, untrained, (network,)):
+                return found[0], "the untrained network"
     except MissingPackageError as error:
         why_not = f" (the untrained network cannot be tried: {error})"
     remain = ", ".join(map(str, run.checkpoints()))
@@ -124,33 +125,20 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
 
 def _open_given(run: StoredRun, model: str | os.PathLike[str], played: Collection[int]) -> OnnxEvaluator:
     """A file's model, in the precision in which it played."""
-    try:
-        data = Path(model).read_bytes()
-    except OSError as error:
-        raise ModelError(f"model {os.fspath(model)} cannot be read: {error.strerror or error}") from error
-    precision = _precision_of(data, played)
-    if precision is None:
-        others = " and ".join(f"{one:#018x}" for one in played)
-        raise ModelError(f"{os.fspath(model)} is network {network_id(data):#018x}, the game was played by {others}")
-    return _open(run, data, precision)
+    _, data = model_bytes(model)
+    if found := _opened(run, data, played):
+        return found[0]
+    others = " and ".join(f"{one:#018x}" for one in played)
+    raise ModelError(f"{os.fspath(model)} is network {network_id(data):#018x}, the game was played by {others}")
 
 
-def _precision_of(model: bytes, played: Collection[int]) -> str | None:
-    """The precision in which a model is one of these networks, if any."""
-    return next((precision for precision in _PRECISIONS if network_id(model, precision) in played), None)
-
-
-def _open(run: StoredRun, model: bytes, precision: str) -> OnnxEvaluator:
-    batch = run.settings.device_batch
-    return OnnxEvaluator(model, run.settings.device_names[0], game=run.start, precision=precision, batch=batch)
-
-
-def _read(path: Path) -> bytes:
-    """The file; empty if the run has deleted it."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
+def _opened(run: StoredRun, model: bytes, played: Collection[int]) -> tuple[OnnxEvaluator, str] | None:
+    """The model in the precision in which it is one of these networks, and that precision; None if in none."""
+    for precision in _PRECISIONS:
+        if network_id(model, precision) in played:
+            device, batch = run.settings.device_names[0], run.settings.device_batch
+            return OnnxEvaluator(model, device, game=run.start, precision=precision, batch=batch), precision
+    return None
 
 
 def _first_difference(record: GameRecord, again: GameRecord, plies: int) -> str | None:

@@ -49,16 +49,21 @@ def open_self_play(
     Raises:
         SettingsError: settings that self-play refuses.
     """
-    layout: dict[str, Any] = {
-        "first_game": first_game,
-        "games": games,
-        "slots": settings.slots,
-        "pipelines": settings.all_pipelines,
-    }
-    layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
-    layout |= {"opponents": opponents, "opponent_share": settings.historical_share, "resign_below": resign_below}
-    layout["stagger"] = stagger
-    return _open(settings, start, evaluators, **layout)
+    return _open(
+        settings,
+        start,
+        evaluators,
+        first_game=first_game,
+        games=games,
+        slots=settings.slots,
+        pipelines=settings.all_pipelines,
+        threads=threads_of_trees(settings, evaluators[0]),
+        cache_positions=settings.cache_positions,
+        opponents=opponents,
+        opponent_share=settings.historical_share,
+        resign_below=resign_below,
+        stagger=stagger,
+    )
 
 
 def usual_plies(start: _core.State, settings: Settings) -> int:

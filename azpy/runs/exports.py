@@ -120,8 +120,7 @@ def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str)
     """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
-            tags = _tags(start, iteration, record, event)
-            file.write(f"{start.write_variations(line_of(start, record.actions), tags)}\n".encode())
+            file.write(f"{_written(start, iteration, record, event)}\n".encode())
     return len(games)
 
 
@@ -134,18 +133,18 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
     with storage.disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for iteration, record in games:
-        tags = _tags(start, iteration, record, event)
         with storage.output(target / f"{record.game_id:06}.sgf") as file:
-            file.write(start.write_variations(line_of(start, record.actions), tags).encode())
+            file.write(_written(start, iteration, record, event).encode())
     return len(games)
 
 
-def _tags(start: State, iteration: int, record: GameRecord, event: str) -> dict[str, str]:
+def _written(start: State, iteration: int, record: GameRecord, event: str) -> str:
     if (notation := notation_of(start.game)) is None:  # az-export looks before
         raise RunError(f"games of {start.game} have no notation that other programs read")
     end = "resigned" if record.resigned else "capped" if record.capped else "rules"
     players = {seat: _network_name(record, player) for player, seat in enumerate(notation.players)}
-    return tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end) | players
+    tags = tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end)
+    return start.write_variations(line_of(start, record.actions), tags | players)
 
 
 def _network_name(record: GameRecord, player: int) -> str:

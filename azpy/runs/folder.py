@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
-from azpy.runs.metrics import STOPPED, read_metrics
-from azpy.runs.reader import CHECKPOINT_FILES, Checkpoint, read_checkpoint, safetensors, weights_hash
+from azpy.runs.reader import CHECKPOINT_FILES, STOPPED, Checkpoint, read_checkpoint, read_metrics, safetensors
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
@@ -112,8 +111,6 @@ class RunFolder:
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         self._in_play = self._games / "in_play.bin"
-        if self._journal.repeated:
-            self.notices.append(f"dropped {self._journal.repeated} second copies of games in the journal")
         if self._journal.dropped:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
@@ -137,8 +134,7 @@ class RunFolder:
 
     def append(self, *records: GameRecord) -> None:
         """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
-        with storage.disk_errors(self.path):
-            self._journal.append(*records)
+        self._journal.append(*records)
 
     def in_play(self) -> list[GameRecord]:
         """The games that the last process left in play, as far as they came. A damaged file leaves a notice."""
@@ -156,18 +152,12 @@ class RunFolder:
             else:
                 self._in_play.unlink(missing_ok=True)
 
-    def drop(self, ids: Container[int]) -> None:
-        """Drops the journal's games with these ids."""
-        with storage.disk_errors(self.path):
-            self._journal.drop(ids)
-
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
         """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
         mine = [record for record in self.journal if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
-        with storage.disk_errors(self.path):
-            self.sealed.write(iteration, records)
-            self._journal.drop({record.game_id for record in records})
+        self.sealed.write(iteration, records)
+        self._journal.drop({record.game_id for record in records})
         return records
 
     def games_hash(self) -> str:
@@ -233,7 +223,7 @@ class RunFolder:
 
     def weights_hash(self, iteration: int) -> str:
         """SHA-256 of a checkpoint's weights."""
-        return weights_hash(self._checkpoints / f"{iteration:06d}")
+        return self.load_checkpoint(iteration).weights_hash
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
         """Deletes the checkpoints of all iterations for which `keep` is false."""
@@ -248,7 +238,7 @@ class RunFolder:
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Adds one line to metrics.jsonl."""
-        with storage.disk_errors(self.path), self._metrics.open("a+b", buffering=0) as file:
+        with storage.disk_errors(self._metrics), self._metrics.open("a+b", buffering=0) as file:
             storage.cut_torn_line(file)
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
 
@@ -315,8 +305,7 @@ class RunFolder:
 
     def replace(self, name: str, text: str) -> None:
         """Replaces a text file of the folder, whole or not at all."""
-        with storage.disk_errors(self.path):
-            storage.write_atomically(self.path / name, text.encode())
+        storage.write_atomically(self.path / name, text.encode())
 
 
 def _clear_temporary_files(*folders: Path) -> None:
@@ -341,8 +330,7 @@ def _as_json(values: Mapping[str, Any]) -> bytes:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         storage.check_regular(path)
-        with storage.naming(path):
-            return parse_file(path)
+        return parse_file(path)
     except (OSError, ValueError) as error:
         if said := storage.refusal(path, error):
             raise said from error

@@ -151,22 +151,19 @@ def _digest(record: GameRecord) -> bytes:
 def _files(paths: Sequence[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         with storage.disk_errors(path):
-            is_folder = path.is_dir()
-            if not is_folder:
-                path.stat()  # what a user names must be there
-        if is_folder:
-            with storage.disk_errors(path):
+            if path.is_dir():
                 # The folder may be one of a run that writes a file at the moment, or was killed while it did.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
                 found = sorted(entry for entry in names if packed.suffix_of(entry.name) in _SUFFIXES)
-            if not found:
-                raise RunError(
-                    f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .bz2, .zst, .zip, .tar): give a "
-                    "folder with games, or the files"
-                )
-            yield from found
-        else:
-            yield path
+            else:
+                path.stat()  # what a user names must be there
+                found = [path]
+        if not found:
+            raise RunError(
+                f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .bz2, .zst, .zip, .tar): give a folder "
+                "with games, or the files"
+            )
+        yield from found
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from azpy.errors import MissingPackageError, RunError, one_line
 
@@ -21,10 +21,6 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR = 257  # where tar has its mark, "ustar"
 _CHUNK = 1 << 20
 _BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks all of a block of other methods at once
-
-
-class _Readable(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
 
 
 def suffix_of(name: str) -> str:
@@ -69,21 +65,20 @@ def files_in(path: Path, suffixes: Sequence[str], most: int) -> Iterator[tuple[s
 
 
 def _files(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:
-    head = file.read(_TAR)
+    head, bound = file.read(_TAR), _Bound(path, most)
     file.seek(0)
     if head.startswith(_ZIP):
-        yield from _of_zip(path, file, suffixes, most)
+        yield from _of_zip(path, file, suffixes, bound)
         return
     unpack = next((unpack for begin, unpack in _PACKERS.items() if head.startswith(begin)), None)
-    stream = _Bounded(file if unpack is None else unpack(file), path, most)
-    if stream.look(_TAR + 5).endswith(b"ustar"):
-        yield from _of_tar(path, stream, suffixes)
+    data = bound.read(file if unpack is None else unpack(file))
+    if data[_TAR:].startswith(b"ustar"):
+        yield from _of_tar(path, data, suffixes)
     else:
-        yield str(path), _whole(stream)
+        yield str(path), data
 
 
-def _of_zip(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterator[tuple[str, bytes | RunError]]:
-    left = most
+def _of_zip(path: Path, file: Any, suffixes: Sequence[str], bound: "_Bound") -> Iterator[tuple[str, bytes | RunError]]:
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             if member.is_dir() or not _is_wanted(member.filename, suffixes):
@@ -92,13 +87,9 @@ def _of_zip(path: Path, file: Any, suffixes: Sequence[str], most: int) -> Iterat
             try:
                 check_packing(name, member)
                 with archive.open(member) as packed:
-                    stream = _Bounded(packed, path, most, left)
-                    try:
-                        found: bytes | RunError = _whole(stream)
-                    finally:
-                        left = stream.left
+                    found: bytes | RunError = bound.read(packed)
             except Exception as error:  # of this one: a checksum, a password, a method of packing
-                if left < 0:
+                if bound.left < 0:
                     raise
                 found = error if isinstance(error, RunError) else RunError(f"{name} cannot be read ({one_line(error)})")
             yield name, found
@@ -115,48 +106,30 @@ def check_packing(name: str, *members: zipfile.ZipInfo) -> None:
         raise RunError(f"{name} {problem}: put a copy packed by deflate in its place")
 
 
-def _of_tar(path: Path, stream: "_Bounded", suffixes: Sequence[str]) -> Iterator[tuple[str, bytes | RunError]]:
-    with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]  # "r|" reads, and no more
+def _of_tar(path: Path, data: bytes, suffixes: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for member in archive:
             # A sparse file says a size, and has no bytes.
             if member.isfile() and not member.issparse() and _is_wanted(member.name, suffixes):
-                yield _name(path, member.name), _whole(archive.extractfile(member))
-            archive.members.clear()  # it would keep them all
+                file: Any = archive.extractfile(member)
+                yield _name(path, member.name), file.read()
+            archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
 
 
-class _Bounded:
-    """A stream that gives no more bytes than a bound, and at which one can look ahead."""
+class _Bound:
+    """How many bytes a file may still unpack to."""
 
-    def __init__(self, stream: _Readable, path: Path, most: int, left: int | None = None) -> None:
-        self._stream, self._path, self._most = stream, path, most
-        self.left, self._ahead = most if left is None else left, b""
+    def __init__(self, path: Path, most: int) -> None:
+        self._path, self._most, self.left = path, most, most
 
-    def look(self, size: int) -> bytes:
-        """The first bytes, which `read` gives too."""
-        while len(self._ahead) < size and (more := self._take(size - len(self._ahead))):
-            self._ahead += more
-        return self._ahead
-
-    def read(self, size: int = _CHUNK, /) -> bytes:
-        if self._ahead:
-            ahead, self._ahead = self._ahead[:size], self._ahead[size:]
-            return ahead
-        return self._take(size)
-
-    def _take(self, size: int) -> bytes:
-        data = self._stream.read(min(size, self.left + 1))
-        self.left -= len(data)
-        if self.left < 0:
-            raise RunError(f"{self._path} unpacks to more than {self._most:,} bytes: split it")
-        return data
-
-
-def _whole(stream: _Readable | None) -> bytes:
-    assert stream is not None  # noqa: S101  a regular file has one
-    whole = io.BytesIO()
-    while data := stream.read(_CHUNK):
-        whole.write(data)
-    return whole.getvalue()
+    def read(self, stream: Any) -> bytes:
+        """All that a stream has."""
+        whole = io.BytesIO()
+        while data := stream.read(min(_CHUNK, self.left + 1)):
+            self.left -= whole.write(data)
+            if self.left < 0:
+                raise RunError(f"{self._path} unpacks to more than {self._most:,} bytes: split it")
+        return whole.getvalue()
 
 
 def _is_wanted(name: str, suffixes: Sequence[str]) -> bool:
@@ -169,10 +142,9 @@ def _name(path: Path, name: str) -> str:
     return f"{path}: {one_line(ValueError(name.encode(errors='replace').decode()))}"
 
 
-def _zstandard(file: Any) -> _Readable:
+def _zstandard(file: Any) -> Any:
     try:
-        opened: _Readable = importlib.import_module("compression.zstd").ZstdFile(file)  # Python 3.14
-        return opened
+        return importlib.import_module("compression.zstd").ZstdFile(file)  # Python 3.14
     except ImportError:
         pass
     try:
@@ -181,11 +153,10 @@ def _zstandard(file: Any) -> _Readable:
         raise MissingPackageError(
             f"zstandard is not installed, and {file.name} is packed by Zstandard: pip install zstandard, or unpack it"
         ) from None
-    reader: _Readable = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return reader
+    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
 
 
-_PACKERS: dict[bytes | tuple[bytes, ...], Callable[[Any], _Readable]] = {
+_PACKERS: dict[bytes | tuple[bytes, ...], Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
     # A frame, or one that is skipped, with which files of many frames begin.

@@ -6,6 +6,7 @@ A `RunError` says what is missing, damaged or not of this run.
 import functools
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from azpy._core import GameRecord, ReplayBuffer, State
 from azpy.errors import RunError, SettingsError, missing_to_train
 from azpy.games.names import make_position, refuse_untyped
 from azpy.runs import storage
-from azpy.runs.metrics import read_metrics
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
 
@@ -28,11 +28,21 @@ __all__ = [
     "check_rules",
     "checkpoint_at",
     "read_checkpoint",
+    "read_metrics",
     "read_model",
-    "read_player",
-    "weights_hash",
 ]
 
+STOPPED = ("stopped", "stopped_collecting")
+_FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
+    "iteration": ("games", "positions", "seconds"),
+    "match": ("score", "low", "high", "seconds"),
+    "supervised": ("policy_loss", "value_loss", "seconds"),
+    **dict.fromkeys(("settings", "imported", "collected", *STOPPED), ("seconds",)),
+    "worker": (
+        *("since", "seconds", "silent", "games", "evaluations_per_second"),
+        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
+    ),
+}
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
@@ -115,8 +125,7 @@ class StoredRun:
         """A game and its iteration, None for the iteration in play."""
         journal = self.path / "games/journal.bin"
         # The journal first: a game that is sealed meanwhile is found twice, not missed.
-        with storage.disk_errors(self.path):
-            records = storage.read_journal(journal)[0] if journal.exists() else []
+        records = storage.read_journal(journal)[0] if journal.exists() else []
         found = {record.game_id: record for record in records}
         if game_id in found:
             return None, found[game_id]
@@ -126,7 +135,7 @@ class StoredRun:
             if game_id in sealed:
                 return next((i, record) for i, record in self.games([iteration]) if record.game_id == game_id)
             ids.update(sealed)
-        there = f"it has games {_ranges(ids)}" if ids else "it has no games yet"
+        there = f"it has {len(ids)} games, from {min(ids)} to {max(ids)}" if ids else "it has no games yet"
         raise RunError(f"{self.path} has no game {game_id}: {there}")
 
     def checkpoints(self) -> list[int]:
@@ -140,18 +149,6 @@ class StoredRun:
             listed = f"it has {', '.join(map(str, there)) or 'none'}"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
         return read_model(self.path / f"checkpoints/{iteration:06d}")
-
-
-def _ranges(ids: Iterable[int]) -> str:
-    """Numbers as people write them: 0 to 7, 9, 12 to 20. Of many ranges the first and the last ones."""
-    ranges = list[list[int]]()
-    for number in sorted(ids):
-        if ranges and ranges[-1][-1] == number - 1:
-            ranges[-1][1:] = [number]
-        else:
-            ranges.append([number])
-    texts = [" to ".join(map(str, both)) for both in ranges]
-    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", *texts[-4:]])
 
 
 def checkpoint_at(path: Path) -> Path:
@@ -176,6 +173,7 @@ class Checkpoint:
     state: dict[str, Any]  # the contents of state.json
     onnx: bytes  # the exported model
     int8: bytes | None  # the int8 model, if it played
+    weights_hash: str  # SHA-256 of the weights
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -184,24 +182,18 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
     load = safetensors().load
-    return Checkpoint(folder, load(model), load(optimizer), json.loads(state), onnx, int8)
+    weights_hash = str(manifest[CHECKPOINT_FILES[0]])
+    return Checkpoint(folder, load(model), load(optimizer), json.loads(state), onnx, int8, weights_hash)
 
 
-def read_model(folder: Path) -> bytes:
-    """The exported model of a checkpoint's folder, compared with its manifest."""
-    return _read_file(folder, _read_manifest(folder), "model.onnx")
+def read_model(folder: Path, *, played: bool = False) -> bytes:
+    """The exported model of a checkpoint's folder, compared with its manifest.
 
-
-def weights_hash(folder: Path) -> str:
-    """SHA-256 of the weights in a checkpoint's folder, all of which is read and compared with its manifest."""
-    read_checkpoint(folder)
-    return str(_read_manifest(folder)[CHECKPOINT_FILES[0]])
-
-
-def read_player(folder: Path) -> bytes:
-    """`read_model` of the model that played: the int8 model if there is one."""
+    With `played` the model that played: the int8 model if there is one.
+    """
     manifest = _read_manifest(folder)
-    return _read_file(folder, manifest, storage.INT8_MODEL if storage.INT8_MODEL in manifest else "model.onnx")
+    is_int8 = played and storage.INT8_MODEL in manifest
+    return _read_file(folder, manifest, storage.INT8_MODEL if is_int8 else "model.onnx")
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -249,3 +241,41 @@ def check_rules(start: State, records: Iterable[GameRecord]) -> None:
             buffer.add(record)
         except ValueError as error:
             raise RunError(f"game {record.game_id} does not fit the rules: {error}") from error
+
+
+def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
+    """The rows of all whole lines, and whether the last line is torn.
+
+    Raises:
+        RunError: a line that is no object with a `kind`, a whole `iteration` and the figures of its kind.
+    """
+    if not path.exists():
+        return [], False
+    with storage.disk_errors(path):
+        *lines, torn = storage.read_regular(path).split(b"\n")
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            rows.append(json.loads(line))
+            why: object = _wrong_in(rows[-1])
+        except (ValueError, RecursionError) as error:
+            why = error
+        if why:
+            raise RunError(f"{path} is damaged in line {number}: {why}; put that line right, or delete it")
+    return rows, bool(torn)
+
+
+def _wrong_in(row: Any) -> str:
+    """Why a row of metrics.jsonl cannot be used; empty if it can."""
+    if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+        return "it is no row with a kind"
+    if not isinstance(row.get("iteration"), int):
+        return "it has no iteration"
+    for kind, name in (("match", "opponent"), ("worker", "worker")):
+        if row["kind"] == kind and not isinstance(row.get(name), str):
+            return f"it has no {name}"
+    for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
+        value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return f"{name} is {value!r}"
+    return ""

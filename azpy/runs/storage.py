@@ -1,5 +1,7 @@
 """Files that are whole or not there: atomic writes, the journal of games, sealed games.
 
+What the system refuses to write is a `RunError` that names the file.
+
 Invariant: whenever the process is killed or the disk fills, a file under its final name is whole, and a journal is good
 up to its last whole frame.
 """
@@ -9,13 +11,12 @@ import errno
 import fcntl
 import io
 import json
-import math
+import operator
 import os
 import re
 import secrets
 import stat
 import struct
-import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,30 +38,29 @@ _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
 _LENGTH = struct.Struct("<I")
 _BLOCK = 512  # bytes that devices write at once, or more
-# The header of an array in a file, by the version of its form; numpy writes version 3 for names of fields alone.
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @contextmanager
 def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Turns an `OSError` into a `RunError` about `path`, after `cleanup`."""
+    """Turns an `OSError` into a `RunError` about `path`; `cleanup` comes first, whichever of the two it is."""
     try:
         yield
-    except OSError as error:
+    except (OSError, RunError) as error:
         cleanup()
-        if isinstance(error, BrokenPipeError):  # the reader of a pipe that a user named has gone
+        if isinstance(error, RunError | BrokenPipeError):  # the reader of a pipe that a user named has gone
             raise
         raise refused(path, error) from error
 
 
 def refused(path: Path, error: OSError) -> RunError:
     """The error for a file that the system refused; `path` is the file or its folder, if `error` names none."""
+    # The name of a temporary file becomes the final name.
+    file, named = (str(name).replace(TEMPORARY, "") for name in (path, error.filename or path))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
-            f"no space left on the device of {path}: what was saved before is intact; free some and run again"
+            f"no space left on the device of {file}: what was saved before is intact; free some and run again"
         )
-    # The name of a temporary file becomes the final name.
-    text = f"{str(error.filename or path).replace(TEMPORARY, '')} cannot be used: {error.strerror or error}"
+    text = f"{named} cannot be used: {error.strerror or error}"
     if error.errno in _FAILED_DEVICE:
         text += "; the disk or its network failed: put that right, and run again"
     return RunError(text)
@@ -74,17 +74,6 @@ def refusal(path: Path, error: BaseException) -> RunError | None:
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL, errno.ENOENT):
         return refused(path, error)
     return None
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Puts a path into an `OSError` that has none: what fails on an open file does not know its name."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 def lock_folder(path: Path) -> int:
@@ -126,27 +115,26 @@ def numbered(folder: Path, suffix: str = "") -> list[int]:
 
 def sync_folder(path: Path) -> None:
     """Makes the names in a folder survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        with naming(path):
+    with disk_errors(path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_synced(path: Path, data: bytes) -> None:
     """Writes a file and waits until the device has it."""
-    with naming(path), path.open("wb") as file:
+    with disk_errors(path), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a file; an `OSError` names it."""
+    """The bytes of a file."""
     check_regular(path)
-    with naming(path):
-        return path.read_bytes()
+    return path.read_bytes()
 
 
 @contextmanager
@@ -167,7 +155,7 @@ def replacing(path: Path, name: str = "") -> Iterator[Path]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by `data`: afterwards it is either all new or all old."""
-    with replacing(path) as temporary:
+    with disk_errors(path), replacing(path) as temporary:
         write_synced(temporary, data)
 
 
@@ -231,28 +219,26 @@ def append(file: IO[bytes], data: bytes) -> None:
 
     A Ctrl-C during the wait for the device leaves all of `data` in the file.
     """
-    with naming(Path(file.name)):
-        start, rest = file.tell(), memoryview(data)
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-        except BaseException as error:
-            if rest or isinstance(error, OSError):
-                file.seek(start)
-                with contextlib.suppress(OSError):  # else whoever appends or opens next cuts it off
-                    file.truncate(start)
-            raise
+    start, rest = file.tell(), memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    except BaseException as error:
+        if rest or isinstance(error, OSError):
+            file.seek(start)
+            with contextlib.suppress(OSError):  # else whoever appends or opens next cuts it off
+                file.truncate(start)
+        raise
 
 
 def cut_torn_line(file: IO[bytes]) -> None:
     """Cuts off what a failed `append` of lines left, and goes to the end."""
-    with naming(Path(file.name)):
-        end = file.seek(0, os.SEEK_END)
-        if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)
-            file.seek(0, os.SEEK_END)
+    end = file.seek(0, os.SEEK_END)
+    if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
 
 
 class Journal:
@@ -269,7 +255,6 @@ class Journal:
     Attributes:
         records: the games, in the order in which they were appended; always the same list.
         dropped: bytes of a torn last frame, cut off when the file was opened.
-        repeated: further games with the id of an earlier one, taken out when the file was opened.
 
     Raises:
         RunError: the file is damaged, not merely torn at its end.
@@ -283,19 +268,16 @@ class Journal:
         for record in found:  # an append that failed, and could not be undone, was made again
             first.setdefault(record.game_id, record)
         self.records = list(first.values())
-        self.repeated = len(found) - len(self.records)
         self._path = path
-        if self.repeated:
-            self._rewrite(self.records)
-        elif self.dropped:
-            with naming(path), path.open("r+b") as file:
+        if self.dropped:
+            with disk_errors(path), path.open("r+b") as file:
                 file.truncate(self._end)
                 os.fsync(file.fileno())
 
     def append(self, *records: GameRecord) -> None:
-        """Adds games and waits once until the device has them; after an `OSError` they are not in the journal."""
+        """Adds games and waits once until the device has them; after a `RunError` they are not in the journal."""
         # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
-        with naming(self._path), self._path.open("r+b", buffering=0) as file:
+        with disk_errors(self._path), self._path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             begin = min(self._end, size)
             if size > begin:  # a failed append left bytes, or all of its frame
@@ -312,11 +294,8 @@ class Journal:
         """Forgets the games with these ids, all at once."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
-            self._rewrite(kept)
+            self._end = write_journal(self._path, kept)
             self.records[:] = kept
-
-    def _rewrite(self, records: Sequence[GameRecord]) -> None:
-        self._end = write_journal(self._path, records)
 
 
 def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
@@ -345,7 +324,8 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             "without the games of the iteration in play"
         )
 
-    data, records = read_regular(path), list[GameRecord]()
+    with disk_errors(path):
+        data, records = read_regular(path), list[GameRecord]()
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
     offset = len(_MAGIC)
@@ -365,7 +345,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
                 break
             raise damage(offset, "a game's checksum does not hold")
         try:
-            records += _games_in(payload)
+            records += map(GameRecord.from_bytes, _split(payload))
         except (ValueError, struct.error) as error:
             raise damage(offset, str(error)) from error
         offset = end
@@ -390,22 +370,16 @@ def unframe(data: bytes) -> list[bytes]:
     Raises:
         ValueError: `data` is anything else.
     """
-    if len(data) < _FRAME.size:
-        raise ValueError(f"a frame of {len(data)} bytes")
-    length, length_crc, payload_crc = _FRAME.unpack_from(data)
     payload = data[_FRAME.size :]
-    if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
-        raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
-    if zlib.crc32(payload) != payload_crc:
-        raise ValueError("the checksum of a frame does not hold")
     try:
+        length, length_crc, payload_crc = _FRAME.unpack_from(data)
+        if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
+            raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
+        if zlib.crc32(payload) != payload_crc:
+            raise ValueError("the checksum of a frame does not hold")
         return list(_split(payload))
     except struct.error as error:
-        raise ValueError(f"a frame whose games do not end with it: {error}") from error
-
-
-def _games_in(payload: bytes) -> Iterator[GameRecord]:
-    yield from map(GameRecord.from_bytes, _split(payload))
+        raise ValueError(f"a frame of {len(data)} bytes that ends too early: {error}") from error
 
 
 def _split(payload: bytes) -> Iterator[bytes]:
@@ -432,8 +406,8 @@ class SealedGames:
 
     Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it); for
     readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length` (int32 [N],
-    plies). `label` (text: a JSON object) names the iteration and the run; files of older versions have none. `folder`
-    may be missing; `run` are facts that identify the run, by name.
+    plies). `label` (text: a JSON object) names the iteration and the run; files of the first two formats have none.
+    `folder` may be missing; `run` are facts that identify the run, by name.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
@@ -486,8 +460,8 @@ class SealedGames:
         Compares the facts that both the file and the run have: other versions of azpy may have more or fewer.
         """
         with _reading(self.path(iteration)) as arrays:
-            label = _label_of(arrays)
-            yield arrays, _ids_of(arrays)
+            label = dict(json.loads(str(arrays["label"]))) if "label" in arrays.files else {}
+            yield arrays, list(map(operator.index, arrays["game_id"].tolist()))
         expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]
         if any(label[name] != expected[name] for name in both):
@@ -509,23 +483,14 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
     with _reading(path, "") as arrays:
-        if (size := _unpacked_bytes(arrays.zip)) > most:
+        # A member gives no more bytes than this, whatever the header of its array says.
+        if (size := sum(member.file_size for member in arrays.zip.infolist())) > most:
             raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
         if "payload" not in arrays.files or "offsets" not in arrays.files:
             rows = "observations" in arrays.files
             holds = "rows for training, as az-export --npz writes," if rows else "arrays"
             raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
         return _records_of(arrays)
-
-
-def _unpacked_bytes(archive: zipfile.ZipFile) -> int:
-    """The size of a file's arrays, by its directory and by their headers; nothing but the headers is unpacked."""
-    total = 0
-    for member in archive.infolist():
-        with archive.open(member) as file:
-            shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-        total += max(member.file_size, math.prod(shape) * dtype.itemsize)
-    return total
 
 
 def _records_of(arrays: Any) -> list[GameRecord]:
@@ -537,25 +502,9 @@ def _records_of(arrays: Any) -> list[GameRecord]:
     return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
 
 
-def _ids_of(arrays: Any) -> list[int]:
-    ids = arrays["game_id"]
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise ValueError(f"game_id has {ids.ndim} dimensions of {ids.dtype}, expected 1 of whole numbers")
-    return list(ids.tolist())
-
-
 def _in_words(label: Mapping[str, Any]) -> str:
     run = ", ".join(f"{name} {value}" for name, value in label.items() if name != "iteration")
     return f"iteration {label.get('iteration', '?')} of the run with {run}"
-
-
-def _label_of(arrays: Any) -> dict[str, Any]:
-    """A file's label; empty for a file of an older version, which has none or has prose."""
-    try:
-        label = json.loads(str(arrays["label"])) if "label" in arrays.files else {}
-    except ValueError:
-        return {}
-    return label if isinstance(label, dict) else {}
 
 
 @contextmanager

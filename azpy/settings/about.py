@@ -71,8 +71,9 @@ class About:
             return value
         fits = not (kind is str and self.words) and isinstance(value, (int, float) if kind is float else kind)
         if not fits or (isinstance(value, bool) and kind is not bool):  # True counts as 1 for Python, not here
-            came = f"the text {value!r}" if isinstance(value, str) else repr(value)
-            raise SettingsError(f"{name} must be {self._expected()}, got {came}")
+            others = [] if kind is str and self.words else [_KINDS[kind]]
+            expected = " or ".join([*self._texts, *others, *(["auto"] if self.auto else [])])
+            raise SettingsError(f"{name} must be {expected}, got {value!r}")
         if kind in (bool, str):
             return value
         try:
@@ -91,16 +92,8 @@ class About:
 
     def parsed(self, name: str, text: str) -> Any:
         """The value of a text; see `checked`."""
-        if text == "none" and self.optional:
-            return None
-        if self._is_text(text):
-            return text
         try:
-            value = _SWITCH[text] if self.kind is bool else self.kind(text)
-        except (KeyError, ValueError):
-            raise SettingsError(f"{name} must be {self._expected()}, got {text!r}") from None
+            value: Any = _SWITCH[text] if self.kind is bool else self.kind(text)
+        except (KeyError, ValueError):  # a word, or what `checked` refuses
+            value = text
         return self.checked(name, value)
-
-    def _expected(self) -> str:
-        others = [] if self.kind is str and self.words else [_KINDS[self.kind]]
-        return " or ".join([*self._texts, *others, *(["auto"] if self.auto else [])])

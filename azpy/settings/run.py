@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from azpy import _core
 from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
-from azpy.machine import MOST_PIPELINES, MOST_THREADS, usable_cores
+from azpy.machine import usable_cores
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
 
@@ -127,7 +127,7 @@ class Settings:
         "threads of self-play on each device; auto: one a core if the network runs on the CPU, else 2",
         2,
         1,
-        MOST_PIPELINES,
+        _core.MOST_PIPELINES,
         unit="threads",
         auto=True,
     )
@@ -135,7 +135,7 @@ class Settings:
         "threads that grow the trees; none: one a core, or one a pipeline where each has its own core",
         None,
         1,
-        MOST_THREADS,
+        _core.MOST_THREADS,
         unit="threads",
     )
     workers: int | str = _layout(
@@ -292,7 +292,8 @@ class Settings:
         """Checks each setting, and those that depend on each other."""
         for name in ABOUT:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
-        refuse_unused(vars(self))
+        for name, why in unused(vars(self)).items():
+            raise SettingsError(f"{name} {why}")
         name_devices(self.device, self.devices)
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
@@ -366,13 +367,7 @@ def function_flags(settings: Mapping[str, Any]) -> list[str]:
 
 def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
     """How a model searches where it plays to win: options of `Search`."""
-    return {
-        "c_puct": settings.match_c_puct,
-        "fpu": settings.match_fpu,
-        "lcb": settings.match_lcb,
-        "solver": settings.match_solver,
-        "lookahead": settings.match_lookahead,
-    }
+    return {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
 
 
 def _declared() -> dict[str, About]:
@@ -427,12 +422,6 @@ def unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_
     return {name: why for name, why in found.items() if why is not None}
 
 
-def refuse_unused(settings: Mapping[str, Any], default: Callable[[str], Any] = default_of) -> None:
-    """Raises a `SettingsError` about the first setting without effect."""
-    for name, why in unused(settings, default).items():
-        raise SettingsError(f"{name} {why}")
-
-
 def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str, Any]:
     """The facts that identify a run, by name: its settings that cannot change, and its id."""
     facts = {name: settings[name] for name in FIXED_SETTINGS if settings.get(name) is not None}
@@ -472,7 +461,7 @@ def auto_pipelines(slots: int, device: str) -> int:
     """One a core if the network runs on the CPU, where each pipeline keeps a core busy; else 2 that take turns."""
     on_cpu = device == "cpu" or (device == "auto" and no_gpu() is not None)
     wanted = max(2, usable_cores()) if on_cpu else 2
-    return max(1, min(wanted, slots, MOST_PIPELINES))
+    return max(1, min(wanted, slots, _core.MOST_PIPELINES))
 
 
 def auto_eval_batch(slots: int, pipelines: int) -> int:

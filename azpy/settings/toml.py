@@ -26,10 +26,6 @@ __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "rep
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
-# Settings of earlier versions, and the value that is in force ever since.
-_GONE = {"historical_choice": "turn", "soft_policy_weight": 0.0}
-# A run with another value of these goes on without it, with a warning.
-_DISPENSABLE = {"soft_policy_weight", "window_growth"}
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -51,17 +47,14 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
             f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
         )
-    for name, value in _GONE.items() if made else ():
-        if found.get(name) == value:
-            del found[name]
     return found
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings of a file, by name.
 
-    From the file of a run, it leaves out settings without effect, settings that a run can go on without and, if another
-    version of azpy wrote the file, names that are no settings here, each with a `SettingsWarning`.
+    From the file of a run, it leaves out settings without effect and, if another version of azpy wrote the file, names
+    that are no settings here, each with a `SettingsWarning`.
 
     Raises:
         SettingsError: no such file, or an entry that is no setting, of another type or out of range.
@@ -86,11 +79,8 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
-    for name in [name for name in given if name not in ABOUT]:
-        if writer != here:
-            leave_out(name, given, f"is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
-        elif written and name in _DISPENSABLE:
-            leave_out(name, given, "is no setting any more, and is left out")
+    for name in [name for name in given if name not in ABOUT and writer != here]:
+        leave_out(name, given, f"is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
     try:
         settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:

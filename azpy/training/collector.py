@@ -5,12 +5,11 @@ A user may train elsewhere and replace the model's file: the new model plays fro
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from azpy import _core
 from azpy.errors import ModelError, RunError, SettingsError
-from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
 from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
@@ -28,7 +27,7 @@ class Collector(Loop):
     Args:
         settings: of the run; those about learning and matches have no effect.
         path: the run folder; made, or gone on with.
-        model: file of an ONNX model, see `OnnxEvaluator`; None: every leaf has even priors and value 0.
+        model: of ONNX, see `OnnxEvaluator`; None: every leaf has even priors and value 0.
 
     Raises:
         RunError: the folder is in use, damaged, of another run, or of one that trains.
@@ -107,10 +106,7 @@ class Collector(Loop):
         """Opens the model's file if it holds another model than before."""
         if self._model is None:
             return
-        try:
-            data = Path(self._model).read_bytes()  # once: the file may change meanwhile
-        except OSError as error:
-            raise ModelError(f"model {os.fspath(self._model)} cannot be read: {error.strerror or error}") from error
+        _, data = model_bytes(self._model)  # once: the file may change meanwhile
         if getattr(self._evaluators[0], "network_id", None) == network_id(data):
             return
         try:

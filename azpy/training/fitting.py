@@ -1,28 +1,107 @@
-"""The gradient steps of an iteration."""
+"""The gradient steps of an iteration: the games that they learn from, and what there is to do where they diverge.
+
+Losses or a network that are not finite are found before a checkpoint is written.
+"""
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from azpy import _core
+from azpy.errors import RunError
 from azpy.learning.learner import Learner
+from azpy.runs.folder import RunFolder
+from azpy.runs.imports import learned_from
+from azpy.runs.reader import Checkpoint
 from azpy.settings.run import Settings
 from azpy.training.budget import Budget
-from azpy.training.divergence import diverged
 from azpy.training.events import Fitted
-from azpy.training.window import Window
 
-__all__ = ["fit", "learner_of", "sampling_of", "steps_of"]
+__all__ = [
+    "DivergedError",
+    "Window",
+    "diverged",
+    "fit",
+    "learner_of",
+    "load_newest",
+    "sampling_of",
+    "steps_of",
+    "what_to_do",
+    "window_size",
+]
 
-_SAMPLING = (
-    "batch_size",
-    "root_value_weight",
-    "symmetries",
-    "surprise_weight",
-    "value_lambda",
-)  # settings of a training batch
+# Settings of a training batch, and of a learner.
+_SAMPLING = ("batch_size", "root_value_weight", "symmetries", "surprise_weight", "value_lambda")
+_LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")
+
+
+class Window:
+    """The positions that batches are drawn from.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+
+    Attributes:
+        buffer: the games.
+        seen: positions of self-play since the run began. Imported games do not count, so the window does not grow for
+            them, and self-play soon takes their place.
+        newest: positions of self-play in the games that came last.
+    """
+
+    def __init__(self, settings: Settings, start: _core.State) -> None:
+        self._settings = settings
+        self.buffer = _core.ReplayBuffer(start, max_positions=settings.window_max, merge=settings.merge_positions)
+        self.seen = self.newest = 0
+
+    def add(self, games: Sequence[_core.GameRecord]) -> None:
+        """Adds the games of an iteration, and drops the oldest games beyond the window's size.
+
+        Imported games that are held out are left out.
+
+        Raises:
+            RunError: a game does not obey the rules.
+        """
+        self._extend(learned_from(games, self._settings.supervised_held_out))
+
+    def _extend(self, games: Sequence[_core.GameRecord]) -> None:
+        self.newest = _played(games)
+        self.seen += self.newest
+        self.buffer.resize(window_size(self._settings, self.seen))
+        try:
+            self.buffer.extend(games)
+        except ValueError as error:
+            raise RunError(
+                f"a stored game does not fit the rules any more ({error}): choose another folder with --out"
+            ) from error
+
+    def refill(self, seen: int, iterations: Sequence[int], read: Callable[[int], Sequence[_core.GameRecord]]) -> None:
+        """Takes in the games that an empty window would hold: the newest files that have enough of them.
+
+        Args:
+            seen: positions since the run began.
+            iterations: those that are sealed, ascending.
+            read: gives the games of an iteration.
+        """
+        held: list[Sequence[_core.GameRecord]] = []
+        positions, size, left = 0, window_size(self._settings, seen), list(iterations)
+        while left and positions < size:
+            held.append(learned_from(read(left.pop()), self._settings.supervised_held_out))
+            positions += sum(record.positions for record in held[-1])
+        self.seen = seen - sum(map(_played, held))
+        for games in reversed(held):
+            self._extend(games)
+
+
+def _played(games: Sequence[_core.GameRecord]) -> int:
+    return sum(record.positions for record in games if not record.imported)
+
+
+def window_size(settings: Settings, seen: int) -> int:
+    """Positions that a run learns from once it has played `seen` positions; see the settings `window_...`."""
+    return min(max(settings.window_min, int(settings.window_share * seen)), settings.window_max)
 
 
 def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> Learner:
@@ -30,15 +109,9 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
     return Learner(
         start,
         settings.network,
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        seed=settings.seed,
         device=settings.training_device if here else "cpu",
         precision=settings.training_precision if here and not settings.deterministic else "fp32",
-        optimizer=settings.optimizer,
-        freeze=settings.freeze,
-        value_smoothing=settings.value_smoothing,
-        decisive_weight=settings.decisive_weight,
+        **{name: getattr(settings, name) for name in _LEARNING},
     )
 
 
@@ -107,3 +180,51 @@ def fit(
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
         raise diverged(settings, step, "the network's numbers are not finite", after=True)
+
+
+class DivergedError(RunError):
+    """The losses or the network are not finite; the text says when, and names the losses and the learning rate."""
+
+
+def diverged(settings: Settings, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
+    """The error of a step; `what` says what is not finite.
+
+    `step` has the mean losses of the steps before it; `after`: of the step itself too.
+    """
+    where = f"iteration {step.iteration}" if step.iteration else "the fit to the imported games"
+    facts = [f"learning rate {settings.learning_rate:g}"]
+    if after or step.taken > 1:
+        means = f"mean policy loss {step.policy_loss:.4g} and value loss {step.value_loss:.4g}"
+        facts.insert(0, f"{means} {'so far' if after else 'before'}")
+    at = f"step {step.taken} of {step.steps} of {where}"
+    return DivergedError(f"training diverged in {at}: {what} ({', '.join(facts)})")
+
+
+def what_to_do(run: RunFolder, settings: Settings) -> str:
+    """Where a run stands after a `DivergedError`, and what helps."""
+    checkpoints, lower = run.checkpoints(), f"add --learning-rate {settings.learning_rate / 4:.2g}, or less"
+    if not checkpoints:
+        return f"No checkpoint was saved yet. The same command begins with the games that are there: {lower}"
+    good = f"{run.path}/checkpoints/{checkpoints[-1]:06d}"
+    again = f"; if it diverges again, delete {good} too" if len(checkpoints) > 1 else ""
+    return f"The last good checkpoint is {good}, and the same command goes on from it: {lower}{again}"
+
+
+def load_newest(run: RunFolder, learner: Learner) -> Checkpoint | None:
+    """The learner takes over the newest checkpoint; None where there is none.
+
+    Raises:
+        RunError: its network is not finite, or gives answers that are not. It stays: the fault may be the device's.
+    """
+    checkpoints = run.checkpoints()
+    if not checkpoints:
+        return None
+    checkpoint = run.load_checkpoint(checkpoints[-1])
+    learner.load(checkpoint.model, checkpoint.optimizer)
+    if not learner.is_finite():
+        before = " to go on from the one before" * (len(checkpoints) > 1)
+        raise RunError(
+            f"the network of {checkpoint.path}, or its answers on {learner.device}, are not finite: choose another "
+            f"--training-device; if that does not help, delete the checkpoint{before}"
+        )
+    return checkpoint

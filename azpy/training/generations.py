@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from torch.nn import Module
 
 from azpy import _core
@@ -20,7 +19,7 @@ from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.fleet.fleet import PlayingNetwork
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import read_player
+from azpy.runs.reader import read_model
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
@@ -30,8 +29,6 @@ _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 _AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
-
-_Positions = tuple[NDArray[np.float32], NDArray[np.bool_]]
 
 
 def is_kept(checkpoint: int, newest: int) -> bool:
@@ -54,7 +51,6 @@ class Ready(NamedTuple):
 
     evaluators: list[OnnxEvaluator]  # one a device; none if the model cannot play
     checks: dict[str, float]  # figures of its checks
-    model: bytes = b""  # its file in float32
     precision: str = "fp32"  # in which it plays
     refused: str = ""  # why it does not play in the precision of the settings
     int8: bytes | None = None  # the int8 model's file, if that plays
@@ -91,7 +87,7 @@ class Generations:
     @property
     def playing(self) -> PlayingNetwork:
         """The network of `ready`."""
-        return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.ready.model, self.ready.precision)
+        return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.model, self.ready.precision)
 
     @property
     def to_come(self) -> str:
@@ -115,27 +111,24 @@ class Generations:
             last: the network will play no games, so it gets no int8 model. A deterministic run still makes one, so that
                 it plays the same games if it goes on.
         """
-        model, rows = to_onnx(network), self._rows_to_check(iteration, buffer)
-        self.model = model
-        ready = self._open_checked(model, network, *rows)
-        if buffer is not None and self._wants_int8 and (self._settings.deterministic or not last):
-            ready = self._with_int8(ready, model, None, iteration, buffer)
-        self.ready = ready
-        return ready.checks
+        self.model = to_onnx(network)
+        self.ready = self._checked(network, iteration, buffer)
+        if buffer is not None and (self._settings.deterministic or not last):
+            self.ready = self._with_int8(self.ready, None, iteration, buffer)
+        return self.ready.checks
 
     def reopen(self, network: Module, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
         """Has a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
 
         The device or the precision may have changed since the checkpoint.
         """
-        model, int8 = self.model, self.ready.int8
-        ready = self._open_checked(model, network, *self._rows_to_check(iteration, buffer))
-        if buffer is not None and self._wants_int8:
-            ready = self._with_int8(ready, model, int8, iteration, buffer)
-            if ready.int8 is not None and int8 is None:
+        int8 = self.ready.int8
+        self.ready = self._checked(network, iteration, buffer)
+        if buffer is not None:
+            self.ready = self._with_int8(self.ready, int8, iteration, buffer)
+            if self.ready.int8 is not None and int8 is None:
                 # Before it plays, so that its games can be repeated.
-                self._run.add_int8(iteration, ready.int8)
-        self.ready = ready
+                self._run.add_int8(iteration, self.ready.int8)
 
     def choose_opponents(self, iteration: int) -> None:
         """Opens the earlier networks that play in an iteration, if they exist, and closes all others.
@@ -154,7 +147,7 @@ class Generations:
             if checkpoint in before:
                 self.earlier[checkpoint] = before[checkpoint]
             elif checkpoint in there:
-                model = read_player(self._run.path / f"checkpoints/{checkpoint:06d}")
+                model = read_model(self._run.path / f"checkpoints/{checkpoint:06d}", played=True)
                 # An engine for each would take longer than they play.
                 self.earlier[checkpoint] = PlayingNetwork(self._open(model, self._cuda_devices), model)
 
@@ -169,17 +162,17 @@ class Generations:
             if not any(f"{one:016x}" in file.name for one in kept):
                 file.unlink(missing_ok=True)
 
-    def _with_int8(
-        self, ready: Ready, model: bytes, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer
-    ) -> Ready:
-        """The int8 model in place of `ready` if it passes its check, else `ready` and the reason.
+    def _with_int8(self, ready: Ready, int8: bytes | None, iteration: int, buffer: _core.ReplayBuffer) -> Ready:
+        """The int8 model in place of `ready` if it is wanted and passes its check, else `ready` and the reason.
 
-        `int8` is its file, None to make it from `model`, the float32 file of `ready`. Self-play is paused meanwhile:
-        its threads would slow the timing.
+        `int8` is its file, None to make it from `model`. Self-play is paused meanwhile: its threads would slow the
+        timing.
         """
+        if not self._wants_int8:
+            return ready
         exact, positions = ready.evaluators[0], rows_to_compare(buffer, iteration)
         try:
-            int8 = to_int8(model, calibration(buffer, iteration)) if int8 is None else int8
+            int8 = to_int8(self.model, calibration(buffer, iteration)) if int8 is None else int8
             evaluators = self._open(int8, self._devices)
         except ModelError as error:  # a layer that cannot be quantized, no space for its files
             if self._settings.deterministic:  # the error may be gone another time, and would make other games
@@ -195,27 +188,31 @@ class Generations:
             self._faster = times >= LEAST_TIMES_AS_FAST
         return ready if self._faster is False else ready._replace(evaluators=evaluators, int8=int8)
 
-    def _open_checked(
-        self, model: bytes, network: Module, observations: NDArray[np.float32], positions: _Positions | None
-    ) -> Ready:
-        """`_open` in the precision of the settings if it says nearly the same as fp32 on `positions`, else in fp32."""
+    def _checked(self, network: Module, iteration: int, buffer: _core.ReplayBuffer | None) -> Ready:
+        """`model` in the precision of the settings if it says nearly the same as fp32 on games, else in fp32."""
+        if buffer is None:
+            rng = np.random.default_rng(self._settings.seed)
+            # Ones and zeros, as planes that travel as bytes hold nothing in between.
+            observations = rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32)
+        else:
+            observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
         precision, refused, checks = self._reduced, "", dict[str, float]()
-        if positions is not None:
-            exact = OnnxEvaluator(model, self._cuda_devices[0], game=self._start)
+        if buffer is not None and precision != "fp32":
+            exact = OnnxEvaluator(self.model, self._cuda_devices[0], game=self._start)
             checks["parity"] = check_parity(network, exact, observations)
             try:
-                evaluators = self._open(model, self._devices, precision)
-                found = drift(exact, evaluators[0], *positions)
+                evaluators = self._open(self.model, self._devices, precision)
+                found = drift(exact, evaluators[0], *rows_to_compare(buffer, iteration))
                 checks |= _figures(precision, found)
-                refused = f"{precision} is too far from it: {found.too_far}" if found.too_far else ""
+                if not found.too_far:
+                    return Ready(evaluators, checks, precision)
+                refused = f"{precision} is too far from it: {found.too_far}"
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
-            if not refused:
-                return Ready(evaluators, checks, model, precision)
-        evaluators = self._open(model, self._devices)
+        evaluators = self._open(self.model, self._devices)
         tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt else PARITY_TOLERANCE
         checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
-        return Ready(evaluators, checks, model, refused=refused)
+        return Ready(evaluators, checks, refused=refused)
 
     def _open(self, model: bytes, devices: Sequence[str], precision: str = "fp32") -> list[OnnxEvaluator]:
         """An evaluator on each of the devices."""
@@ -227,17 +224,6 @@ class Generations:
             if self._settings.deterministic and not evaluator.row_exact:
                 raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
         return evaluators
-
-    def _rows_to_check(
-        self, iteration: int, buffer: _core.ReplayBuffer | None
-    ) -> tuple[NDArray[np.float32], _Positions | None]:
-        """Observations for `check_parity`, and if a reduced precision is to play, positions of games for `drift`."""
-        if buffer is None:
-            rng = np.random.default_rng(self._settings.seed)
-            # Ones and zeros, as planes that travel as bytes hold nothing in between.
-            return rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32), None
-        observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-        return observations, rows_to_compare(buffer, iteration) if self._reduced != "fp32" else None
 
     @property
     def _wants_int8(self) -> bool:

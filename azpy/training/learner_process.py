@@ -37,10 +37,8 @@ from azpy.runs.reader import safetensors
 from azpy.runs.storage import SealedGames
 from azpy.settings.run import Settings
 from azpy.training.budget import Budget
-from azpy.training.divergence import DivergedError
 from azpy.training.events import Event, Fitted, Noticed
-from azpy.training.fitting import fit, learner_of
-from azpy.training.window import Window
+from azpy.training.fitting import DivergedError, Window, fit, learner_of
 
 __all__ = ["LearnerProcess", "serve"]
 

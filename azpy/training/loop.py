@@ -23,12 +23,12 @@ from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
-from azpy.training.workers import worker_rows
 
-__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop"]
+__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop", "worker_rows"]
 
 EVENT_SECONDS = 0.2  # how often a long stage reports
 NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
+_SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")  # of `WorkerState.shape`
 
 
 class Loop:
@@ -99,9 +99,8 @@ class Loop:
         run, games_hash, weights_hash = self._run, None, None
         if self._settings.deterministic and collected is None:
             games_hash, weights_hash = run.games_hash(), run.weights_hash(self._iteration)
-        path, seconds, game = str(run.path), self._budget.elapsed(), run.newest_game()
-        found = path, self._iteration, seconds, game, run.is_repeatable(), games_hash, weights_hash, collected
-        return Finished(*found, has_model=bool(run.checkpoints()))
+        facts = run.newest_game(), run.is_repeatable(), games_hash, weights_hash, collected, bool(run.checkpoints())
+        return Finished(str(run.path), self._iteration, self._budget.elapsed(), *facts)
 
     def close(self) -> None:
         """Stops self-play and lets go of the run folder.
@@ -113,7 +112,7 @@ class Loop:
             if under_way:
                 self._last_first.callback(self._note_stop)
             if (under_way or self._cut_short) and not self._settings.deterministic:
-                self._last_first.callback(self._keep_games_in_play)
+                self._last_first.callback(lambda: self._run.keep_in_play(self._fleet.unfinished))
             self._last_first.callback(self._fleet.close)
             if under_way or self._cut_short:
                 self._last_first.callback(self._keep_rest)
@@ -125,9 +124,6 @@ class Loop:
     def _note_stop(self) -> None:
         row = {"kind": self._STOPPED, "iteration": self._iteration, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row | {"evaluations": self._evaluations})
-
-    def _keep_games_in_play(self) -> None:
-        self._run.keep_in_play(self._fleet.unfinished)
 
     def _keep_rest(self) -> None:
         """Ends self-play, and journals the finished games that the journal lacks."""
@@ -236,3 +232,33 @@ class Loop:
             done += self._run.sealed.read(sealed[-1])
         self._fleet.ask([range(*gap) for gap in gaps if range(*gap)], done)
         self._asked = True
+
+
+def worker_rows(
+    before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
+) -> list[dict[str, Any]]:
+    """One row for each worker that is alive, or did something between two looks at the fleet.
+
+    Args:
+        before: the states at the first look, by name.
+        after: the states at the second look.
+        seconds: of play in between.
+
+    Returns:
+        Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in
+        between: `games` that counted, `evaluations`, `evaluations_per_second`, `batch_fill` (None without an
+        evaluation), and sums over `shape_games`, the games that were leased to this worker first (`Member.shape`).
+    """
+    rows = []
+    for now in after:
+        then = before.get(now.name)
+        games, stats, shape = (then.games, then.stats, then.shape) if then is not None else (0, {}, {})
+        speed = rates(stats, now.stats, seconds)
+        row = {"worker": now.name, "alive": now.alive, "held": now.held, "behind": now.behind, "silent": now.silent}
+        row |= {name: speed[name] for name in ("evaluations", "evaluations_per_second")}
+        row |= {"games": now.games - games, "batch_fill": speed["batch_fill"] if speed["evaluations"] else None}
+        row |= {"shape_games": now.shape["games"] - shape.get("games", 0.0)}
+        row |= {name: now.shape[name] - shape.get(name, 0.0) for name in _SUMS}
+        if now.alive or row["games"] or row["evaluations"] or row["shape_games"]:
+            rows.append(row)
+    return rows

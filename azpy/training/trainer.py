@@ -21,7 +21,6 @@ import numpy as np
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
-from azpy.evaluators.int8 import seconds_a_call
 from azpy.evaluators.onnx import import_onnxruntime
 from azpy.fleet.fleet import Lineup
 from azpy.games.names import must_be_typed
@@ -30,27 +29,37 @@ from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.matches.openings import Book
+from azpy.playing.benchmarks import measure_alone
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
-from azpy.runs.imports import FILE_REASONS, REASONS, Filters, import_games, is_held_out, learned_from
+from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import checkpoint_at, read_checkpoint
-from azpy.runs.storage import disk_errors, numbered
+from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.advice import advise
-from azpy.training.divergence import DivergedError, diverged, load_newest, what_to_do
 from azpy.training.events import Event, Fitted, Imported, Matched, Noticed, Saved, Supervised
-from azpy.training.fitting import fit, learner_of, sampling_of, steps_of
+from azpy.training.fitting import (
+    DivergedError,
+    Window,
+    diverged,
+    fit,
+    learner_of,
+    load_newest,
+    sampling_of,
+    steps_of,
+    what_to_do,
+)
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
-from azpy.training.window import Window
 
 __all__ = ["Trainer"]
 
+_RATE_SECONDS = 0.1  # in which a network of the user's is measured
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
@@ -160,9 +169,9 @@ class Trainer(Loop):
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         if is_own(self._settings.network):
-            rows = np.zeros((self._settings.device_batch, *self._start.obs_shape), np.float32)
-            rate = len(rows) / seconds_a_call(evaluators[0], rows)
-            notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {len(rows)}")
+            rows = self._settings.device_batch
+            rate = measure_alone(evaluators[:1], rows, self._start.obs_shape, _RATE_SECONDS)
+            notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {rows}")
         player = f"{on_devices(evaluators)}{generations.to_come}, and is trained "
         if self._beside is None:
             player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
@@ -217,11 +226,11 @@ class Trainer(Loop):
             if self._beside is not None:  # its process has no part in it
                 learner = learner_of(settings, self._start)
                 learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
-            at, reported, step = 0, 0.0, Fitted(0, 0, steps, 0.0, 0.0)
+            reported, step = 0.0, Fitted(0, 0, steps, 0.0, 0.0)
+            measured = {-(-steps * part // _MEASUREMENTS) for part in range(1, _MEASUREMENTS)} - {steps}
             sampling = sampling_of(settings, imported=True)
             for step in fit(learner, buffer, settings, budget, 0, steps, imported=True):
-                if at * _MEASUREMENTS // steps < step.taken * _MEASUREMENTS // steps < _MEASUREMENTS:
-                    at = step.taken
+                if step.taken in measured:
                     learner.set_statistics(buffer, **sampling)
                     yield self._measure_supervised(learner, step, rows)
                 elif time.monotonic() - reported > EVENT_SECONDS:
@@ -260,13 +269,9 @@ class Trainer(Loop):
         held_out = len(imported.records) - len(known)
         row = {"kind": "imported", "iteration": 0, "files": self._supervised, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
-        row |= {"left_out": {REASONS[name]: count for name, count in imported.left_out.items()}}
-        row |= {"files_left_out": {FILE_REASONS[name]: count for name, count in imported.files_left_out.items()}}
-        row |= {"first_left_out": {words: first for words, (_, first) in left_out.items()}}
-        row |= {"seconds": self._budget.elapsed()}
+        row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row)  # first: without the games it counts for nothing
-        with disk_errors(self._run.path):
-            self._run.sealed.write(0, imported.records)
+        self._run.sealed.write(0, imported.records)
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
     def _iterate(self, iteration: int) -> Generator[Event, None, bool]:
@@ -278,7 +283,9 @@ class Trainer(Loop):
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        games = yield from self._play(iteration, metrics, self._lineup())
+        earlier, simulations = tuple(generations.earlier.values()), budget.simulations(iteration)
+        lineup = Lineup(generations.playing, earlier, self._resignation.below, simulations)
+        games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True
         played = len(games) - there if "play_seconds" in metrics else 0
@@ -296,8 +303,7 @@ class Trainer(Loop):
         now = budget.elapsed()
         fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
         fitted = share * metrics["positions"] if metrics["steps"] else 0.0
-        simulations = metrics.get("simulations", 0.0)
-        budget.note_iteration(now - begin, fitting, fitted, played, exporting, simulations)
+        budget.note_iteration(now - begin, fitting, fitted, played, exporting, metrics.get("simulations", 0.0))
         self._iteration = iteration
         metrics |= {"seconds": now} | self._time.shares()
         self._recent.append(metrics)
@@ -325,10 +331,6 @@ class Trainer(Loop):
             int8=self._generations.ready.int8,
         )
 
-    def _lineup(self) -> Lineup:
-        generations, simulations = self._generations, self._budget.simulations(self._iteration + 1)
-        return Lineup(generations.playing, tuple(generations.earlier.values()), self._resignation.below, simulations)
-
     def _learn(
         self, iteration: int, metrics: dict[str, float], games: Sequence[_core.GameRecord]
     ) -> Generator[Event, None, float]:
@@ -339,8 +341,7 @@ class Trainer(Loop):
         """
         window, settings = self._window, self._settings
         if self._beside is None:
-            window.add(games)
-            self._refuse_nothing(metrics)
+            self._take_in(games)
         due = steps_of(settings, window)
         events: Iterator[Event] = iter(())
         if due and self._beside is not None:
@@ -361,16 +362,16 @@ class Trainer(Loop):
             yield event
         if self._beside is not None:
             metrics["learner_seconds"] = self._beside.seconds if due else 0.0
-            window.add(games)
-            self._refuse_nothing(metrics)
+            self._take_in(games)
         return share
 
-    def _refuse_nothing(self, metrics: Mapping[str, float]) -> None:
+    def _take_in(self, games: Sequence[_core.GameRecord]) -> None:
+        self._window.add(games)
         if not self._window.buffer.num_positions:
             raise RunError(
-                f"there is nothing to learn from, no game has a searched position (games: {metrics['games']}): fewer "
-                "opening plies, longer games or more full searches, in another folder with --out; az-check-game checks "
-                "a game of your own"
+                f"there is nothing to learn from, no game has a searched position (games: {len(games)}): fewer opening "
+                "plies, longer games or more full searches, in another folder with --out; az-check-game checks a game "
+                "of your own"
             )
 
     def _match(self, last: bool) -> Iterator[Event]:
