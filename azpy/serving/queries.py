@@ -158,7 +158,8 @@ class Analyst:
 
     def _terminate(self, message: _core.Message) -> None:
         """Has searches answer with what they know: those of one query, or all."""
-        wanted, turns = message.terminated(self._limits)
+        wanted, listed = message.terminated(self._limits)
+        turns = None if listed is None else set(listed)
         with self._changed:
             found = [
                 one.pending

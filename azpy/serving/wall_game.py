@@ -28,7 +28,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import azpy
-from azpy import State
+from azpy import State, _core
 from azpy.errors import RequestError, one_line
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen, open_engine
@@ -52,7 +52,7 @@ _MOVE = re.compile(rf"{NO_ACTION}|{_PART}(\.{_PART})?")
 _TURN = re.compile("turn ([0-9]+) ")
 _WALLS = {"vertical": ">", "horizontal": "^"}
 _SECONDS = 8.0  # from the arrival of a request to its answer; the server gives 10
-_MOST_WAITING = 1024  # requests that wait for their answers
+_MOST_WAITING = 256  # requests that wait for their answers
 _ANSWERS = {
     "start_game_session": "game_session_started",
     "evaluate_position": "evaluate_response",
@@ -116,12 +116,11 @@ class WallGame:
     def _take(self, line: str) -> None:
         arrived = time.monotonic()
         try:
-            request = json.loads(line, parse_constant=int)  # which refuses NaN
-            json.dumps(request, ensure_ascii=False).encode()  # half a pair of surrogates cannot be said
-        except (ValueError, RecursionError) as error:
-            self._refuse(f"expected one JSON object a line: {error}"[:300])
+            request = _core.Message(line).fields()
+        except ValueError as error:
+            self._refuse(one_line(error, 300))
             return
-        kind, identity = (request.get(name) if isinstance(request, dict) else None for name in ("type", "bgsId"))
+        kind, identity = request.get("type"), request.get("bgsId")
         if not isinstance(kind, str) or kind not in _ANSWERS or not isinstance(identity, str):
             wrong = f"expected an object with a type of {', '.join(_ANSWERS)}, and a text as bgsId"
             self._refuse(wrong, identity if isinstance(identity, str) else "")

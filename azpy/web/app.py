@@ -232,15 +232,16 @@ class Site:
         if not self.ready:
             return self.refused(503, "draining", _ENDS, **_LATER)
         self.metrics.queries.labels("post").inc()
+        turns, is_long = body.get("analyzeTurns"), body.get("reportDuringSearchEvery") is not None
         answers = self._answers(request, body)
+        del body  # a search may take long, and a message much memory
         first = await anext(answers, None)
-        turns = body.get("analyzeTurns")
         several = isinstance(turns, list) and len(turns) > 1
         if first is None:  # no turn to analyze, or nobody waits any more
             return self.refused(400, "query", "this query asks for nothing")
         # A turn that cannot be searched is one line of several.
         fails = first.status != 200 and not (several and first.search is not None)
-        if fails or not (several or body.get("reportDuringSearchEvery") is not None):
+        if fails or not (several or is_long):
             await answers.aclose()
             status = 503 if first.status != 200 and not self.ready else first.status
             if status != 200:
@@ -260,6 +261,7 @@ class Site:
         """The answers to the query of a POST; fewer if nobody waits for them any more."""
         with self._client() as (analyst, outbox):
             await asyncio.to_thread(analyst.take, query)
+            del query
             while (answer := await self._next(request, outbox, analyst)) is not None:
                 yield answer
 

@@ -37,7 +37,7 @@ class Outbox:
         return not self._answers and not self._reports
 
     def put(self, reply: Reply) -> None:
-        """Adds an reply. A report takes the place of the one before it, and goes when its search is answered."""
+        """Adds a reply. A report takes the place of the one before it, and goes when its search is answered."""
         with self._lock:
             before = None if reply.search is None else self._reports.pop(reply.search, None)
             self._bytes += len(reply.line) - (0 if before is None else len(before.line))

@@ -1,6 +1,7 @@
 //! What is said to a client: what a search found, and what lies on the board.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use azpy_core::game::{Action, Turn};
 use azpy_core::look::Variation;
@@ -221,9 +222,22 @@ pub(crate) fn told(fields: &Object, said: impl Serialize) -> String {
     line_of(&Told { id: fields.get("id"), action: fields.get("action"), said })
 }
 
-/// The types of this crate have texts as keys, and numbers that are finite, so they can be written.
+/// One line of ASCII, whatever a reader takes for the end of a line. The types of this crate have texts as keys, and
+/// numbers that are finite, so they can be written.
 fn line_of(said: &impl Serialize) -> String {
-    serde_json::to_string(said).unwrap_or_default()
+    let line = serde_json::to_string(said).unwrap_or_default();
+    let mut ascii = String::with_capacity(line.len());
+    for letter in line.chars() {
+        if letter.is_ascii() && letter != '\x7f' {
+            ascii.push(letter);
+        } else {
+            // Only texts have such letters.
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(ascii, "\\u{unit:04x}");
+            }
+        }
+    }
+    ascii
 }
 
 /// A position as a page or a person needs it.

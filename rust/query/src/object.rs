@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of games.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -16,6 +16,9 @@ const MOST_DIGITS: usize = 40;
 const MOST_TEXT: usize = 30;
 const MOST_LISTED: usize = 6;
 const MOST_FIELDS: usize = 4;
+const MOST_SHOWN: usize = 300;
+/// Objects of a message: each takes hundreds of bytes, however short it is.
+const MOST_OBJECTS: usize = 10_000;
 
 /// Why a request is not served: a sentence that names the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,10 +94,11 @@ impl Object {
     }
 }
 
-/// Refuses deep texts: JSON's own parser would recurse as deep as the text says.
+/// Refuses deep texts, as JSON's own parser would recurse as deep as the text says, and those with too many objects.
 fn check_depth(text: &str) -> Result<(), Refused> {
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    let (mut depth, mut quoted, mut escaped, mut objects) = (0_usize, false, false, 0_usize);
     for byte in text.bytes() {
+        objects += usize::from(byte == b'{' && !quoted);
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
@@ -105,6 +109,9 @@ fn check_depth(text: &str) -> Result<(), Refused> {
         }
         if depth > DEEPEST {
             return Err(Refused(format!("more than {DEEPEST} lists and objects in each other")));
+        }
+        if objects > MOST_OBJECTS {
+            return Err(Refused(format!("more than {MOST_OBJECTS} objects")));
         }
     }
     Ok(())
@@ -208,7 +215,9 @@ impl<'de> Visitor<'de> for Reader {
 
 /// What came in place of what was expected.
 fn expected(path: &str, what: impl fmt::Display, value: &Value) -> Refused {
-    Refused::at(path, format_args!("expected {what}, got {}", Repr(value)))
+    let mut shown = Bounded { text: String::new(), left: MOST_SHOWN };
+    let is_cut = write!(shown, "{}", Repr(value)).is_err();
+    Refused::at(path, format_args!("expected {what}, got {}{}", shown.text, if is_cut { "..." } else { "" }))
 }
 
 pub(crate) fn object_of<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, Refused> {
@@ -258,6 +267,21 @@ struct Short(f64);
 impl fmt::Display for Short {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.abs() < 1e6 { write!(out, "{}", self.0) } else { write!(out, "{:e}", self.0) }
+    }
+}
+
+/// A text that takes so many characters, and then no more.
+struct Bounded {
+    text: String,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let taken = more.chars().take(self.left).collect::<String>();
+        self.left -= taken.chars().count();
+        self.text.push_str(&taken);
+        if taken.len() < more.len() { Err(fmt::Error) } else { Ok(()) }
     }
 }
 

@@ -184,6 +184,27 @@ fn a_text_that_is_no_object_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_message_takes_little_memory_and_its_errors_are_short() {
+    let objects = |count| format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; count].join(","));
+    assert!(Object::read(&objects(9_000)).is_ok());
+    assert_eq!(Object::read(&objects(10_000)).unwrap_err().to_string(), "more than 10000 objects");
+    let texts = vec!["{".repeat(20_000)];
+    assert!(Object::read(&json!({ "a": texts }).to_string()).is_ok(), "braces in a text do not count");
+    let nested = json!(vec![vec![vec![vec!["long".repeat(99); 9]; 9]; 9]; 9]);
+    let said = refusal(&chess(), json!({ "priority": nested }));
+    assert!(said.len() < 500 && said.ends_with("..."), "{said}");
+}
+
+#[test]
+fn an_answer_is_one_line_for_every_reader() {
+    let fields = object(json!({"id": "a\u{85}b\u{2028}\u{7f}\u{1f600}", "action": "show"}));
+    let said = show(&fields, &asking(&chess()), &LIMITS).unwrap();
+    assert!(said.bytes().all(|byte| (b' '..0x7f).contains(&byte)), "{said}");
+    let read: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(Some(&read["id"]), fields.get("id"));
+}
+
+#[test]
 fn fields_that_are_wrong_are_named() {
     let ttt = tic_tac_toe();
     for (fields, said) in [
