@@ -1,6 +1,5 @@
 //! What is said to a client: what a search found, and what lies on the board.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use azpy_core::game::{Action, Turn};
@@ -9,10 +8,11 @@ use azpy_core::search::SearchResult;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::katago::{self, Shares};
+use crate::katago;
 use crate::line::Position;
-use crate::object::{Object, Refused};
-use crate::query::{Asking, Limits, Query, read_position};
+use crate::object::{Limits, Object, Refused};
+use crate::query::{Asking, Query, read_position};
+use crate::shape::{Answer, MoveInfo, Policy, Root, rounded};
 
 /// Standard errors of a lower confidence bound: 95 percent.
 const DEVIATIONS: f64 = 1.96;
@@ -34,74 +34,6 @@ pub struct Found<'a> {
     pub network: Option<&'a str>,
     /// Why the search ended.
     pub stop: &'a str,
-}
-
-/// An answer to a query.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Answer<'a> {
-    id: &'a str,
-    turn_number: usize,
-    is_during_search: bool,
-    // Not as messages of their own: KaTrain 1.20 takes each message of a query for an answer.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    warnings: &'a [String],
-    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
-    best: Option<String>,
-    pub(crate) move_infos: Vec<MoveInfo>,
-    pub(crate) root_info: Root<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) policy: Option<Policy>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MoveInfo {
-    #[serde(rename = "move")]
-    name: String,
-    visits: u32,
-    prior: f64,
-    pub(crate) value: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lcb: Option<f64>,
-    order: usize,
-    pv: Vec<String>,
-    /// Plies from there to a proven end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proof: Option<u8>,
-    #[serde(flatten)]
-    pub(crate) katago: Option<Shares>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Root<'a> {
-    Searched {
-        player: usize,
-        visits: u64,
-        value: f64,
-        network: Option<&'a str>,
-        reused: u64,
-        stop: &'a str,
-        #[serde(flatten)]
-        katago: Option<Shares>,
-    },
-    Over {
-        player: Option<usize>,
-        visits: u64,
-        value: Option<f64>,
-        outcome: f32,
-        stop: &'static str,
-    },
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Policy {
-    /// By the names of the actions.
-    Named(BTreeMap<String, f64>),
-    /// Of Go's points from the upper left on, and of the pass; -1 where no move is legal.
-    Board(Vec<f64>),
 }
 
 impl<P: Position> Query<P> {
@@ -201,11 +133,6 @@ impl<P: Position> Query<P> {
 fn lower_bound(value: f32, error: f32) -> f64 {
     let bound = f64::from(value) - DEVIATIONS * f64::from(error);
     if bound.is_nan() { -1.0 } else { bound.max(-1.0) }
-}
-
-/// With six digits behind the point.
-pub(crate) fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 /// The answer to an action.

@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::answer::told;
 use crate::katago;
 use crate::line::Position;
-use crate::object::{Object, Refused, list_of, text, whole};
-use crate::query::{Asking, Limits, start_of};
+use crate::object::{Limits, Object, Refused, list_of, text, whole};
+use crate::query::{Asking, start_of};
 
 /// What tags say where nothing is known.
 const UNKNOWN: [&str; 3] = ["", "?", "*"];

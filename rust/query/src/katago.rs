@@ -4,13 +4,11 @@
 use std::borrow::Cow;
 
 use azpy_core::game::{Player, Turn};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Policy, Root, rounded};
 use crate::line::{Position, go_board, go_name, is_go};
-use crate::object::{Object, Refused, Repr, list_in, list_of, number, object_of, one_of, text, whole};
-use crate::query::Limits;
+use crate::object::{Limits, Object, Refused, Repr, list_in, list_of, number, object_of, one_of, text, whole};
+use crate::shape::{Answer, Policy, Root, Shares, rounded};
 
 const PLAYERS: [&str; 4] = ["b", "black", "w", "white"];
 /// The columns of Go as GTP names them: without I.
@@ -232,24 +230,6 @@ fn is_area(rules: &Value) -> bool {
         Value::String(name) => AREA.contains(&name.to_lowercase().as_str()),
         _ => false,
     }
-}
-
-/// KataGo's fields of a move and of the root.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Shares {
-    winrate: f64,
-    utility: f64,
-    score_lead: f64,
-    score_mean: f64,
-    score_selfplay: f64,
-    score_stdev: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lcb: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    utility_lcb: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_player: Option<&'static str>,
 }
 
 /// Adds KataGo's fields to an answer.

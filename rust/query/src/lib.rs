@@ -12,9 +12,10 @@ mod katago;
 mod line;
 mod object;
 mod query;
+mod shape;
 
 pub use answer::{Found, show};
 pub use games::{Format, format_of, read, write};
 pub use line::{Line, Position};
-pub use object::{Object, Refused};
-pub use query::{Asking, LONGEST_NAME, Limits, Place, Query, action_of, id_of, terminated};
+pub use object::{Limits, Object, Refused};
+pub use query::{Asking, LONGEST_NAME, Place, Query, action_of, id_of, terminated};

@@ -321,3 +321,22 @@ pub(crate) fn quoted(text: &str, most: usize) -> String {
     let start: String = rest.by_ref().take(most).collect();
     format!("'{}{}'", start.escape_debug(), if rest.next().is_some() { "..." } else { "" })
 }
+
+/// What a client may ask for. Beyond each bound there is a refusal that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Of a search.
+    pub simulations: u32,
+    /// Of a search. A search without an end ends there.
+    pub seconds: f64,
+    /// Of a query.
+    pub moves: usize,
+    /// Of a query, to be analyzed.
+    pub turns: usize,
+    /// Moves of a game with variations that is read or written.
+    pub nodes: usize,
+    /// Variations in each other of such a game; 1 is a variation of the main line.
+    pub depth: usize,
+    /// Of such a game's text.
+    pub text_bytes: usize,
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::katago::{self, Asked, View};
 use crate::line::{Line, Position};
-use crate::object::{Object, Refused, flag, list_in, list_of, number, one_of, text, whole};
+use crate::object::{Limits, Object, Refused, flag, list_in, list_of, number, one_of, text, whole};
 
 /// Characters of an id or a game's name.
 pub const LONGEST_NAME: usize = 200;
@@ -33,25 +33,6 @@ const KNOWN: [&str; 15] = [
     "includePolicy",
     "includeLcb",
 ];
-
-/// What a client may ask for. Beyond each bound there is a refusal that names it.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Of a search.
-    pub simulations: u32,
-    /// Of a search. A search without an end ends there.
-    pub seconds: f64,
-    /// Of a query.
-    pub moves: usize,
-    /// Of a query, to be analyzed.
-    pub turns: usize,
-    /// Moves of a game with variations that is read or written.
-    pub nodes: usize,
-    /// Variations in each other of such a game; 1 is a variation of the main line.
-    pub depth: usize,
-    /// Of such a game's text.
-    pub text_bytes: usize,
-}
 
 /// Limits that are none.
 const ENDLESS: u32 = u32::MAX;

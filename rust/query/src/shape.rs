@@ -1,0 +1,96 @@
+//! What an answer is made of.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// An answer to a query.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) turn_number: usize,
+    pub(crate) is_during_search: bool,
+    // Not as messages of their own: KaTrain 1.20 takes each message of a query for an answer.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub(crate) warnings: &'a [String],
+    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
+    pub(crate) best: Option<String>,
+    pub(crate) move_infos: Vec<MoveInfo>,
+    pub(crate) root_info: Root<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<Policy>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MoveInfo {
+    #[serde(rename = "move")]
+    pub(crate) name: String,
+    pub(crate) visits: u32,
+    pub(crate) prior: f64,
+    pub(crate) value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lcb: Option<f64>,
+    pub(crate) order: usize,
+    pub(crate) pv: Vec<String>,
+    /// Plies from there to a proven end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proof: Option<u8>,
+    #[serde(flatten)]
+    pub(crate) katago: Option<Shares>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Root<'a> {
+    Searched {
+        player: usize,
+        visits: u64,
+        value: f64,
+        network: Option<&'a str>,
+        reused: u64,
+        stop: &'a str,
+        #[serde(flatten)]
+        katago: Option<Shares>,
+    },
+    Over {
+        player: Option<usize>,
+        visits: u64,
+        value: Option<f64>,
+        outcome: f32,
+        stop: &'static str,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Policy {
+    /// By the names of the actions.
+    Named(BTreeMap<String, f64>),
+    /// Of Go's points from the upper left on, and of the pass; -1 where no move is legal.
+    Board(Vec<f64>),
+}
+
+/// KataGo's fields of a move and of the root.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Shares {
+    pub(crate) winrate: f64,
+    pub(crate) utility: f64,
+    pub(crate) score_lead: f64,
+    pub(crate) score_mean: f64,
+    pub(crate) score_selfplay: f64,
+    pub(crate) score_stdev: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lcb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) utility_lcb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) current_player: Option<&'static str>,
+}
+
+/// With six digits behind the point.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
