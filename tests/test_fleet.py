@@ -689,14 +689,17 @@ def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None
 
 def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
     alone, left = Alone(slots=2), Told(settings())
+    alone.says()
+    for game in alone.given:  # the worker has room for more
+        alone.head.table.accept("worker 1", game, b"")
+    first = alone.given[-1] + 1
     alone.backend.leftover = [left]
-    left.says += [(alone.facts, storage.frame(game)) for game in games_of()]
-    alone.line.says.append((alone.facts, b""))
-    assert alone.take(1) == [0]
-    assert alone.given == []
-    assert alone.take(1) + alone.take(1) + alone.take(1) == [1, 2, 3]
+    left.says += [(alone.facts, storage.frame(game)) for game in games_of(first_game=first)]
+    alone.head._exchange(0.0)  # as `play` does
+    assert [game for _ in range(4) for game in alone.take(1)] == list(range(first, first + 4))
     alone.take()
-    assert alone.given[0] == 4
+    assert alone.given == [*range(first), *range(first + 4, 10)][: len(alone.given)]
+    assert len(alone.given) > first
 
 
 def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later() -> None:

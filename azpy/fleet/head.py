@@ -218,7 +218,7 @@ class Head:
             elif worker.lineup == self._number and self.table.held(worker.name) and now - worker.progress > lease:
                 self._bury(worker, f"it finished no game in {lease:.0f} seconds")
         self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
-        for _ in self._taken:  # an interrupt may come here, and `rest` finds some twice
+        for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
             self._arrived.popleft()
         self._given += len(self._taken)
         return self._taken
