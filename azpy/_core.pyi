@@ -15,7 +15,6 @@ __all__ = [
     "MIXED_NETWORKS",
     "MOST_PIPELINES",
     "MOST_THREADS",
-    "OPPONENT",
     "OPTIONS",
     "PLAYED",
     "PLAYED_SMOOTHING",
@@ -67,7 +66,6 @@ MIXED_NETWORKS: int  # the network was exchanged during the search
 FAST_SEARCH: int  # no sample: a fast search, of which only the value is kept
 PLAYED: int  # of an imported game: a sample of which only the action is known
 PLAYED_SMOOTHING: float  # of its policy target, over the legal actions
-OPPONENT: int  # no sample: searched by the opponent, an earlier network; only the value is kept
 
 class CoreError(RuntimeError):
     """A bug in azpy itself (a panic in the core, turned into an exception)."""
@@ -439,7 +437,6 @@ class VectorSearch:
         states: Sequence[State | GameLike],
         evaluator: Any,
         *,
-        networks: Sequence[int] | None = None,
         cache_positions: int = 0,
         seed: int = 0,
         threads: int | None = None,
@@ -673,8 +670,6 @@ class SelfPlay:
         seed: int = 0,
         first_game: int = 0,
         games: int | None = None,
-        opponents: Sequence[Any] = ...,
-        opponent_share: float = 0.0,
         stagger: int = 0,
         **options: Unpack[SelfPlayOptions],
     ) -> SelfPlay: ...
@@ -683,7 +678,6 @@ class SelfPlay:
     def admit(self, first: int, n: int) -> None: ...
     def take_finished(self, most: int | None = None, *, seconds: float = 0.0) -> list[GameRecord]: ...
     def swap(self, evaluator: Any) -> None: ...
-    def set_opponents(self, opponents: Sequence[Any]) -> None: ...
     def set_resign_below(self, below: float) -> None: ...
     def set_simulations(self, n: int) -> None: ...
     def pause(self) -> None: ...
@@ -697,7 +691,7 @@ class SelfPlay:
     @property
     def stats(self) -> dict[str, float]:
         """Totals since the start: games, positions (samples of finished games), searches, fast_searches,
-        opponent_games, resigned, controls (control games in which a player would have resigned), false_resignations,
+        resigned, controls (control games in which a player would have resigned), false_resignations,
         simulations, evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (what the batches
         could have held), shared (leaves that took the row of an equal one)."""
     @property

@@ -32,7 +32,7 @@ from azpy.fleet.channels import folder, pipe
 from azpy.fleet.channels.files import with_checksum
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.examine import MOST_BYTES
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
 from azpy.games.names import make_position
@@ -80,7 +80,7 @@ def facts_of(path: Path) -> Facts:
 
 def trained(path: Path, workers: int | str, deterministic: bool) -> Facts:
     chosen: dict[str, Any] = {"iterations": ITERATIONS, "games_per_iteration": GAMES}
-    chosen |= {"deterministic": deterministic, "historical_share": 0.3 * deterministic, "workers": workers}
+    chosen |= {"deterministic": deterministic, "workers": workers}
     with Trainer(settings(**chosen), path) as trainer:
         assert list(trainer.run())
     return facts_of(path)
@@ -326,14 +326,14 @@ class AtPipe:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ends: list[tuple[socket.socket, Unpacker]] = []
         patch.setattr(pipe, "Child", self._child)
-        chosen = settings(workers=2, historical_share=0.0)
+        chosen = settings(workers=2)
         self.head = Head(chosen, make_position("tic_tac_toe"), Pipes(chosen))
         self.head.ask([range(IDS)], [])
         self.head.table.lease("one that died", IDS)
         self.head.table.release("one that died")
-        self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        self.head.play(Lineup([azpy.UniformEvaluator()]))
         self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 4, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
 
     def _child(self, _: str) -> Any:
         mine, theirs = socket.socketpair()
@@ -404,7 +404,7 @@ def test_nothing_of_a_bad_worker_counts(channel: str, kind: str, stock: Stock, t
                 case "wrong rules":
                     counted = at.send([game], bad, run=f"{rng.getrandbits(256):064x}")
                 case "wrong bits":
-                    counted = at.send([game], bad, answers=[f"{rng.random()}"])
+                    counted = at.send([game], bad, answers=f"{rng.random()}")
                 case "corrupt" if channel == "pipe":
                     counted = at.sent(pack(at.facts, flipped(storage.frame(game), rng)), bad)
                 case "corrupt":

@@ -100,11 +100,6 @@ def test_a_swap_reaches_every_device() -> None:
         assert [len(evaluator.forks) for evaluator in networks[2]] == [1, 1]
 
 
-def test_opponents_too_play_on_every_device() -> None:
-    evaluators, opponents = ([OnDevice(device, salt) for device in range(2)] for salt in (0, 1))
-    found = games_of(evaluators, pipelines=2, opponents=[opponents], opponent_share=0.5)
-    assert all(one.batches for one in opponents)
-    assert found == games_of(OnDevice(0), opponents=[OnDevice(0, 1)], opponent_share=0.5)
 
 
 def test_a_list_that_cannot_be_meant_is_refused() -> None:

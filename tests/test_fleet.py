@@ -24,7 +24,7 @@ from azpy.fleet import worker
 from azpy.fleet.channels import Backend, Channel, Message, pipe
 from azpy.fleet.channels.pipe import Pipes, settings_of_worker
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
 from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
@@ -49,7 +49,7 @@ LEARN = {
     "match_every": 1000,
     "final_match_games": 2,
 }
-SMALL: dict[str, Any] = PLAY | LEARN | {"historical_share": 0.3, "resign_below": -0.8, "deterministic": True}
+SMALL: dict[str, Any] = PLAY | LEARN | {"resign_below": -0.8, "deterministic": True}
 SOON = 120.0  # seconds that no step takes
 
 
@@ -107,7 +107,6 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
     found = hashes(train(path))
     with RunFolder(path, {}) as run:
         games = [game for iteration in run.sealed.iterations() for game in run.sealed.read(iteration)]
-    assert any((game.flags & 8).any() for game in games), "no game has an opponent"
     assert len({game.networks.max() for game in games}) == 4
     return found
 
@@ -229,7 +228,7 @@ def test_a_free_run_has_each_game_once_and_names_every_network(tmp_path: Path) -
             killed.append(1)
             process_of(fleet, 0).kill()
 
-    events = train(tmp_path, kill, workers=2, deterministic=False, historical_share=0.0)
+    events = train(tmp_path, kill, workers=2, deterministic=False)
     run = StoredRun(tmp_path)
     games = list(run.games(run.sealed_iterations()))
     assert len({game.game_id for _, game in games}) == len(games) == 4 * 30
@@ -248,7 +247,7 @@ def test_a_collection_is_the_same_with_workers(tmp_path: Path) -> None:
     found = []
     for workers, chosen in itertools.product((0, 2), (None, model)):
         path = tmp_path / f"{workers} {chosen is None}"
-        with Collector(settings(historical_share=0.0, iterations=2, workers=workers), path, chosen) as collector:
+        with Collector(settings(iterations=2, workers=workers), path, chosen) as collector:
             assert isinstance(list(collector.run())[-1], Finished)
         with RunFolder(path, {}) as run:
             found.append(run.games_hash())
@@ -277,7 +276,7 @@ def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.Mon
     fleet.ask([range(10)], [])
     try:
         for _ in range(2):  # a new lineup gives it no more time
-            fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+            fleet.play(Lineup([azpy.UniformEvaluator()]))
             assert fleet.notices == []
             for _ in range(40):
                 now += 4
@@ -297,7 +296,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
         "        super().play(action)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    chosen = settings(game="breaks:Breaks", workers=1, historical_share=0.0)
+    chosen = settings(game="breaks:Breaks", workers=1)
     with pytest.raises(RunError, match=r"the last one: .*on purpose"), Collector(chosen, tmp_path / "run") as collector:
         list(collector.run())
 
@@ -396,7 +395,7 @@ def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
 
 def test_only_games_of_the_run_are_believed() -> None:
     examiner = Examiner(settings(), make_position("tic_tac_toe"))
-    examiner.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    examiner.play(Lineup([azpy.UniformEvaluator()]))
     right = frames_of("tic_tac_toe")
     frame = storage.frame(*right)
     assert [game.to_bytes() for game in examiner.games_in(frame)] == [game.to_bytes() for game in right]
@@ -421,12 +420,12 @@ def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_pa
     with azpy.SelfPlay(start, model, slots=2, simulations=2, games=1) as play:
         record = next(play)
     examiner = Examiner(settings(deterministic=False), start)
-    examiner.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    examiner.play(Lineup([azpy.UniformEvaluator()]))
     with pytest.raises(RefusedError, match=f"names the network {model.network_id:#018x}, which does not play"):
         examiner.look_at(record)
-    examiner.play(Lineup(PlayingNetwork([model], b"")))
+    examiner.play(Lineup([model], b""))
     examiner.look_at(record)
-    examiner.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    examiner.play(Lineup([azpy.UniformEvaluator()]))
     examiner.look_at(record)  # it was under way at the change
     known = model.network_id.to_bytes(8, "little")
     before, *pieces = record.to_bytes().split(known)
@@ -442,8 +441,8 @@ def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_pa
     with pytest.raises(RefusedError, match=f"game {record.game_id} breaks the rules: .*ply 1"):
         examiner.look_at(azpy.GameRecord.from_bytes(bytes(changed)))
     exact = Examiner(settings(), start)
-    exact.play(Lineup(PlayingNetwork([model], b"")))
-    exact.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    exact.play(Lineup([model], b""))
+    exact.play(Lineup([azpy.UniformEvaluator()]))
     with pytest.raises(RefusedError, match="which does not play"):
         exact.look_at(record)  # of a deterministic run's iteration before
 
@@ -470,11 +469,11 @@ def test_finished_games_are_sent_in_parts_that_the_head_takes(monkeypatch: pytes
 def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MOST_OF_A_PART", 1)
     inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[bytes]()
-    alone = {"sha256": None, "precision": "fp32"}
-    run = asdict(settings(historical_share=0.0))
+    alone = {"network": None, "precision": "fp32"}
+    run = asdict(settings())
     inbox.put(({"do": "begin", "settings": run, "version": azpy.__version__}, b""))
     search = {"resign_below": -1.0, "simulations": None}
-    inbox.put(({"do": "play", "lineup": 1, "network": alone, "opponents": [], **search}, b""))
+    inbox.put(({"do": "play", "lineup": 1, **alone, **search}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 
     def send(message: Mapping[str, Any], body: bytes) -> None:
@@ -544,15 +543,15 @@ class Alone:
     """A head with one worker, on a clock that the test moves; it has told the worker what to play."""
 
     def __init__(self, ids: int = 10, **changes: Any) -> None:
-        run, self.backend = settings(historical_share=0.0, **changes), Telling()
+        run, self.backend = settings(**changes), Telling()
         self.line = Told(run)
         self.backend.come.append(self.line)
         self.head = Head(run, make_position("tic_tac_toe"), self.backend, lambda: self.backend.now)
         self.head.ask([range(ids)], [])
-        self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        self.head.play(Lineup([azpy.UniformEvaluator()]))
         self.worker = self.head.members[0]
         self.facts = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
 
     def says(self, games: Sequence[azpy.GameRecord] = (), most: int = 100, **facts: Any) -> list[int]:
         """The worker sends a message; returns the games that the head gives to its caller."""
@@ -639,7 +638,7 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
         ({"run": "other"}, "it plays another run"),
         ({"row_exact": False}, "its network's answer to a position depends on what else is in its batch"),
-        ({"answers": ["other"]}, "its network gives other bits"),
+        ({"answers": "other"}, "its network gives other bits"),
         ({"said": "games", "plays": 1, "lineup": None}, "it says that it plays lineup"),
     ],
 )
@@ -728,7 +727,7 @@ def test_a_game_may_name_the_networks_of_a_head_before_only_in_a_free_run(determ
 def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
     alone = Alone()
     alone.says()
-    alone.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()]), resign_below=-0.5))
+    alone.head.play(Lineup([azpy.UniformEvaluator()], resign_below=-0.5))
     assert alone.says(games_of()) == []  # it has not heard of the new lineup
     assert alone.head.notices == []
     assert alone.head.table.num_open == 10
@@ -741,7 +740,7 @@ def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
     assert alone.says(games_of()) == [0, 1, 2, 3]
     alone.head.pause()
     alone.backend.now += 10**6
-    alone.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))  # a fit was longer than a lease
+    alone.head.play(Lineup([azpy.UniformEvaluator()]))  # a fit was longer than a lease
     alone.head.ask([range(1000, 1100)], [])
     alone.says(lineup=2, plays=alone.head._plays)
     assert alone.head.notices == []
@@ -758,9 +757,9 @@ def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
 
 def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
     backend = Telling()
-    run = settings(historical_share=0.0, deterministic=False)
+    run = settings(deterministic=False)
     found = Head(run, make_position("tic_tac_toe"), backend)
-    found.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    found.play(Lineup([azpy.UniformEvaluator()]))
     facts = {"said": "games", "lineup": 1, "slots": 1, "run": found._run}
     for number in range(1000):
         backend.come.append(line := Told(run))

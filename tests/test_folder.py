@@ -32,7 +32,7 @@ from azpy.fleet.channels.files import (
 )
 from azpy.fleet.channels.folder import Folder
 from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
 from azpy.fleet.wire import pack, unpack
 from azpy.games.names import make_position
@@ -133,7 +133,7 @@ def test_rubbish_in_the_place_of_messages_and_signs_does_no_harm(straight: tuple
 def test_a_head_that_stops_in_the_middle_is_followed_by_another(
     deterministic: bool, straight: tuple[str, str], tmp_path: Path
 ) -> None:
-    chosen: dict[str, Any] = {"deterministic": deterministic, "historical_share": 0.3 * deterministic}
+    chosen: dict[str, Any] = {"deterministic": deterministic}
     with Workers(tmp_path / "place", 2) as workers:
         for iteration in (1, 3):
             with Trainer(settings(workers=f"folder:{tmp_path / 'place'}", **chosen), tmp_path / "run") as trainer:
@@ -150,7 +150,7 @@ def test_a_head_that_stops_in_the_middle_is_followed_by_another(
 
 def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> None:
     """Ids below the highest known one were never asked for again, and their games were deleted."""
-    chosen: dict[str, Any] = {"deterministic": False, "historical_share": 0.0, "games_per_iteration": 4}
+    chosen: dict[str, Any] = {"deterministic": False, "games_per_iteration": 4}
     with Trainer(settings(**chosen, iterations=1), tmp_path / "run") as trainer:
         list(trainer.run())
     run = StoredRun(tmp_path / "run")
@@ -172,15 +172,15 @@ class AtFolder:
     """A head at a folder, whose workers are this test, on a clock that moves while the head waits; or on a real one."""
 
     def __init__(self, path: Path, *, real: bool = False, **changes: Any) -> None:
-        run, self.now = settings(workers=f"folder:{path}", historical_share=0.0, **changes), 1000.0
+        run, self.now = settings(workers=f"folder:{path}", **changes), 1000.0
         self.path = path
         clock = time.monotonic if real else lambda: self.now
         self.folder = Folder(run, str(path), clock, time.sleep if real else self._sleep)
         self.head = Head(run, make_position("tic_tac_toe"), self.folder, clock)
         self.head.ask([range(10)], [])
-        self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        self.head.play(Lineup([azpy.UniformEvaluator()]))
         self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 8, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
         self._sent = dict[str, int]()
 
     def _sleep(self, seconds: float) -> None:
@@ -444,7 +444,7 @@ def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
     at.comes()
     for number in range(4):
         model = bytes([number])
-        at.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()], model)))
+        at.head.play(Lineup([azpy.UniformEvaluator()], model))
         at.take()
         assert hashlib.sha256(model).hexdigest() in at.folder.files.names("networks")
     assert len(at.folder.files.names("networks")) == 2  # some workers may still open the one before

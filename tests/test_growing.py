@@ -11,7 +11,7 @@ from azpy._core import SEARCHED
 from azpy.cli.replay import main as az_replay
 from azpy.errors import SettingsError
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.games.names import make_position
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.exports import game_as_dict
@@ -249,7 +249,7 @@ def test_a_worker_s_game_with_another_number_is_refused() -> None:
             return next(play)
 
     def lineup(simulations: int | None) -> Lineup:
-        return Lineup(PlayingNetwork([azpy.UniformEvaluator()]), simulations=simulations)
+        return Lineup([azpy.UniformEvaluator()], simulations=simulations)
 
     for deterministic in (True, False):
         examiner = Examiner(settings(deterministic=deterministic), make_position("tic_tac_toe"))

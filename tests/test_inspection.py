@@ -13,7 +13,7 @@ from azpy import OnnxEvaluator, doctor
 from azpy.cli.doctor import main
 from azpy.fleet.channels.files import Files
 from azpy.fleet.channels.folder import Folder
-from azpy.fleet.fleet import Lineup, PlayingNetwork, digest_of_run
+from azpy.fleet.fleet import Lineup, digest_of_run
 from azpy.fleet.head import Head
 from azpy.fleet.inspection import Finding, inspect_place
 from azpy.games.names import make_position
@@ -49,12 +49,12 @@ class Running:
     """A head at a folder, whose network is a small one with random weights."""
 
     def __init__(self, path: Path, model: bytes | None, **changes: Any) -> None:
-        chosen = settings(workers=f"folder:{path}", historical_share=0.0, **changes)
+        chosen = settings(workers=f"folder:{path}", **changes)
         start = make_position(chosen.game)
         self.path, self.folder = path, Folder(chosen, str(path))
         self.fleet = Head(chosen, start, self.folder)
         evaluator = azpy.UniformEvaluator() if model is None else OnnxEvaluator(model, game=start)
-        self.fleet.play(Lineup(PlayingNetwork([evaluator], model)))
+        self.fleet.play(Lineup([evaluator], model))
 
     def stands_still(self, **facts: Any) -> None:
         """Ends the counting; the head's file then has these facts."""
@@ -101,7 +101,7 @@ def test_a_place_with_az_train(running: Running) -> None:
     assert texts["az-train"] == "is there: its counter moves"
     assert texts["azpy"] == f"{azpy.__version__}, as here"
     assert texts["game"] == "tic_tac_toe"
-    assert texts["bits"] == "are those of az-train, in the answers of 1 network"
+    assert texts["bits"] == "are those of az-train, in the network's answers"
     assert findings[3].advice == f"start a worker with: az-worker {running.path}"
     assert everything(running.path) == before
 
@@ -152,10 +152,10 @@ def test_a_run_that_cannot_be_played_here(facts: dict[str, Any], running: Runnin
 
 def test_a_machine_that_gives_other_bits(running: Running) -> None:
     lineup = json.loads((running.path / "head").read_text())["lineup"]
-    running.stands_still(lineup=lineup | {"answers": ["0" * 64]})
+    running.stands_still(lineup=lineup | {"answers": "0" * 64})
     found = look(running.path)["bits"]
     assert found.is_fault
-    assert "give other bits here" in found.text
+    assert "gives other bits here" in found.text
 
 
 def test_a_network_that_is_gone_is_no_fault(running: Running) -> None:

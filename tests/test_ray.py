@@ -17,7 +17,7 @@ import pytest
 import azpy
 from azpy.errors import MissingPackageError, RunError, SettingsError
 from azpy.fleet.channels.ray import Cluster, RayPlayer, environment, places_of, settings_of_actor
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
 from azpy.games.names import make_position
 from azpy.runs.folder import RunFolder
@@ -168,7 +168,7 @@ def test_actors_that_answered_and_die_count_as_one_death_together(
     fleet.ask([range(10)], [])
 
     def play() -> None:
-        fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        fleet.play(Lineup([azpy.UniformEvaluator()]))
         for _ in range(100):
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
@@ -214,7 +214,7 @@ def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pyte
     fleet = a_head(now)
     with socket.create_server(("127.0.0.1", 0)) as server:
         ray.head_node = f"127.0.0.1:{server.getsockname()[1]}"
-        fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+        fleet.play(Lineup([azpy.UniformEvaluator()]))
         fleet.take(1)
 
     def play() -> None:
@@ -233,7 +233,7 @@ def test_a_head_node_that_does_not_even_refuse_ends_the_run_as_soon(monkeypatch:
     monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     fleet = a_head(now)
-    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.play(Lineup([azpy.UniformEvaluator()]))
     fleet.take(1)
     assert isinstance(fleet._backend, Cluster)
     fleet._backend._head_node = "127.0.0.1:1"
@@ -309,7 +309,7 @@ def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pyt
     monkeypatch.setattr(ray, "get", get)
     monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     fleet = a_head(now)
-    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.play(Lineup([azpy.UniformEvaluator()]))
     while len(actors) < 20:
         fleet.take(1)
         now[0] += 3.0
@@ -328,7 +328,7 @@ def test_ray_does_not_keep_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     fleet = a_head([0.0])
-    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.play(Lineup([azpy.UniformEvaluator()]))
     fleet.close()
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -339,7 +339,7 @@ def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ray, "get", lambda call, **_: (bytes(11), True))
     monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     fleet = a_head([0.0])
-    fleet.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
+    fleet.play(Lineup([azpy.UniformEvaluator()]))
     fleet.take(1)
     assert (
         "worker 1 on node 127.0.0.1 ended: it sent 11 bytes at once, expected 10 at most; its games are open again"

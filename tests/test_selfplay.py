@@ -220,7 +220,6 @@ def test_a_reused_tree_leaves_all_evaluations_to_the_new_search() -> None:
         ({"full_search_share": 1.5}, "full_search_share must be at most 1, got 1.5"),
         ({"full_search_share": float("nan")}, "full_search_share must be more than 0, got NaN"),
         ({"fast_simulations": 0}, "fast_simulations must be at least 1, got 0"),
-        ({"opponent_share": 1.5}, r"opponent_share must be in \[0, 1\], got 1.5"),
     ],
 )
 def test_options_out_of_range_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
@@ -416,7 +415,7 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
         asked.update(options)
 
     given = Settings(
-        "connect_four", slots=9, pipelines=3, threads=5, cache_positions=77, seed=41, historical_share=0.375, **options
+        "connect_four", slots=9, pipelines=3, threads=5, cache_positions=77, seed=41, **options
     )
     monkeypatch.setattr("azpy.playing.selfplay._core.SelfPlay", note)
     open_self_play(
@@ -425,12 +424,9 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
         [azpy.UniformEvaluator()],
         5,
         resign_below=-0.75,
-        opponents=("an evaluator",),
         stagger=9,
     )
     assert (asked.pop("first_game"), asked.pop("games"), asked.pop("resign_below")) == (5, None, -0.75)
-    asked["historical_share"] = asked.pop("opponent_share")
-    assert asked.pop("opponents") == ("an evaluator",)
     assert asked.pop("stagger") == 9
     assert asked == {name: getattr(given, name) for name in asked}
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
@@ -438,7 +434,7 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
     assert names - {"resign_below"} <= asked.keys()
 
 
-def test_fast_moves_and_opponents_of_gumbel_vary_the_games_as_full_moves_do() -> None:
+def test_fast_moves_of_gumbel_vary_the_games_as_full_moves_do() -> None:
     def lines(seed: int, **options: Any) -> int:
         settings: dict[str, Any] = {"simulations": 16, "gumbel_actions": 7, "seed": seed} | options
         games = play("connect_four", azpy.UniformEvaluator(), 40, **settings)
@@ -447,8 +443,6 @@ def test_fast_moves_and_opponents_of_gumbel_vary_the_games_as_full_moves_do() ->
     assert [lines(seed) for seed in (1, 2, 3)] == [39, 40, 40]
     # Without draws of their own: 21, 20 and 21; 34, 33 and 32.
     assert [lines(seed, full_search_share=0.25) for seed in (1, 2, 3)] == [39, 40, 40]
-    against: dict[str, Any] = {"opponents": [azpy.UniformEvaluator()], "opponent_share": 1.0}
-    assert [lines(seed, **against) for seed in (1, 2, 3)] == [39, 40, 40]
 
 
 def test_games_that_begin_one_after_another_are_the_same_games() -> None:

@@ -101,7 +101,7 @@ def test_a_run_writes_a_row_for_each_worker_and_iteration(tmp_path: Path) -> Non
 
 def test_a_collection_writes_rows_of_workers_too_and_a_run_in_one_process_none(tmp_path: Path) -> None:
     for workers in (1, 0):
-        with Collector(settings(workers=workers, iterations=2, historical_share=0.0), tmp_path / str(workers)) as run:
+        with Collector(settings(workers=workers, iterations=2), tmp_path / str(workers)) as run:
             list(run.run())
     assert [row["iteration"] for row in worker_rows_of(tmp_path / "1")] == [1, 2]
     assert worker_rows_of(tmp_path / "0") == []

@@ -21,7 +21,7 @@ from azpy._core import CHANCE, GameRecord
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import RunError, SettingsError
 from azpy.games.lines import replayed
-from azpy.playing.replay_check import Comparison, repeat_game
+from azpy.playing.replay_check import ReplayCheck, repeat_game
 from azpy.runs.exports import game_as_dict
 from azpy.runs.reader import StoredRun, check_rules
 
@@ -36,8 +36,8 @@ def _replay(arguments: Sequence[str]) -> int:
     add("--game", metavar="module:Class", help=GAME_OF_RUN)
     add("--json", action="store_true", help="one JSON object instead of text")
     add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
-    text = "with --check: a model, where the run no longer has it; may be given again for that of the opponent"
-    add("--model", type=not_empty, metavar="FILE", action="append", default=[], help=text)
+    text = "with --check: the game's model, where the run no longer has it"
+    add("--model", type=not_empty, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     if options.model and not options.check:
         raise SettingsError("--model goes with --check")
@@ -53,7 +53,7 @@ def _replay(arguments: Sequence[str]) -> int:
     if options.check:
         if rules is not None:
             raise RunError(rules)
-        comparison = repeat_game(run, record, *options.model)
+        comparison = repeat_game(run, record, options.model)
         found |= {"plies": [], "check": vars(comparison)}
     print(json.dumps(found) if options.json else _text(found, comparison))
     return int(comparison is not None and comparison.difference is not None)
@@ -74,7 +74,7 @@ def _game(
     return found | {"last_board": board, "ended_by_rules": position.is_terminal}
 
 
-def _text(found: dict[str, Any], comparison: Comparison | None) -> str:
+def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     where = "in play" if found["iteration"] is None else str(found["iteration"])
     outcome = found["outcome"]
     result = f"player {0 if outcome > 0 else 1} wins" if outcome else "a draw"
@@ -104,8 +104,7 @@ def _position(row: dict[str, Any]) -> list[str]:
     if row["mixed_networks"]:
         lines.append("the network was exchanged during this search")
     if not row["searched"]:
-        whose, kind = "an earlier network's" if row["opponent"] else "a", "fast search" if row["fast"] else "search"
-        return [*lines, f"{whose} {kind}, of which only this is kept: played {row['name']}"]
+        return [*lines, f"a fast search, of which only this is kept: played {row['name']}"]
     width = max(6, *(len(action["name"]) for action in row["search"]))
     lines.append(f"{'action':>{width}}   prior  visits  target")
     for action in row["search"]:
@@ -115,7 +114,7 @@ def _position(row: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(comparison: ReplayCheck) -> str:
     plies, model, difference = comparison.plies, comparison.model, comparison.difference
     if difference is not None:
         since = "Settings, the model's runtime or azpy may have changed since"

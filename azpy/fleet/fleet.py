@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,44 +15,33 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
-__all__ = [
-    "Fleet",
-    "Lineup",
-    "PlayingNetwork",
-    "WorkerState",
-    "answers_of",
-    "digest_of",
-    "digest_of_lineup",
-    "digest_of_run",
-]
+__all__ = ["Fleet", "Lineup", "WorkerState", "answers_of", "digest_of", "digest_of_lineup", "digest_of_run"]
 
 _ROWS = 64  # whose answers two machines compare
 
 
-class PlayingNetwork(NamedTuple):
-    """A network as players take it: opened in this process, or as a file to open elsewhere."""
-
-    evaluators: Sequence[Any]  # one a device
-    model: bytes | None = None  # the model's file; None: even priors and value 0
-    precision: str = "fp32"  # in which it plays
-
-
 @dataclass(frozen=True)
 class Lineup:
-    """Who plays: the newest network, and earlier ones that play one side of some games."""
+    """What plays from now on: a network, opened in this process and as a file to open elsewhere.
 
-    network: PlayingNetwork
-    opponents: Sequence[PlayingNetwork] = ()
-    resign_below: float = -1.0  # see `Resignation`
-    simulations: int | None = None  # of the games to come, see `Budget.simulations`
+    Attributes:
+        evaluators: of the network, one a device.
+        model: the network's file; None: even priors and value 0.
+        precision: in which it plays.
+        resign_below: see `Resignation`.
+        simulations: of the games to come, see `Budget.simulations`.
+    """
+
+    evaluators: Sequence[Any]
+    model: bytes | None = None
+    precision: str = "fp32"
+    resign_below: float = -1.0
+    simulations: int | None = None
 
     @property
     def ids(self) -> set[int]:
         """The networks that stored plies may name; 0 stands for no network."""
-        found = {0}
-        for network in (self.network, *self.opponents):
-            found |= {getattr(evaluator, "network_id", 0) for evaluator in network.evaluators}
-        return found
+        return {0, *(getattr(evaluator, "network_id", 0) for evaluator in self.evaluators)}
 
 
 @dataclass(frozen=True)
@@ -96,9 +85,9 @@ class Fleet(Protocol):
     """
 
     notices: list[str]
-    plies: int
-    begun: Sequence[GameRecord]
-    unfinished: Sequence[GameRecord]
+    plies: int = 0
+    begun: Sequence[GameRecord] = ()
+    unfinished: Sequence[GameRecord] = ()
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """Asks for games, before `play` begins with them.
@@ -145,10 +134,12 @@ class Fleet(Protocol):
     @property
     def longest(self) -> int:
         """Plies of the longest game in play; 0 where that is not known."""
+        return 0
 
     @property
     def workers(self) -> Sequence[WorkerState]:
         """The workers, and those that ended last; none where this process plays."""
+        return ()
 
 
 def digest_of(record: GameRecord) -> bytes:
@@ -175,7 +166,7 @@ def digest_of_run(settings: Settings) -> str:
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
     """Tells lineups apart by who plays, when players resign, and how long they search; `message` is that of `play`."""
-    return _digest({name: message[name] for name in ("network", "opponents", "resign_below", "simulations")})
+    return _digest({name: message[name] for name in ("network", "precision", "resign_below", "simulations")})
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

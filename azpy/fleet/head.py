@@ -10,29 +10,21 @@ import hashlib
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from azpy import _core
 from azpy._core import GameRecord
 from azpy.errors import RunError, one_line
-from azpy.fleet.channels import Attention, Backend, Channel
+from azpy.fleet.channels import Attention, Backend, Channel, Message
 from azpy.fleet.channels.folder import FOLDER, Folder
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.channels.ray import Cluster
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import (
-    Fleet,
-    Lineup,
-    PlayingNetwork,
-    WorkerState,
-    answers_of,
-    digest_of,
-    digest_of_lineup,
-    digest_of_run,
-)
+from azpy.fleet.fleet import Fleet, Lineup, WorkerState, answers_of, digest_of, digest_of_lineup, digest_of_run
 from azpy.fleet.here import Here
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
@@ -75,13 +67,13 @@ class Member:
     """What the head knows of a worker.
 
     Attributes:
-        channel: the line to it; None once it has ended.
+        line: to it.
         heard: when it last gave a sign of life, on the head's clock.
-        progress: when it last finished a game, or got its first one, in seconds of the head's attention.
-        asked: when it was told of the first lineup that it has not answered, likewise.
+        since: when it last did what it was asked for, in seconds of the head's attention: answered a lineup or, where
+            it plays the newest one, finished a game. Also when the head began to ask.
         lineup: number of the newest lineup that it plays; 0: none yet. It gets no ids before it plays the newest one.
+        network: that it was sent last, by SHA-256 and precision.
         slots: games that it plays at once.
-        models: that it has, by SHA-256.
         error: its own last words.
         stats: its totals, see `SelfPlay.stats`.
         pipelines: and those of all its pipelines together.
@@ -91,28 +83,20 @@ class Member:
     """
 
     name: str
-    channel: Channel | None
+    line: Channel
     heard: float
-    progress: float
-    asked: float
+    since: float
     lineup: int = 0
+    network: tuple[str | None, str] = (None, "")
     slots: int = 1
-    models: set[str] = field(default_factory=set)
     error: str = ""
     stats: Counter[str] = field(default_factory=Counter)
     pipelines: Counter[str] = field(default_factory=Counter)
     games: int = 0
     shape: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def line(self) -> Channel:
-        """The line to a worker that has not ended."""
-        if self.channel is None:
-            raise RuntimeError(f"{self.name} has ended")
-        return self.channel
 
-
-class Head:
+class Head(Fleet):
     """A `Fleet` of workers elsewhere.
 
     Args:
@@ -126,10 +110,6 @@ class Head:
         members: the workers that have not ended.
     """
 
-    longest = plies = 0
-    begun: Sequence[GameRecord] = ()
-    unfinished: Sequence[GameRecord] = ()
-
     def __init__(
         self, settings: Settings, start: _core.State, backend: Backend, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -137,16 +117,16 @@ class Head:
         self.notices = backend.notices
         self.table = IdTable(deterministic=settings.deterministic, clock=clock)
         self.members: list[Member] = []
-        self._known: dict[str, Member] = {}  # those, and the ones that ended last
-        self._gone: deque[str] = deque()  # names of the latter
-        self._past = Counter[str](), Counter[str]()  # totals of the workers that ended before them
-        self._first: dict[int, str] = {}  # id -> the worker to which it was leased first
+        self._gone: deque[Member] = deque(maxlen=_MOST_GONE)  # the workers that ended last
+        self._past = Counter[str](), Counter[str]()  # totals of all that ended
+        self._first: dict[int, Member] = {}  # id -> the worker to which it was leased first
         self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
         self._started = 0  # workers, the dead ones included
         self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
         self._number, self._lineup = 0, dict[str, Any]()  # of the lineup that plays, and its message
-        self._plays, self._answers = "", list[str | None]()  # its digest, and the answers of its networks here
-        self._models: dict[str, bytes] = {}  # the files of its networks, by SHA-256
+        self._model = b""  # the file of its network
+        self._plays = ""  # its digest
+        self._answers: str | None = None  # of its network here, in a deterministic run
         self._arrived: deque[GameRecord] = deque()  # that nobody has taken, the oldest first
         self._taken: list[GameRecord] = []  # last; an interrupt may come before the caller has them
         self._given = 0  # games that the caller has taken
@@ -177,22 +157,25 @@ class Head:
             self._exchange(0.0)  # what came while the head did other things
         waited = [worker for worker in self.members if worker.lineup != self._number]
         self._examiner.play(lineup)
-        networks = (lineup.network, *lineup.opponents)
-        named = {_named(network)["sha256"]: network.model for network in networks}
-        self._models = {sha256: model for sha256, model in named.items() if sha256 is not None and model is not None}
+        self._model = lineup.model or b""
         self._number += 1
-        network, *opponents = map(_named, networks)
-        self._lineup = {"do": "play", "lineup": self._number, "network": network, "opponents": opponents}
-        self._lineup |= {"resign_below": lineup.resign_below, "simulations": lineup.simulations}
+        self._lineup = {
+            "do": "play",
+            "lineup": self._number,
+            "network": hashlib.sha256(self._model).hexdigest() if self._model else None,
+            "precision": lineup.precision,
+            "resign_below": lineup.resign_below,
+            "simulations": lineup.simulations,
+        }
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
             self._first.clear()
-            self._lineup["answers"] = self._answers = [answers_of(one.evaluators[0]) for one in _distinct(networks)]
-        devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.network.evaluators]
-        self._backend.play(self._lineup, self._models, devices)
+            self._lineup["answers"] = self._answers = answers_of(lineup.evaluators[0])
+        devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.evaluators]
+        self._backend.play(self._lineup, self._model, devices)
         for worker in self.members:
             if worker not in waited:
-                worker.asked = self._attention()
+                worker.since = self._attention()
             if self._settings.deterministic:
                 self.table.release(worker.name)  # copies of games that are done; it lets them go
             self._tell(worker)
@@ -212,10 +195,11 @@ class Head:
         now, lease = self._attention(), self.table.lease_seconds()
         for worker in list(self.members):
             if worker.line.waits:
-                worker.asked = now
-            elif worker.lineup != self._number and now - worker.asked > ANSWER_SECONDS:
-                self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
-            elif worker.lineup == self._number and self.table.held(worker.name) and now - worker.progress > lease:
+                worker.since = now
+            elif worker.lineup != self._number:
+                if now - worker.since > ANSWER_SECONDS:
+                    self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
+            elif self.table.held(worker.name) and now - worker.since > lease:
                 self._bury(worker, f"it finished no game in {lease:.0f} seconds")
         self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
         for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
@@ -252,68 +236,47 @@ class Head:
 
     def _exchange(self, seconds: float) -> None:
         """Hears what came; waits so long at most for the first message."""
-        for channel in self._backend.look(seconds):
-            self._begin(channel)
-        if not self._has_enough or self._finishing:
+        for line in self._backend.look(seconds):
+            self._begin(line)
+        if not self._has_enough:
             self._attention.look()
-        self._leftover_waits = not all(self._read_leftover(line) for line in self._backend.leftover)
+        self._leftover_waits = not all(self._read(line, self._hear_leftover) for line in self._backend.leftover)
         for worker in list(self.members):
-            channel = worker.line
+            line = worker.line
             try:
-                whole = self._read(worker, channel)
+                whole = self._read(line, partial(self._hear, worker))
             except (ValueError, KeyError, TypeError) as error:
                 self._bury(worker, one_line(error), is_wrong=True)
                 continue
-            if channel.silent is not None:
-                worker.heard = self._clock() - channel.silent
-            if whole and not channel.alive:
+            if line.silent is not None:
+                worker.heard = self._clock() - line.silent
+            if whole and not line.alive:
                 self._bury(worker)
 
-    def _read(self, worker: Member, channel: Channel) -> bool:
+    def _read(self, line: Channel, hear: Callable[[Message], None]) -> bool:
         """Hears what a worker says; False if some of it is left for later."""
-        if self._has_enough and not self._finishing:
+        if self._has_enough:
             return False
-        for facts, body, let_go in channel.poll():
-            worker.heard = self._clock()
-            self._hear(worker, facts, body)
-            self._unread.append((let_go, self._given + len(self._arrived)))
-            if self._has_enough and not self._finishing:
+        for message in line.poll():
+            hear(message)
+            self._unread.append((message.let_go, self._given + len(self._arrived)))
+            if self._has_enough:
                 return False
         return True
 
-    def _read_leftover(self, line: Channel) -> bool:
-        """Takes the games of a worker of a head before; False if some of them are left for later."""
-        if self._has_enough and not self._finishing:
-            return False
-        for facts, body, let_go in line.poll():
-            try:
-                # It may be of another run, or of a network that plays no more.
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    self._accept("an earlier worker", facts, body, before=True)
-            except RunError:
-                let_go()  # the next head would end by it too
-                raise
-            self._unread.append((let_go, self._given + len(self._arrived)))
-            if self._has_enough and not self._finishing:
-                return False
-        return True
-
-    def _begin(self, channel: Channel) -> None:
+    def _begin(self, line: Channel) -> None:
         """Takes in a new worker, and tells it what to play."""
         self._started += 1
-        channel.name, now = f"worker {self._started}", self._attention()
-        worker = self._known[channel.name] = Member(channel.name, channel, self._clock(), now, now)
+        line.name = f"worker {self._started}"
+        worker = Member(line.name, line, self._clock(), self._attention())
         self.members.append(worker)
-        channel.send({"do": "begin", "settings": asdict(channel.settings), "version": _core.__version__})
+        line.send({"do": "begin", "settings": asdict(line.settings), "version": _core.__version__})
         self._tell(worker)
 
     def _tell(self, worker: Member) -> None:
-        """Sends a worker the networks that it lacks, and then the lineup."""
-        for sha256, model in self._models.items():
-            if sha256 not in worker.models:
-                worker.line.send({"do": "model", "sha256": sha256}, model)
-        worker.models = set(self._models)  # it keeps no others
-        worker.line.send(self._lineup)
+        """Sends a worker the lineup, with the network if it lacks that."""
+        before, worker.network = worker.network, (self._lineup["network"], self._lineup["precision"])
+        worker.line.send(self._lineup, b"" if before == worker.network else self._model)
 
     def _give_out(self) -> None:
         # In a free run a worker that opens networks slowly plays on with the lineup before.
@@ -336,44 +299,53 @@ class Head:
                 given[name] = given.get(name, []) + again
         for worker in ready:
             if ids := given.get(worker.name):
-                if self.table.held(worker.name) == sum(map(len, ids)):
-                    worker.progress = self._attention()
+                if worker.lineup == self._number and self.table.held(worker.name) == sum(map(len, ids)):
+                    worker.since = self._attention()
                 for game in (game for part in ids for game in part):
-                    self._first.setdefault(game, worker.name)
+                    self._first.setdefault(game, worker)
                 worker.line.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
-    def _hear(self, worker: Member, message: Mapping[str, Any], body: bytes) -> None:
+    def _hear(self, worker: Member, message: Message) -> None:
         """Takes in a message.
 
         Raises:
             ValueError, KeyError, TypeError: it is nonsense.
             RunError: two results of one game differ in a deterministic run.
         """
-        if message["said"] == "failed":
-            worker.error = str(message["error"])
+        facts = message.facts
+        worker.heard = self._clock()
+        if facts["said"] == "failed":
+            worker.error = str(facts["error"])
             return
-        lineup, slots = message["lineup"], message["slots"]
+        lineup, slots = facts["lineup"], facts["slots"]
         if type(lineup) is not int or not 1 <= lineup <= self._number:
             raise RefusedError(f"it says that it plays lineup {lineup!r:.40}, the newest is {self._number}")
         if type(slots) is not int or not 1 <= slots <= _MOST_SLOTS:
             raise RefusedError(f"it says that it plays {slots!r:.40} games at once")
         worker.slots = slots
-        worker.stats = _totals(message["stats"], worker.stats)
-        worker.pipelines = _totals(message["pipelines"], worker.pipelines)
-        now = self._attention()
+        worker.stats = _totals(facts["stats"], worker.stats)
+        worker.pipelines = _totals(facts["pipelines"], worker.pipelines)
         if lineup > worker.lineup:
-            worker.lineup, worker.progress, worker.asked = lineup, now, now
-        if self._accept(worker.name, message, body):
-            worker.progress = now
+            worker.lineup, worker.since = lineup, self._attention()
+        if self._accept(message, worker) and worker.lineup == self._number:
+            worker.since = self._attention()
 
-    def _accept(self, name: str, message: Mapping[str, Any], body: bytes, *, before: bool = False) -> int:
+    def _hear_leftover(self, message: Message) -> None:
+        """Takes the games of a worker of a head before."""
+        try:
+            # It may be of another run, or of a network that plays no more.
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                self._accept(message)
+        except RunError:
+            message.let_go()  # the next head would end by it too
+            raise
+
+    def _accept(self, message: Message, worker: Member | None = None) -> int:
         """Examines the games of a message; those that are new arrive.
 
         Args:
-            name: of the worker.
             message: of a worker.
-            body: a frame with the games, or nothing.
-            before: a head before this one may have given the worker its ids.
+            worker: None: a head before this one may have given it its ids.
 
         Returns:
             How many games the message has.
@@ -382,16 +354,18 @@ class Head:
             RefusedError: something that is no game of this run.
             RunError: two results of one game differ in a deterministic run.
         """
-        if message["run"] != self._run:
+        facts = message.facts
+        if facts["run"] != self._run:
             raise RefusedError("it plays another run")
         if self._settings.deterministic:
-            if message["plays"] != self._plays:
+            if facts["plays"] != self._plays:
                 return 0  # all games of a lineup before are done: these are copies
-            if message["row_exact"] is not True:
+            if facts["row_exact"] is not True:
                 raise RefusedError("its network's answer to a position depends on what else is in its batch")
-            if message["answers"] != self._answers:
+            if facts["answers"] != self._answers:
                 raise RefusedError("its network gives other bits than the network here")
-        records = self._examiner.games_in(body) if body else []
+        records = self._examiner.games_in(message.body) if message.body else []
+        name, before = ("an earlier worker", True) if worker is None else (worker.name, False)
         for record in records:
             if not self.table.is_done(record.game_id):
                 if not self.table.was_leased(record.game_id, before=before):
@@ -400,9 +374,9 @@ class Head:
             if self.table.accept(name, record.game_id, digest_of(record), before=before):
                 self._arrived.append(record)
                 self._deaths.clear()
-                if (worker := self._known.get(name)) is not None:
+                if worker is not None:
                     worker.games += 1
-                if (first := self._known.get(self._first.pop(record.game_id, name))) is not None:
+                if (first := self._first.pop(record.game_id, worker)) is not None:
                     first.shape.update(_shape(record))
         return len(records)
 
@@ -415,7 +389,7 @@ class Head:
     @property
     def _has_enough(self) -> bool:
         """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
-        return len(self._arrived) >= self._settings.slots
+        return len(self._arrived) >= self._settings.slots and not self._finishing
 
     def _bury(self, worker: Member, why: str = "", *, is_wrong: bool = False) -> None:
         """Ends a worker, and opens its ids.
@@ -428,36 +402,33 @@ class Head:
         Raises:
             RunError: too many died since a game was finished.
         """
-        channel, worker.channel = worker.line, None
         self.members.remove(worker)
         self.table.release(worker.name)
-        self._gone.append(worker.name)
-        if len(self._gone) > _MOST_GONE:
-            old = self._known.pop(self._gone.popleft())
-            self._past = self._past[0] + old.stats, self._past[1] + old.pipelines
-        how = channel.close(why if is_wrong else "")
+        self._gone.append(worker)
+        self._past = self._past[0] + worker.stats, self._past[1] + worker.pipelines
+        how = worker.line.close(why if is_wrong else "")
         if self._finishing or not (worker.error or why or how):
             return
         said = one_line(worker.error or why or how)
         now = self._clock()
-        self._deaths.append((now, channel.weight))
+        self._deaths.append((now, worker.line.weight))
         while now - self._deaths[0][0] > _DEATHS_SECONDS:
             self._deaths.popleft()
         if sum(weight for _, weight in self._deaths) >= _MOST_DEATHS:
             raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
-        self.notices.append(f"{worker.name}{channel.where} ended: {said}; its games are open again")
+        self.notices.append(f"{worker.name}{worker.line.where} ended: {said}; its games are open again")
 
     # What a user sees
 
     @property
     def stats(self) -> Counter[str]:
         """See `Fleet`. They are as old as the last message of each worker."""
-        return sum((worker.stats for worker in self._known.values()), self._past[0])
+        return sum((worker.stats for worker in self.members), self._past[0])
 
     @property
     def pipeline_stats(self) -> list[Counter[str]]:
         """See `Fleet`: one entry for all pipelines together."""
-        return [sum((worker.pipelines for worker in self._known.values()), self._past[1])]
+        return [sum((worker.pipelines for worker in self.members), self._past[1])]
 
     @property
     def workers(self) -> list[WorkerState]:
@@ -466,7 +437,7 @@ class Head:
         return [
             WorkerState(
                 name=worker.name,
-                alive=worker.channel is not None,
+                alive=alive,
                 held=self.table.held(worker.name),
                 behind=self._number - worker.lineup if worker.lineup else None,
                 silent=now - worker.heard,
@@ -474,7 +445,8 @@ class Head:
                 stats=Counter(worker.stats),
                 shape=Counter(worker.shape),
             )
-            for worker in self._known.values()
+            for alive, known in ((False, self._gone), (True, self.members))
+            for worker in known
         ]
 
 
@@ -493,14 +465,3 @@ def _totals(given: Any, before: Counter[str]) -> Counter[str]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= _MOST_TOTAL):
             raise RefusedError(f"one of its totals is {str(value)[:80]}")
     return before | Counter[str](given)
-
-
-def _distinct(networks: Iterable[PlayingNetwork]) -> list[PlayingNetwork]:
-    """Each network once, in the order in which a worker opens them."""
-    return list({(network.model, network.precision): network for network in networks}.values())
-
-
-def _named(network: PlayingNetwork) -> dict[str, str | None]:
-    """What a message calls a network."""
-    sha256 = None if network.model is None else hashlib.sha256(network.model).hexdigest()
-    return {"sha256": sha256, "precision": network.precision}

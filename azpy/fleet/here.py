@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from azpy import _core
-from azpy.fleet.fleet import Lineup, WorkerState
+from azpy.fleet.fleet import Fleet, Lineup
 from azpy.fleet.table import ENDLESS
 from azpy.playing.selfplay import open_self_play, usual_plies
 from azpy.settings import Settings
@@ -15,7 +15,7 @@ __all__ = ["Here"]
 _WAIT = 0.2  # seconds for the first game
 
 
-class Here:
+class Here(Fleet):
     """Self-play in the threads of this process; see `Fleet`.
 
     Args:
@@ -28,11 +28,8 @@ class Here:
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self.notices: list[str] = []
-        self.plies = 0
-        self.begun: Sequence[_core.GameRecord] = ()
-        self.unfinished: Sequence[_core.GameRecord] = ()
         self._settings, self._start, self._asked = settings, start, list[range]()  # not admitted yet
-        self._lineup: Lineup | None = None
+        self._evaluators: Sequence[object] = ()  # that play
         self._self_play: _core.SelfPlay | None = None
         self._taken: Sequence[_core.GameRecord] = ()  # last; an interrupt may come before the caller has them
 
@@ -52,20 +49,15 @@ class Here:
 
     def play(self, lineup: Lineup) -> None:
         """See `Fleet`."""
-        before, self._lineup = self._lineup, lineup
-        opponents = [network.evaluators for network in lineup.opponents]
-        if before is None or self._self_play is None:
-            evaluators, below = lineup.network.evaluators, lineup.resign_below
+        if self._self_play is None:
             self.plies = usual_plies(self._start, self._settings)
-            options: dict[str, Any] = {"resign_below": below, "opponents": opponents}
-            options["stagger"] = 0 if self._settings.deterministic else self.plies
-            self._self_play = open_self_play(self._settings, self._start, evaluators, 0, 0, **options)
+            stagger = 0 if self._settings.deterministic else self.plies
+            options: dict[str, Any] = {"resign_below": lineup.resign_below, "stagger": stagger}
+            self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, 0, 0, **options)
             self._self_play.go_on(self.begun)
-            before = lineup
-        if lineup.network.evaluators is not before.network.evaluators:
-            self._self_play.swap(lineup.network.evaluators)
-        if opponents != [network.evaluators for network in before.opponents]:
-            self._self_play.set_opponents(opponents)
+        elif lineup.evaluators is not self._evaluators:
+            self._self_play.swap(lineup.evaluators)
+        self._evaluators = lineup.evaluators
         self._self_play.set_resign_below(lineup.resign_below)
         if lineup.simulations is not None:
             self._self_play.set_simulations(lineup.simulations)
@@ -111,8 +103,3 @@ class Here:
     def longest(self) -> int:
         """See `Fleet`."""
         return 0 if self._self_play is None else self._self_play.in_play[1]
-
-    @property
-    def workers(self) -> list[WorkerState]:
-        """See `Fleet`."""
-        return []

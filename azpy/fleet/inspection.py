@@ -149,45 +149,41 @@ def _counts(
 
 
 def _compare_bits(place: Files, head: Mapping[str, Any], settings: Settings) -> Finding:
-    """Whether the run's networks answer here as they do in the head, where this matters."""
+    """Whether the run's network answers here as it does in the head, where this matters."""
     if not settings.deterministic:
         return Finding("bits", "need not be equal: the run is not deterministic")
     if must_be_typed(settings.game):
         return Finding("bits", "not compared: az-doctor imports no game in Python; az-train compares them itself")
     lineup = head.get("lineup")
-    if not isinstance(lineup, dict) or not isinstance(answers := lineup.get("answers"), list):
+    if not isinstance(lineup, dict) or "answers" not in lineup:
         return Finding("bits", "not compared: az-train plays nothing yet", "look again when it does")
-
+    if lineup.get("network") is None:
+        return Finding("bits", "nothing to compare: no network plays", "look again after the first iteration")
     try:
         found = _answers(place, settings, lineup)
     except FileNotFoundError:
-        return Finding("bits", "not compared: a network's file is not there or is damaged", "look again")
+        return Finding("bits", "not compared: the network's file is not there or is damaged", "look again")
     except Exception as error:  # a file of the folder may say anything
         return Finding("bits", f"the run's network does not play here: {in_words(error)[0]}", "see az-doctor", True)
     if not found["row_exact"]:
         text = "the network's answer to a position depends on what else is in its batch"
         return Finding("bits", text, "a deterministic run needs workers on CPUs like that of az-train", True)
-    if found["answers"] != answers:
+    if found["answers"] != lineup["answers"]:
         text = "have workers on the same kind of CPU with the same ONNX Runtime, or --no-deterministic"
-        return Finding("bits", "the run's networks give other bits here than in az-train", text, True)
-    count = sum(answer is not None for answer in answers)
-    if not count:
-        return Finding("bits", "nothing to compare: no network plays", "look again after the first iteration")
-    return Finding("bits", f"are those of az-train, in the answers of {count} network{'s' if count > 1 else ''}")
+        return Finding("bits", "the run's network gives other bits here than in az-train", text, True)
+    return Finding("bits", "are those of az-train, in the network's answers")
 
 
 def _answers(place: Files, settings: Settings, lineup: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a worker of this machine would say of a lineup's networks."""
+    """What a worker of this machine would say of a lineup's network."""
+    model = place.read("networks", lineup["network"], MOST_OF_A_HEAD)
+    if hashlib.sha256(model).hexdigest() != lineup["network"]:
+        raise FileNotFoundError(lineup["network"])
     said = list[Mapping[str, Any]]()
     inbox: Inbox = queue.SimpleQueue()
     worker = Worker(inbox, lambda message, _: said.append(message), lambda run: settings_at_folder(run, {}))
     inbox.put(({"do": "begin", "settings": asdict(settings), "version": _core.__version__}, b""))
-    for sha256 in {one["sha256"] for one in (lineup["network"], *lineup["opponents"])} - {None}:
-        data = place.read("networks", sha256, MOST_OF_A_HEAD)
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise FileNotFoundError(sha256)
-        inbox.put(({"do": "model", "sha256": sha256}, data))
-    inbox.put((dict(lineup), b""))
+    inbox.put((dict(lineup), model))
     inbox.put(({"do": "stop"}, b""))
     worker.run()
     if worker.error is not None:

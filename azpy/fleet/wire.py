@@ -5,9 +5,9 @@
 The head says (key `do`):
 
     begin   settings, version: of the worker's part of the run; the first message
-    model   sha256; the bytes are the file of a network
-    play    lineup (a number), network, opponents (each sha256 or null, and precision), resign_below, simulations (a
-            number or null), answers (in a deterministic run, of its networks in the head)
+    play    lineup (a number), network (SHA-256 or null), precision, resign_below, simulations (a number or null),
+            answers (in a deterministic run, of the network in the head); the bytes are the network's file, or nothing
+            where the worker has it
     games   ids: [[first, count], ...]
     pause
     stop    error (in words, if the worker did something wrong): send what is finished, and end
@@ -16,7 +16,7 @@ The worker says (key `said`):
 
     games   the answer to `play`, and whatever is finished: the bytes are a frame of the journal, or nothing. lineup
             (its number), run, plays (digests of the run's rules and of the lineup), row_exact, answers (a digest of
-            each network's answers to fixed rows), slots, stats, pipelines (totals since the worker began)
+            the network's answers to fixed rows), slots, stats, pipelines (totals since the worker began)
     failed  error: in words; the last message
 
 Nothing is pickled. A side that gets anything else ends the connection.
@@ -47,7 +47,7 @@ __all__ = [
 Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 Send = Callable[[Mapping[str, Any], bytes], None]
 
-PROTOCOL = 3  # of the messages; the head and a worker have the same one
+PROTOCOL = 4  # of the messages; the head and a worker have the same one
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
 MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from azpy import _core
-from azpy.errors import ModelError, RunError
+from azpy.errors import RunError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
@@ -56,8 +56,8 @@ class Worker:
         self._inbox, self._send, self._mine, self._gather, self._clock = inbox, send, mine, gather, clock
         self.error: Exception | None = None
         self._sent, self._pace = clock(), 0.0  # when games were sent last; seconds between two games
-        self._models: dict[str, bytes] = {}  # of this lineup and the one before, by sha256
-        self._evaluators: dict[tuple[str | None, str | None], Any] = {}  # of this lineup
+        self._network: tuple[str | None, str] | None = None  # SHA-256 and precision of the network that plays
+        self._evaluator: Any = None
         self._self_play: _core.SelfPlay | None = None
         self._past = Counter[str](), Counter[str]()  # totals of the self-play of lineups before
         self._in_hand, self._paused = 0, False  # games that were admitted and that nobody has taken
@@ -67,7 +67,6 @@ class Worker:
         """Plays until the head ends it; False after an error, which the head was told."""
         do: dict[str, Callable[[Mapping[str, Any], bytes], None]] = {
             "begin": self._begin,
-            "model": self._model,
             "play": self._play,
             "games": self._admit,
             "pause": self._pause,
@@ -115,46 +114,34 @@ class Worker:
         self._start = make_position(settings.game)
         self._facts["slots"] = self._settings.slots
 
-    def _model(self, message: Mapping[str, Any], body: bytes) -> None:
-        if hashlib.sha256(body).hexdigest() != message["sha256"]:
-            raise RunError("a model came damaged")
-        self._models[message["sha256"]] = body
-
-    def _play(self, message: Mapping[str, Any], _: bytes) -> None:
+    def _play(self, message: Mapping[str, Any], model: bytes) -> None:
         """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
-        lineup = [message["network"], *message["opponents"]]
-        self._evaluators = {(one["sha256"], one["precision"]): self._evaluator(one) for one in lineup}
-        self._models = {key: data for key, data in self._models.items() if key in {one["sha256"] for one in lineup}}
-        first, *others = ([self._evaluators[one["sha256"], one["precision"]]] for one in lineup)
+        if self._network != (network := (message["network"], message["precision"])):
+            self._evaluator, self._network = self._opened(*network, model), network
         if self._settings.deterministic:
             self._close()
         if self._self_play is None:
-            options = {"resign_below": message["resign_below"], "opponents": others}
-            self._self_play = open_self_play(self._settings, self._start, first, 0, 0, **options)
+            below = message["resign_below"]
+            self._self_play = open_self_play(self._settings, self._start, [self._evaluator], 0, 0, resign_below=below)
         else:
-            self._self_play.swap(first)
-            self._self_play.set_opponents(others)
+            self._self_play.swap([self._evaluator])
             self._self_play.set_resign_below(message["resign_below"])
         if message["simulations"] is not None:
             self._self_play.set_simulations(message["simulations"])
         self._self_play.resume()
         self._paused = False
+        evaluator = self._evaluator
         self._facts |= {"lineup": message["lineup"], "plays": digest_of_lineup(message)}
-        evaluators = self._evaluators.values()
-        exact = all(getattr(evaluator, "row_exact", True) for evaluator in evaluators)
-        self._facts |= {"row_exact": exact, "answers": [answers_of(evaluator) for evaluator in evaluators]}
+        self._facts |= {"row_exact": getattr(evaluator, "row_exact", True), "answers": answers_of(evaluator)}
         self._say()
 
-    def _evaluator(self, network: Mapping[str, Any]) -> Any:
-        sha256, precision = network["sha256"], network["precision"]
+    def _opened(self, sha256: str | None, precision: str, model: bytes) -> Any:
         if sha256 is None:
             return _core.UniformEvaluator()
-        if (sha256, precision) in self._evaluators:
-            return self._evaluators[sha256, precision]
-        if sha256 not in self._models:
-            raise ModelError(f"no model with the SHA-256 {sha256} came")
+        if hashlib.sha256(model).hexdigest() != sha256:
+            raise RunError("a model came damaged")
         options = {"game": self._start, "precision": precision, "batch": self._settings.device_batch}
-        return OnnxEvaluator(self._models[sha256], self._settings.device, **options)
+        return OnnxEvaluator(model, self._settings.device, **options)
 
     def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
         if self._self_play is None:

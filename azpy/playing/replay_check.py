@@ -1,18 +1,17 @@
 """A stored game's searches once more, compared with what was stored.
 
-A game depends on its seed, its id and its networks' answers alone, so it can be played again by itself. The run's
+A game depends on its seed, its id and its network's answers alone, so it can be played again by itself. The run's
 checkpoints hold the networks, by their ids. The network of the first iteration is made again from the seed.
 """
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, SEARCHED, GameRecord, UniformEvaluator
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
 from azpy.games.lines import replayed
@@ -21,7 +20,7 @@ from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
 from azpy.settings.run import is_own
 
-__all__ = ["Comparison", "repeat_game"]
+__all__ = ["ReplayCheck", "repeat_game"]
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
 _PRECISIONS = ("fp32", "fp16", "bf16", "tf32")  # in which a model may have played, whatever the setting is now
@@ -29,13 +28,13 @@ _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ReplayCheck:
     """A stored game beside its repeat.
 
     Attributes:
         plies: the number of compared plies, from the game's start.
         whole: whether these are all: a game is repeated up to an exchange of the network.
-        model: the evaluators, in words.
+        model: the evaluator, in words.
         difference: the first ply and field that differ, in words; None if every bit is the same.
     """
 
@@ -45,38 +44,32 @@ class Comparison:
     difference: str | None
 
 
-def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[str]) -> Comparison:
-    """Plays a stored game again with the run's settings and the networks that played it, and compares.
+def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> ReplayCheck:
+    """Plays a stored game again with the run's settings and the network that played it, and compares.
 
     Args:
         run: the run.
         record: a game of it.
-        models: files of networks that the run no longer has; two at most for a game with an opponent.
+        model: the network's file, where the run no longer has it.
 
     Raises:
-        ModelError: a network is gone, a given file is another network, or the network was exchanged during the game's
-            first search.
+        ModelError: the network is gone, the given file is another network, or the network was exchanged during the
+            game's first search.
         MissingPackageError: onnxruntime is not installed.
     """
     flags, networks = record.flags.tolist(), record.networks.tolist()
-    theirs = [ply for ply in range(len(record)) if flags[ply] & OPPONENT]
     asked = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
-    own = [ply for ply in asked if not flags[ply] & OPPONENT]
-    network = networks[own[0]] if own else 0
-    opponents = sorted({networks[ply] for ply in theirs})  # one, if any
-    exchanged = [ply for ply in own if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
+    network = networks[asked[0]] if asked else 0
+    exchanged = [ply for ply in asked if networks[ply] != network or flags[ply] & MIXED_NETWORKS]
     plies = exchanged[0] if exchanged else len(record)
-    if exchanged and plies == min([*own, *theirs]):
+    if exchanged and plies == asked[0]:
         raise ModelError(
             f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
         )
-    given = {model: _open_given(run, model, (network, *opponents)) for model in models}
-    found = [_find_model(run, one, given) for one in (network, *opponents)]
-    name = ", against ".join(name for _, name in found)
-    evaluators = [evaluator for evaluator, _ in found]
-    if not all(getattr(evaluator, "row_exact", True) for evaluator in evaluators):  # as on a GPU
+    evaluator, name = _find_model(run, network) if model is None else _open_given(run, network, model)
+    if not getattr(evaluator, "row_exact", True):  # as on a GPU
         name += ", whose answers here depend on what else is in a batch"
-    again = repeat(run.settings, run.start, evaluators[0], record, evaluators[1:])
+    again = repeat(run.settings, run.start, evaluator, record)
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
         *_, last = replayed(run.start, record.actions.tolist())
@@ -85,21 +78,18 @@ def repeat_game(run: StoredRun, record: GameRecord, *models: str | os.PathLike[s
             old, new = getattr(record, field), getattr(again, field)
             if difference is None and np.float32(old).tobytes() != np.float32(new).tobytes():
                 difference = f"the end: {field} was {old}, repeated {new}"
-    return Comparison(plies, not exchanged, name, difference)
+    return ReplayCheck(plies, not exchanged, name, difference)
 
 
-def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[str], OnnxEvaluator]) -> tuple[Any, str]:
+def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
     """The evaluator with that network id, and its name."""
     if network == 0:
         return UniformEvaluator(), "no network: even priors and value 0"
-    for model, evaluator in given.items():
-        if evaluator.network_id == network:
-            return evaluator, os.fspath(model)
     for iteration in reversed(run.checkpoints()):
         for name, words in (("model.onnx", "model"), (INT8_MODEL, "int8 model")):
             file = run.path / f"checkpoints/{iteration:06d}" / name
             with contextlib.suppress(FileNotFoundError):  # the run may delete it at any time
-                if found := _opened(run, file.read_bytes(), (network,)):
+                if found := _opened(run, file.read_bytes(), network):
                     evaluator, precision = found
                     in_it = "" if precision == "fp32" else f" in {precision}"
                     return evaluator, f"the {words} of checkpoint {iteration}{in_it}"
@@ -112,7 +102,7 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
             settings = run.settings
             options: dict[str, Any] = {"seed": settings.seed, "value_smoothing": settings.value_smoothing}
             untrained = to_onnx(Learner(run.start, settings.network, **options).averaged)
-            if found := _opened(run, untrained, (network,)):
+            if found := _opened(run, untrained, network):
                 return found[0], "the untrained network"
     except MissingPackageError as error:
         why_not = f" (the untrained network cannot be tried: {error})"
@@ -123,19 +113,19 @@ def _find_model(run: StoredRun, network: int, given: Mapping[str | os.PathLike[s
     )
 
 
-def _open_given(run: StoredRun, model: str | os.PathLike[str], played: Collection[int]) -> OnnxEvaluator:
-    """A file's model, in the precision in which it played."""
+def _open_given(run: StoredRun, network: int, model: str | os.PathLike[str]) -> tuple[OnnxEvaluator, str]:
+    """A file's model, in the precision in which it played, and its name."""
     _, data = model_bytes(model)
-    if found := _opened(run, data, played):
-        return found[0]
-    others = " and ".join(f"{one:#018x}" for one in played)
-    raise ModelError(f"{os.fspath(model)} is network {network_id(data):#018x}, the game was played by {others}")
+    if found := _opened(run, data, network):
+        return found[0], os.fspath(model)
+    found_id = network_id(data)
+    raise ModelError(f"{os.fspath(model)} is network {found_id:#018x}, the game was played by {network:#018x}")
 
 
-def _opened(run: StoredRun, model: bytes, played: Collection[int]) -> tuple[OnnxEvaluator, str] | None:
-    """The model in the precision in which it is one of these networks, and that precision; None if in none."""
+def _opened(run: StoredRun, model: bytes, network: int) -> tuple[OnnxEvaluator, str] | None:
+    """The model in the precision in which it is this network, and that precision; None if in none."""
     for precision in _PRECISIONS:
-        if network_id(model, precision) in played:
+        if network_id(model, precision) == network:
             device, batch = run.settings.device_names[0], run.settings.device_batch
             return OnnxEvaluator(model, device, game=run.start, precision=precision, batch=batch), precision
     return None

@@ -31,7 +31,6 @@ def open_self_play(
     games: int | None = None,
     *,
     resign_below: float,
-    opponents: Sequence[Any] = (),
     stagger: int = 0,
 ) -> _core.SelfPlay:
     """Self-play with a run's settings.
@@ -43,7 +42,6 @@ def open_self_play(
         first_game: id of the first game.
         games: how many; None: without end.
         resign_below: the present threshold, see `Resignation`.
-        opponents: evaluators of earlier networks; each plays one side of some games.
         stagger: plies over which the first games begin, one after another.
 
     Raises:
@@ -59,8 +57,6 @@ def open_self_play(
         pipelines=settings.all_pipelines,
         threads=threads_of_trees(settings, evaluators[0]),
         cache_positions=settings.cache_positions,
-        opponents=opponents,
-        opponent_share=settings.historical_share,
         resign_below=resign_below,
         stagger=stagger,
     )
@@ -83,18 +79,14 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
     return 1 if settings.threads is None and own_core else settings.threads
 
 
-def repeat(
-    settings: Settings, start: _core.State, evaluator: Any, record: _core.GameRecord, opponents: Sequence[Any] = ()
-) -> _core.GameRecord:
+def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core.GameRecord) -> _core.GameRecord:
     """One game of a run again, by itself. No player resigns, so the game is at least as long as it was.
-
-    A given opponent plays the same seat as before.
 
     Raises:
         SettingsError: settings that self-play refuses.
     """
     layout = {"games": 0, "slots": 1, "pipelines": 1, "resign_below": -1.0}
-    with _open(settings, start, evaluator, opponents=opponents, opponent_share=1.0, **layout) as play:
+    with _open(settings, start, evaluator, **layout) as play:
         if record.simulations is not None:
             play.set_simulations(record.simulations)
         play.admit(record.game_id, 1)
@@ -131,5 +123,4 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),
         "cache_hits": delta["cache_hits"] / max(delta["evaluations"] + delta["cache_hits"], 1.0),
         "fast_searches": delta["fast_searches"] / max(delta["searches"], 1.0),
-        "opponent_games": delta["opponent_games"] / max(delta["games"], 1.0),
     }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import FAST_SEARCH, MIXED_NETWORKS, OPPONENT, PLAYED, SEARCHED, GameRecord, State, notation_of
+from azpy._core import FAST_SEARCH, MIXED_NETWORKS, PLAYED, SEARCHED, GameRecord, State, notation_of
 from azpy.errors import RunError
 from azpy.games.lines import replayed
 from azpy.games.notations import line_of, tags_of
@@ -87,8 +87,8 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
 
     `outcome` is for player 0; if `resigned`, the player to move after the last ply gave up. `simulations` are those of
     full searches in a run where their number grows, else None. Each ply has `player` (-1:
-    dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast), `opponent`
-    (searched by an earlier network) and `elsewhere` (a move of an imported game that nobody searched). A searched ply
+    dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast)
+    and `elsewhere` (a move of an imported game that nobody searched). A searched ply
     also has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to
     move. A sample has its `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and
     `target` (the network's target).
@@ -99,7 +99,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
     for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
-        kinds = {"searched": SEARCHED, "fast": FAST_SEARCH, "opponent": OPPONENT}
+        kinds = {"searched": SEARCHED, "fast": FAST_SEARCH}
         kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
         row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": position.action_name(actions[ply])}
         row |= kind | {"elsewhere": bool(flags[ply] & PLAYED)}
@@ -148,6 +148,6 @@ def _written(start: State, iteration: int, record: GameRecord, event: str) -> st
 
 
 def _network_name(record: GameRecord, player: int) -> str:
-    searched = record.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+    searched = record.flags & (SEARCHED | FAST_SEARCH) != 0
     networks = set(record.networks[(record.players == player) & searched].tolist())
     return " ".join(f"network {network:#018x}" for network in sorted(networks)) or "?"

@@ -186,14 +186,9 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, load(model), load(optimizer), json.loads(state), onnx, int8, weights_hash)
 
 
-def read_model(folder: Path, *, played: bool = False) -> bytes:
-    """The exported model of a checkpoint's folder, compared with its manifest.
-
-    With `played` the model that played: the int8 model if there is one.
-    """
-    manifest = _read_manifest(folder)
-    is_int8 = played and storage.INT8_MODEL in manifest
-    return _read_file(folder, manifest, storage.INT8_MODEL if is_int8 else "model.onnx")
+def read_model(folder: Path) -> bytes:
+    """The exported model of a checkpoint's folder, compared with its manifest."""
+    return _read_file(folder, _read_manifest(folder), "model.onnx")
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

@@ -160,9 +160,6 @@ class Settings:
         unit="simulations",
         source="progressive simulation of MiniZero, Wu et al. 2023; the curve is our choice",
     )
-    historical_share: float = _play(
-        "share of games in which an earlier network has one side, and teaches nothing", 0.0, **_SHARE
-    )
 
     learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("the optimizer's", 1e-4, 0)

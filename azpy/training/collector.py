@@ -10,7 +10,7 @@ from typing import Any
 from azpy import _core
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
@@ -31,7 +31,7 @@ class Collector(Loop):
 
     Raises:
         RunError: the folder is in use, damaged, of another run, or of one that trains.
-        SettingsError: no such game, `historical_share`, or a `precision`.
+        SettingsError: no such game, or a `precision`.
         ModelError: the model is missing, damaged, or does not fit the game.
         MissingPackageError: a model was given and onnxruntime is not installed.
     """
@@ -41,8 +41,6 @@ class Collector(Loop):
     def __init__(
         self, settings: Settings, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
     ) -> None:
-        if settings.historical_share:
-            raise SettingsError("historical_share needs checkpoints, and a collection has none: leave it at 0")
         if settings.precision not in {"fp32", "auto"}:
             raise SettingsError(
                 "precision is for training, which checks each generation in it; a collection plays the model that it "
@@ -88,8 +86,8 @@ class Collector(Loop):
         while not budget.is_over(self._iteration):
             self._take_model()
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            network, below = PlayingNetwork(self._evaluators, self._data), self._resignation.below
-            lineup = Lineup(network, resign_below=below, simulations=budget.simulations(iteration))
+            below, simulations = self._resignation.below, budget.simulations(iteration)
+            lineup = Lineup(self._evaluators, self._data, resign_below=below, simulations=simulations)
             games = yield from self._play(iteration, metrics, lineup)
             if not games:
                 break

@@ -12,14 +12,13 @@ import numpy as np
 from torch.nn import Module
 
 from azpy import _core
-from azpy.errors import DeviceError, ModelError, RunError
+from azpy.errors import DeviceError, ModelError
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
-from azpy.fleet.fleet import PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import read_model
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
@@ -28,22 +27,11 @@ __all__ = ["Generations", "Ready", "is_kept"]
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
-_AT_ONCE = 2  # earlier networks that play at once: each is one more call a round
 
 
 def is_kept(checkpoint: int, newest: int) -> bool:
     """Whether a checkpoint is kept once the checkpoint of iteration `newest` is written."""
     return checkpoint > newest - _KEEP_NEWEST or checkpoint % _KEEP_EVERY == 0
-
-
-def opponents_of(iteration: int) -> list[int]:
-    """The checkpoints whose networks play one side of some of an iteration's games (`historical_share`), ascending.
-
-    Each kept checkpoint has its turn.
-    """
-    newest = iteration - 1  # plays the other side
-    kept = [checkpoint for checkpoint in range(1, newest) if is_kept(checkpoint, newest)]
-    return sorted({kept[(iteration + turn * len(kept) // _AT_ONCE) % len(kept)] for turn in range(_AT_ONCE) if kept})
 
 
 class Ready(NamedTuple):
@@ -62,14 +50,13 @@ class Generations:
     Args:
         settings: of the run.
         start: where its games start.
-        run: holds engines, int8 models and earlier networks.
+        run: holds engines and int8 models.
 
     Attributes:
         ready: the network that plays; without evaluators until `publish` or `reopen`.
         model: the newest network's file, in float32. Empty at first. Set `model` and the `int8` of `ready` before
             `reopen`.
         on_tensorrt: whether networks play on TensorRT, which takes from seconds to minutes to build an engine for each.
-        earlier: networks of earlier iterations that play one side of some games, by checkpoint.
     """
 
     def __init__(self, settings: Settings, start: _core.State, run: RunFolder) -> None:
@@ -82,12 +69,11 @@ class Generations:
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
         self.model = b""
-        self.earlier: dict[int, PlayingNetwork] = {}
 
-    @property
-    def playing(self) -> PlayingNetwork:
-        """The network of `ready`."""
-        return PlayingNetwork(self.ready.evaluators, self.ready.int8 or self.model, self.ready.precision)
+    def lineup(self, resign_below: float, simulations: int | None) -> Lineup:
+        """The network of `ready`, and how its games are played."""
+        ready = self.ready
+        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, resign_below, simulations)
 
     @property
     def to_come(self) -> str:
@@ -129,27 +115,6 @@ class Generations:
             if self.ready.int8 is not None and int8 is None:
                 # Before it plays, so that its games can be repeated.
                 self._run.add_int8(iteration, self.ready.int8)
-
-    def choose_opponents(self, iteration: int) -> None:
-        """Opens the earlier networks that play in an iteration, if they exist, and closes all others.
-
-        Raises:
-            RunError: a checkpoint is missing, and a deterministic run would go on with other games.
-        """
-        there = self._run.checkpoints()
-        before, self.earlier = self.earlier, {}
-        for checkpoint in opponents_of(iteration):
-            if checkpoint not in there and self._settings.deterministic:
-                raise RunError(
-                    f"{self._run.path} has no checkpoint {checkpoint} any more: without its network the games of a "
-                    "deterministic run with historical_share are others"
-                )
-            if checkpoint in before:
-                self.earlier[checkpoint] = before[checkpoint]
-            elif checkpoint in there:
-                model = read_model(self._run.path / f"checkpoints/{checkpoint:06d}", played=True)
-                # An engine for each would take longer than they play.
-                self.earlier[checkpoint] = PlayingNetwork(self._open(model, self._cuda_devices), model)
 
     def evaluator_for_matches(self, model: bytes, threads: int) -> OnnxEvaluator:
         """A model in float32; on CUDA in place of TensorRT, whose engine takes longer than a match."""

@@ -22,7 +22,6 @@ from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.onnx import import_onnxruntime
-from azpy.fleet.fleet import Lineup
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -278,13 +277,10 @@ class Trainer(Loop):
         """Plays, fits and saves; returns whether this iteration was the last one."""
         settings, budget, generations = self._settings, self._budget, self._generations
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self._run.journal)
-        if settings.historical_share:
-            generations.choose_opponents(iteration)
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        earlier, simulations = tuple(generations.earlier.values()), budget.simulations(iteration)
-        lineup = Lineup(generations.playing, earlier, self._resignation.below, simulations)
+        lineup = generations.lineup(self._resignation.below, budget.simulations(iteration))
         games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True

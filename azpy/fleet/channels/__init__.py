@@ -63,7 +63,7 @@ class Channel(ABC):
 
     @abstractmethod
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """Queues a message. The bytes of a `model` may be carried once for many workers, see `Backend.play`."""
+        """Queues a message. The bytes, a network, may be carried once for many workers, see `Backend.play`."""
 
     @abstractmethod
     def poll(self) -> Iterator[Message]:
@@ -96,13 +96,13 @@ class Backend(ABC):
         self.notices: list[str] = []
 
     @abstractmethod
-    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """Begins with the first lineup, and takes note of each other one before workers are told of it.
 
         Args:
             lineup: as the message `play` has it.
-            models: the files of its networks, by SHA-256.
-            devices: on which the newest network plays here.
+            model: the file of its network; empty for none.
+            devices: on which the network plays here.
 
         Raises:
             RunError: there can be no workers.

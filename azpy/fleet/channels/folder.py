@@ -8,7 +8,7 @@ is new to each head. The line to it ends by the head's clock: after too long wit
 import contextlib
 import math
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -45,12 +45,19 @@ _MOST_TROUBLES = 8  # of a worker that a user hears of
 
 
 class FolderLine(Channel):
-    """The line to a worker at the folder; see `Channel`."""
+    """The line to a worker at the folder; see `Channel`.
+
+    Attributes:
+        is_here: the worker has come to this head, and the line is not closed. What others have left still counts.
+        is_refused: it did something wrong, and nothing more of it counts.
+        mail: names of its messages, as last seen.
+    """
 
     ahead = 2.0
 
-    def __init__(self, key: str, folder: "Folder") -> None:
+    def __init__(self, key: str, folder: "Folder", *, is_here: bool = False) -> None:
         self.key, self.settings, self._folder = key, folder.settings, folder
+        self.is_here, self.is_refused, self.mail = is_here, False, list[str]()
         self.pulse = Pulse(folder.attention)
         self._ended: str | None = None  # the worker's own reason
         self._told = set[str]()
@@ -58,7 +65,7 @@ class FolderLine(Channel):
         self._sent = self._next = 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """See `Channel`."""
+        """See `Channel`. The bytes, a network, lie in the folder."""
         self._out.append(with_checksum(pack(message)))
         with contextlib.suppress(OSError):  # the next look at the folder tries again
             self.flush()
@@ -92,16 +99,15 @@ class FolderLine(Channel):
             self.alive, self.weight = False, 0.0
 
     def poll(self) -> Iterator[Message]:
-        """See `Channel`. Where the worker is not known, some of its messages may have gone."""
-        for name in self._folder.mail[self.key]:
+        """See `Channel`. Where the worker is not here, some of its messages may have gone."""
+        for name in self.mail:
             number = int(name[-8:])
-            known = self.key in self._folder.lines
-            if number < self._next or (known and number > self._next):
+            if number < self._next or (self.is_here and number > self._next):
                 continue
             try:
                 message = self._folder.read(name)
             except ValueError:
-                if known:
+                if self.is_here:
                     raise
                 self._folder.let_go(name)
                 continue
@@ -112,8 +118,15 @@ class FolderLine(Channel):
             yield message
 
     def close(self, why: str = "") -> str:
-        """See `Channel`. The worker begins anew, unless it did something wrong."""
-        self._folder.forget(self, why)
+        """See `Channel`. The worker begins anew, unless it did something wrong; what it has left then still counts."""
+        self.is_here, self.is_refused = False, bool(why)
+        self.mail = [] if why else self.mail
+        files = self._folder.files
+        files.delete("workers", self.key)
+        with contextlib.suppress(OSError):
+            for name in files.names("to"):
+                if name.startswith(self.key):
+                    files.delete("to", name)
         if self._ended is None:
             self.send({"do": "stop", "error": why} if why else {"do": "stop"})
         return f"it gave no sign of life for {_SILENT_SECONDS:.0f} seconds" if self._ended is None else self._ended
@@ -130,8 +143,7 @@ class Folder(Backend):
 
     Attributes:
         files: of the folder, from `play` on.
-        lines: to the workers, by their names in the folder.
-        mail: names of messages of workers, as last seen, by worker.
+        lines: to all workers that came or left messages, by their names in the folder.
         attention: the clock of signs of life.
     """
 
@@ -146,34 +158,32 @@ class Folder(Backend):
         self.settings, self._path, self.clock, self._sleep = settings, path, clock, sleep
         self._epoch = new_name()
         self.lines: dict[str, FolderLine] = {}
-        self.mail: defaultdict[str, list[str]] = defaultdict(list)
         self.attention = Attention(clock)
-        self._leftover: dict[str, FolderLine] = {}  # lines to workers that are gone, while they have mail
-        self._met, self._refused = set[str](), set[str]()  # workers, those that are gone too
         self._let_go = set[str]()  # messages that are being deleted
         self._sign: Sign | None = None
         self._taken_over = self._finishing = False
-        self._networks, self._before = set[str](), set[str]()  # in the folder; of the lineup before
+        self._networks = list[str]()  # in the folder, the newest last
         self._looked = self._looked_at_workers = -math.inf
         self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
         self._alone = 0.0  # since when there is no worker
 
-    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """See `Backend`. Trouble with the folder may pass."""
-        sign, is_written = self._sign or self._open(), False
+        sign, sha256, is_written = self._sign or self._open(), lineup["network"], False
         while not is_written:
             try:
-                for sha256 in models.keys() - self._networks:
-                    self.files.write("networks", sha256, models[sha256])
-                    self._networks.add(sha256)
+                if model and sha256 not in self._networks:
+                    self.files.write("networks", sha256, model)
+                    self._networks.append(sha256)
                 sign.say(lineup=dict(lineup))
                 is_written = True
             except OSError as error:
                 self.note_trouble(error)
                 self._sleep(1.0)
-        for sha256 in self._networks - models.keys() - self._before:  # some workers may still open those before
-            self.files.delete("networks", sha256)
-        self._networks, self._before = (self._networks & self._before) | models.keys(), set(models)
+        before = [network for network in self._networks if network != sha256]
+        for network in before[:-1]:  # some workers may still open the newest of them
+            self.files.delete("networks", network)
+            self._networks.remove(network)
 
     def _open(self) -> Sign:
         """Takes the folder over: nothing that heads before have said counts.
@@ -217,7 +227,7 @@ class Folder(Backend):
                 self._looked_at_workers = now
                 new += self._look_at_workers()
             self._look_at_mail()  # after the signs: what a worker did before it ended is there
-            for line in self.lines.values():
+            for line in self._here():
                 line.flush()
         except OSError as error:
             self.note_trouble(error)
@@ -226,25 +236,28 @@ class Folder(Backend):
             self._trouble = math.inf
         return new
 
+    def _here(self) -> list[FolderLine]:
+        return [line for line in self.lines.values() if line.is_here]
+
     def _look_at_mail(self) -> None:
         there = self.files.names("from")
         self._let_go.intersection_update(there)
         for name in self._let_go:
             self.files.delete("from", name)
-        self.mail.clear()
+        for line in self.lines.values():
+            line.mail = []
         for name in there:
             key = name.partition("-")[0]
-            if key in self._refused:
+            line = self.lines.get(key) or self.lines.setdefault(key, FolderLine(key, self))
+            if line.is_refused:
                 self.files.delete("from", name)
             elif name not in self._let_go:
-                self.mail[key].append(name)
-        gone = self.mail.keys() - self.lines.keys()
-        self._leftover = {key: self._leftover.get(key) or FolderLine(key, self) for key in sorted(gone)}
+                line.mail.append(name)
 
     @property
     def leftover(self) -> Sequence[Channel]:  # type: ignore[override]
         """See `Backend`."""
-        return [*self._leftover.values()]
+        return [line for line in self.lines.values() if line.mail and not line.is_here]
 
     def note_trouble(self, error: OSError) -> None:
         """Tells the user of trouble with the folder.
@@ -280,43 +293,30 @@ class Folder(Backend):
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
         """Looks at the signs of life; gives the lines to workers that have come."""
-        for line in self.lines.values():
+        here = self._here()
+        for line in here:
             line.hear({})  # its file may be gone
         for key in self.files.names("workers"):
             try:
                 said = as_object(self.files.read("workers", key, MOST_SAID))
             except (OSError, ValueError):
                 said = {}
-            if key in self.lines:
-                self.lines[key].hear(said)
-            elif key in self._met and said.get("ended") is not None:
+            if (known := self.lines.get(key)) is None:
+                if said.get("epoch") == self._epoch and not self._finishing and len(here) < _MOST_WORKERS:
+                    here.append(line := FolderLine(key, self, is_here=True))
+                    self.lines[key] = line
+                    line.hear(said)
+                    yield line
+            elif known.is_here:
+                known.hear(said)
+            elif said.get("ended") is not None:
                 self.files.delete("workers", key)  # it slept
-            elif key in self._met or self._finishing or len(self.lines) == _MOST_WORKERS:
-                continue
-            elif said.get("epoch") == self._epoch:
-                self._met.add(key)
-                line = self.lines[key] = FolderLine(key, self)
-                line.hear(said)
-                yield line
         now = self.clock()
-        if self.lines:
+        if here:
             self._alone = now
         elif now - self._alone > _NOTICE_SECONDS:
             self._alone = now
             self.notices.append(f"no worker is at {self._path}: start some with az-worker {self._path}")
-
-    def forget(self, line: FolderLine, why: str) -> None:
-        """Takes note of a worker's end. What it has left still counts, unless it did something wrong."""
-        self.lines.pop(line.key, None)
-        if why:
-            self._refused.add(line.key)
-        elif line.key in self.mail:
-            self._leftover[line.key] = line
-        self.files.delete("workers", line.key)
-        with contextlib.suppress(OSError):
-            for name in self.files.names("to"):
-                if name.startswith(line.key):
-                    self.files.delete("to", name)
 
     def finish(self) -> None:
         """See `Backend`. A worker that comes now waits for the next head."""

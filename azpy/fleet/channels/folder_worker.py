@@ -212,10 +212,10 @@ class _Visit:
                 if name not in mine:  # the head has let this worker go meanwhile
                     name = mine[-1]
                 message, body = unpack(without_checksum(self._files.read("to", name, MOST_SAID)), MOST_SAID)
-                if message["do"] == "model":
-                    body = self._files.read("networks", message["sha256"], MOST_OF_A_HEAD)
-                    if hashlib.sha256(body).hexdigest() != message["sha256"]:
-                        raise ValueError(f"networks/{message['sha256']} is damaged")
+                if message["do"] == "play" and (network := message["network"]) is not None:
+                    body = self._files.read("networks", network, MOST_OF_A_HEAD)
+                    if hashlib.sha256(body).hexdigest() != network:
+                        raise ValueError(f"networks/{network} is damaged")
             except FileNotFoundError:  # of a lineup that is over
                 self.over.set()
                 return

@@ -172,7 +172,7 @@ class Pipes(Backend):
         self._pipes: list[Pipe] = []
         self._most = int(settings.workers)
 
-    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """See `Backend`."""
         self._devices = list(devices)
 

@@ -42,7 +42,7 @@ _LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
 _GET_SECONDS = 60.0  # to fetch an answer that is there
 _CONNECT_SECONDS = 5.0  # for a cluster to take a connection
 _MISSED_SECONDS = 20.0  # of play without a connection to the head node; Ray ends this process after a minute
-_STORED = 4  # networks in the object store, besides those that play
+_STORED = 4  # networks in the object store
 _STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
 _MOST_OF_A_REPLY = MOST_OF_A_WORKER + (1 << 23)  # bytes: two parts of games, and what is said with each
 _MOST_WORDS = 200  # letters of an error of Ray's
@@ -60,17 +60,16 @@ class RayPlayer:
     def _work(self) -> None:
         Worker(self._inbox, lambda message, body: self._said.put(pack(message, body))).run()
 
-    def exchange(self, stream: bytes, seconds: float, *models: bytes) -> tuple[bytes, bool]:
+    def exchange(self, stream: bytes, seconds: float, network: bytes = b"") -> tuple[bytes, bool]:
         """Takes messages to the worker, and returns what it has said, and whether it may say more.
 
         Args:
-            stream: packed messages; the first one of all is `begin`.
+            stream: packed messages, with one lineup at most; the first one of all is `begin`.
             seconds: to wait for something to say.
-            models: the bytes of the messages `model`, in their order.
+            network: the bytes of the lineup.
         """
-        bodies = iter(models)
         for message, body in Unpacker(MOST_OF_A_HEAD).feed(stream):
-            self._inbox.put((message, next(bodies) if message["do"] == "model" else body))
+            self._inbox.put((message, network if message["do"] == "play" else body))
         more, parts, size = self._thread.is_alive(), list[bytes](), 0
         with contextlib.suppress(queue.Empty):
             while size < MOST_OF_A_PART:
@@ -141,21 +140,20 @@ class Actor(Channel):
         self.calls: deque[Any] = deque()
         self.is_ready, self.waits = False, True
         self._unpacker, self._how = Unpacker(MOST_OF_A_WORKER), "it is gone"
-        self._out, self._models = bytearray(), list[Any]()  # not sent yet
+        self._out, self._network = bytearray(), list[Any]()  # not sent yet; one network at most
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
-        if message["do"] == "model":
-            self._models.append(self._cluster.stored[message["sha256"]])
-            body = b""
-        self._out += pack(message, body)
-        if message["do"] not in ("begin", "model"):  # a lineup follows
+        if body:
+            self._network = [self._cluster.stored[message["network"]]]
+        self._out += pack(message)
+        if message["do"] != "begin":  # a lineup follows
             self.ask(0.0)
 
     def ask(self, seconds: float) -> None:
         """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
-        self.calls.append(self.actor.exchange.remote(bytes(self._out), seconds, *self._models))
-        self._out, self._models = bytearray(), []
+        self.calls.append(self.actor.exchange.remote(bytes(self._out), seconds, *self._network))
+        self._out, self._network = bytearray(), []
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`."""
@@ -263,14 +261,15 @@ class Cluster(Backend):
     def _where(self) -> str:
         return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
 
-    def play(self, lineup: Mapping[str, Any], models: Mapping[str, bytes], devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """See `Backend`."""
         self._answered = self._clock()  # nobody was asked while the network was fitted
         if not self._connected:
             self._connect(devices)
-        for sha256, model in models.items():
+        if model:
+            sha256 = lineup["network"]
             self.stored[sha256] = self.stored.pop(sha256, None) or self.ray.put(model)
-        while len(self.stored) > len(models) + _STORED:
+        while len(self.stored) > _STORED:
             del self.stored[next(iter(self.stored))]
 
     def _connect(self, devices: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
-//! Many searches, one batch a network a round.
+//! Many searches, one batch a round.
 //!
-//! A round: every search gathers its leaves, the leaves of each network go to it in one call, and every search takes
+//! A round: every search gathers its leaves, all leaves go to the network in one call, and every search takes
 //! its answers up. A search sees only its own leaves and their answers, in its own order, so what it finds does not
 //! depend on which others share its rounds: searches join and leave between rounds, nothing waits for the slowest.
 
@@ -171,8 +171,8 @@ fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
 pub struct Rounds<G> {
     workers: Workers,
     cache: Option<Arc<Cache>>,
-    /// What each evaluator calls its network, this round.
-    networks: Vec<Option<u64>>,
+    /// What the evaluator calls its network, this round.
+    network: Option<u64>,
     states: Vec<G>,
     streams: Vec<u64>,
     offsets: Vec<u32>,
@@ -193,7 +193,7 @@ impl<G: Game> Rounds<G> {
         Self {
             workers,
             cache,
-            networks: Vec::new(),
+            network: None,
             states: Vec::new(),
             streams: Vec::new(),
             offsets: Vec::new(),
@@ -212,20 +212,17 @@ impl<G: Game> Rounds<G> {
         &self.workers
     }
 
-    /// One round of `searches`; `evaluators[search.network]` answers for a search. Searches that are done take no
-    /// part. Returns whether any search still has work.
+    /// One round of `searches`, for which `evaluator` answers. Searches that are done take no part. Returns whether any
+    /// search still has work.
     ///
     /// # Errors
     /// Every search is taken back to where nothing is in flight, and asked for nothing more.
-    ///
-    /// # Panics
-    /// When a search names a network that is not there.
     pub fn run<E: Evaluator<G>>(
         &mut self,
         searches: &mut [Search<G>],
-        evaluators: &mut [E],
+        evaluator: &mut E,
     ) -> Result<bool, SearchError<E::Error>> {
-        let outcome = self.try_run(searches, evaluators);
+        let outcome = self.try_run(searches, evaluator);
         if outcome.is_err() {
             searches.iter_mut().for_each(Search::abandon);
         }
@@ -235,16 +232,16 @@ impl<G: Game> Rounds<G> {
     fn try_run<E: Evaluator<G>>(
         &mut self,
         searches: &mut [Search<G>],
-        evaluators: &mut [E],
+        evaluator: &mut E,
     ) -> Result<bool, SearchError<E::Error>> {
         let before = total(searches);
-        self.gather(searches, evaluators.iter().map(Evaluator::network), GATHER_AT_MOST);
+        self.gather(searches, evaluator.network(), GATHER_AT_MOST);
         if let Some((search, fault)) =
             searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
             return Err(SearchError::Game { search, fault });
         }
-        self.evaluate(searches, evaluators)?;
+        self.evaluate(searches, evaluator)?;
         self.take_up(searches);
         self.stats.searches.add(&total(searches).since(&before));
         Ok(searches.iter().any(|search| !search.is_done()))
@@ -255,17 +252,15 @@ impl<G: Game> Rounds<G> {
     pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
         &mut self,
         searches: &mut [S],
-        networks: impl Iterator<Item = Option<u64>>,
+        network: Option<u64>,
         known: u64,
     ) {
-        self.networks.clear();
-        self.networks.extend(networks);
-        let Self { cache, networks, .. } = &*self;
-        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
+        self.network = network;
+        let cache = self.cache.as_deref().zip(network);
         self.workers.for_each(searches, |search| {
             let search = search.as_mut();
             if !search.has_leaves() {
-                search.gather(cache_for(search.network), known);
+                search.gather(cache, known);
             }
         });
     }
@@ -275,7 +270,7 @@ impl<G: Game> Rounds<G> {
     pub(crate) fn evaluate<S: AsMut<Search<G>> + Send, E: Evaluator<G>>(
         &mut self,
         searches: &mut [S],
-        evaluators: &mut [E],
+        evaluator: &mut E,
     ) -> Result<(), SearchError<E::Error>> {
         self.states.clear();
         self.streams.clear();
@@ -285,26 +280,18 @@ impl<G: Game> Rounds<G> {
         self.logits.clear();
         self.values.clear();
         self.proofs.clear();
-        for (network, evaluator) in evaluators.iter_mut().enumerate() {
-            let first = self.states.len();
-            self.collect(searches, network, self.networks[network].is_some());
-            if self.states.len() == first {
-                continue;
-            }
-            self.evaluate_rows(first, evaluator)?;
-        }
-        Ok(())
+        self.collect(searches);
+        if self.states.is_empty() { Ok(()) } else { self.evaluate_rows(evaluator) }
     }
 
     /// The third part, for searches whose leaves are evaluated, or that met none: they take the answers up.
     pub(crate) fn take_up<S: AsMut<Search<G>> + Send>(&self, searches: &mut [S]) {
-        let Self { cache, networks, .. } = self;
-        let cache_for = |network: usize| Some((cache.as_deref()?, networks[network]?));
+        let cache = self.cache.as_deref().zip(self.network);
         let Self { offsets, logits, values, proofs, .. } = self;
         let replies = Replies { offsets, logits, values, proofs };
         self.workers.for_each(searches, |search| {
             let search = search.as_mut();
-            search.apply(replies, cache_for(search.network));
+            search.apply(replies, cache);
         });
     }
 
@@ -320,10 +307,10 @@ impl<G: Game> Rounds<G> {
         }
     }
 
-    /// Gives every leaf of this network's searches a row.
-    fn collect<S: AsMut<Search<G>>>(&mut self, searches: &mut [S], network: usize, share: bool) {
+    /// Gives every leaf a row.
+    fn collect<S: AsMut<Search<G>>>(&mut self, searches: &mut [S]) {
         self.seen.clear();
-        for search in searches.iter_mut().map(AsMut::as_mut).filter(|search| search.network == network) {
+        for search in searches.iter_mut().map(AsMut::as_mut) {
             if search.round.states.is_empty() {
                 continue;
             }
@@ -336,7 +323,7 @@ impl<G: Game> Rounds<G> {
             for (position, leaf) in (begin..).zip(waiting) {
                 let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
                 leaf.answer = Answer::Row(row as u32);
-                if share {
+                if self.network.is_some() {
                     // `gather` knows the key only where there is a cache.
                     let key = if self.cache.is_some() { leaf.key } else { self.states[position].key() };
                     let first = *self.seen.entry(key).or_insert(row as u32) as usize;
@@ -361,50 +348,35 @@ impl<G: Game> Rounds<G> {
         }
     }
 
-    /// Has the rows from `first` on answered, and refuses answers that would poison a search.
-    fn evaluate_rows<E: Evaluator<G>>(&mut self, first: usize, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
-        let rows = self.states.len() - first;
-        let packed = self.offsets[first] as usize;
+    /// Has the rows answered, and refuses answers that would poison a search.
+    fn evaluate_rows<E: Evaluator<G>>(&mut self, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
+        let rows = self.states.len();
         // A row that is left unanswered must not pass for an answer.
         self.logits.resize(self.actions.len(), f32::NAN);
-        self.values.resize(self.states.len(), PovValue(f32::NAN));
-        // Evaluators count rows and actions from 0.
-        let offsets: Vec<u32>;
-        let offsets = if packed == 0 {
-            &self.offsets[first..]
-        } else {
-            offsets = self.offsets[first..].iter().map(|offset| offset - packed as u32).collect();
-            &offsets
-        };
+        self.values.resize(rows, PovValue(f32::NAN));
         let workers = &self.workers;
-        let mut proofs = Vec::new();
         evaluator
             .evaluate_batch(Batch {
-                states: &self.states[first..],
-                streams: &self.streams[first..],
-                offsets,
-                actions: &self.actions[packed..],
-                logits: &mut self.logits[packed..],
-                values: &mut self.values[first..],
-                proofs: &mut proofs,
+                states: &self.states,
+                streams: &self.streams,
+                offsets: &self.offsets,
+                actions: &self.actions,
+                logits: &mut self.logits,
+                values: &mut self.values,
+                proofs: &mut self.proofs,
                 encode: &|states, rows| workers.encode(states, rows),
             })
             .map_err(SearchError::Evaluator)?;
         self.stats.batches += 1;
         self.stats.rows += rows as u64;
-        if !proofs.is_empty() {
-            if proofs.len() != rows {
-                let got = proofs.len();
-                return Err(SearchError::BadReply(format!("{got} proofs in a reply for {rows} rows")));
-            }
-            self.proofs.resize(first, 0);
-            self.proofs.append(&mut proofs);
+        if !self.proofs.is_empty() && self.proofs.len() != rows {
+            let got = self.proofs.len();
+            return Err(SearchError::BadReply(format!("{got} proofs in a reply for {rows} rows")));
         }
-        for row in first..first + rows {
+        for row in 0..rows {
             let value = self.values[row].0;
             // Rounding may put a tanh a little past 1; a value on another scale is a mistake.
             if value.is_nan() || value.abs() > 1.0 + 1e-3 {
-                let row = row - first;
                 return Err(SearchError::BadReply(format!(
                     "value {value} in row {row} of the evaluator's reply, expected a number in [-1, 1]"
                 )));
@@ -413,7 +385,6 @@ impl<G: Game> Rounds<G> {
             let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
             if let Some(bad) = self.logits[range.clone()].iter().position(|logit| !logit.is_finite()) {
                 let (logit, action) = (self.logits[range.start + bad], self.actions[range.start + bad]);
-                let row = row - first;
                 return Err(SearchError::BadReply(format!(
                     "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"
                 )));

@@ -39,10 +39,10 @@ impl<G: Hosted> Batch<G> {
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
-        let search = |(&root, &network): (&&G, &usize)| Search::new(root.clone(), settings.config, network);
+        let search = |&root: &&G| Search::new(root.clone(), settings.config);
         Ok(Self {
             spec: settings.spec,
-            searches: roots.iter().zip(&settings.networks).map(search).collect(),
+            searches: roots.iter().map(search).collect(),
             rounds: Rounds::new(workers, settings.cache),
             seed: settings.seed,
             runs: 0,
@@ -51,12 +51,12 @@ impl<G: Hosted> Batch<G> {
     }
 
     /// Rounds until all is done. Runs detached from the interpreter.
-    fn work(&mut self, evaluators: &mut [AnyEvaluator], limit: Option<Duration>) -> PyResult<()> {
+    fn work(&mut self, evaluator: &mut AnyEvaluator, limit: Option<Duration>) -> PyResult<()> {
         let began = Instant::now();
         let mut looked = began;
         let (mut rounds, mut rows) = (0, self.rounds.stats.rows);
         loop {
-            let outcome = self.rounds.run(&mut self.searches, evaluators);
+            let outcome = self.rounds.run(&mut self.searches, evaluator);
             // A Python game's own error comes before whatever followed from it.
             self.check()?;
             if !outcome.map_err(search_error)? {
@@ -199,7 +199,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
     fn run(
         &mut self,
         py: Python<'_>,
-        evaluators: &mut [AnyEvaluator],
+        evaluator: &mut AnyEvaluator,
         simulations: u32,
         limit: Option<Duration>,
     ) -> PyResult<()> {
@@ -215,7 +215,7 @@ impl<G: Hosted> AnyBatch for Batch<G> {
             search.begin(simulations, stream).map_err(|fault| GameError::new_err(fault.to_string()))?;
         }
         self.runs += 1;
-        let outcome = py.detach(|| caught(|| self.work(evaluators, limit)));
+        let outcome = py.detach(|| caught(|| self.work(evaluator, limit)));
         let failed = self.check();
         // A game that failed left positions in the trees that are none, a panic perhaps half a round: all trees begin
         // again, from roots that are as they were.

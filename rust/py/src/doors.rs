@@ -132,8 +132,6 @@ pub(crate) struct BatchSettings {
     /// What the game is called.
     pub(crate) spec: String,
     pub(crate) config: SearchConfig,
-    /// Which evaluator answers for each tree.
-    pub(crate) networks: Vec<usize>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) threads: usize,
     pub(crate) seed: u64,
@@ -143,8 +141,8 @@ pub(crate) struct BatchSettings {
 pub(crate) struct SelfPlaySettings {
     pub(crate) config: SelfPlayConfig,
     pub(crate) layout: Layout,
-    /// For each pipeline, see `SelfPlay::start`.
-    pub(crate) networks: Vec<Vec<AnyEvaluator>>,
+    /// One a pipeline.
+    pub(crate) evaluators: Vec<AnyEvaluator>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) threads: usize,
 }
@@ -157,7 +155,7 @@ pub(crate) trait AnyBatch: Searches {
     fn run(
         &mut self,
         py: Python<'_>,
-        evaluators: &mut [AnyEvaluator],
+        evaluator: &mut AnyEvaluator,
         simulations: u32,
         limit: Option<Duration>,
     ) -> PyResult<()>;
@@ -193,7 +191,6 @@ pub(crate) trait AnySelfPlay: Stop {
     fn is_paused(&self, patience: Duration) -> bool;
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
     fn is_swapped(&self, patience: Duration) -> bool;
-    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()>;
     fn set_resign_below(&self, below: f64);
     fn set_simulations(&self, simulations: u32);
     fn stats(&self) -> SelfPlayStats;

@@ -182,31 +182,31 @@ impl AnyEvaluator {
     }
 }
 
-/// The evaluators of a search object, which is their only owner: garbage collection can free the object where one of
-/// them refers back to it.
-pub(crate) struct Evaluators(Mutex<Vec<AnyEvaluator>>);
+/// The evaluator of a search object, which is its only owner: garbage collection can free the object where the evaluator
+/// refers back to it.
+pub(crate) struct Owned(Mutex<Option<AnyEvaluator>>);
 
-impl Evaluators {
-    pub(crate) fn new(evaluators: Vec<AnyEvaluator>) -> Self {
-        Self(Mutex::new(evaluators))
+impl Owned {
+    pub(crate) fn new(evaluator: AnyEvaluator) -> Self {
+        Self(Mutex::new(Some(evaluator)))
     }
 
-    /// For a run, which one thread at a time does.
-    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, Vec<AnyEvaluator>>> {
-        let evaluators = exclusive(&self.0)?;
-        if evaluators.is_empty() {
+    /// For a run, which one thread at a time does. It is there.
+    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, Option<AnyEvaluator>>> {
+        let evaluator = exclusive(&self.0)?;
+        if evaluator.is_none() {
             return Err(PyRuntimeError::new_err("this search was freed by garbage collection: make a new one"));
         }
-        Ok(evaluators)
+        Ok(evaluator)
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Where a run has them, the search is in use.
-        self.0.try_lock().map_or(Ok(()), |evaluators| evaluators.iter().try_for_each(|one| one.traverse(visit)))
+        self.0.try_lock().map_or(Ok(()), |evaluator| evaluator.iter().try_for_each(|one| one.traverse(visit)))
     }
 
     pub(crate) fn clear(&self) {
-        let freed = self.0.try_lock().map(|mut evaluators| std::mem::take(&mut *evaluators));
+        let freed = self.0.try_lock().map(|mut evaluator| evaluator.take());
         drop(freed);
     }
 }

@@ -132,7 +132,6 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("SEARCHED", azpy_core::record::SEARCHED)?;
     module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
     module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;
-    module.add("OPPONENT", azpy_core::record::OPPONENT)?;
     module.add("PLAYED", azpy_core::record::PLAYED)?;
     module.add("PLAYED_SMOOTHING", azpy_core::record::PLAYED_SMOOTHING)?;
     // Threads that would call into an interpreter that is no longer there must be gone before it goes.

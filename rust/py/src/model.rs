@@ -193,7 +193,7 @@ impl<G: Hosted> AnyModel for Model<G> {
     fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()> {
         let root = same_game(state, Some(&self.first))?.clone();
         let allowed = asked.allowed.clone();
-        let mut search = Search::new(root, self.config, 0);
+        let mut search = Search::new(root, self.config);
         if !allowed.is_empty() {
             search.allow(allowed);
         }

@@ -103,8 +103,9 @@ impl GameRecord {
     }
 
     /// uint8 [T]: bit 0, a sample to learn from, searched in full; bit 1, the network was exchanged during the search;
-    /// bit 2, a fast search, of which only the value is kept; bit 3, an opponent's search, likewise; bit 4, of an imported
-    /// game, a sample of which only the action is known. 0 where chance, an opening or the raw policy chose.
+    /// bit 2, a fast search, of which only the value is kept; bit 3, in games of older versions, a search of another
+    /// network, likewise; bit 4, of an imported game, a sample of which only the action is known. 0 where chance, an
+    /// opening or the raw policy chose.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))

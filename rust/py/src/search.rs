@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyBatch, AnyState, BatchSettings};
 use crate::errors::caught;
-use crate::evaluators::{AnyEvaluator, Evaluators};
+use crate::evaluators::{AnyEvaluator, Owned};
 use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, stop_name};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
@@ -43,7 +43,7 @@ use crate::threads::{changing, exclusive, looking};
 ///     3
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct Search {
-    evaluator: Evaluators,
+    evaluator: Owned,
     /// Where they were given.
     simulations: Option<u32>,
     config: SearchConfig,
@@ -63,10 +63,10 @@ impl Search {
         #[pyo3(from_py_with = whole)] seed: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let evaluators = vec![AnyEvaluator::new(evaluator)?];
+        let owned = Owned::new(AnyEvaluator::new(evaluator)?);
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
         Ok(Self {
-            evaluator: Evaluators::new(evaluators),
+            evaluator: owned,
             simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
             config,
             cache_positions: settings::cache_positions(cache_positions)?,
@@ -109,7 +109,8 @@ impl Search {
             return Err(PyValueError::new_err("actions restrict the root of a new search: give its state too"));
         }
         let mut kept = exclusive(&self.session)?;
-        let mut evaluator = self.evaluator.lock()?;
+        let mut lent = self.evaluator.lock()?;
+        let evaluator = lent.as_mut().expect("it is there");
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
             let allowed = allowed_actions(&*state, actions)?;
@@ -118,7 +119,7 @@ impl Search {
                 let legal = if allowed.is_empty() { legal.unwrap_or(0) } else { allowed.len() };
                 check_draws(draws, legal)?;
             }
-            evaluator.iter_mut().for_each(|one| one.plays(&spec));
+            evaluator.plays(&spec);
             let replaced = match kept.as_ref() {
                 Some(shared) => {
                     let mut session = changing(shared)?;
@@ -130,7 +131,6 @@ impl Search {
                 let settings = BatchSettings {
                     spec,
                     config: self.config,
-                    networks: vec![0],
                     cache: settings::cache(self.cache_positions),
                     threads: 1,
                     seed: self.seed,
@@ -150,7 +150,7 @@ impl Search {
         if let Some(draws) = gumbel {
             session.set_gumbel_draws(0, &draws)?;
         }
-        session.run(py, &mut evaluator, simulations, limit)?;
+        session.run(py, evaluator, simulations, limit)?;
         // With `lcb` the result takes a walk through the tree, in which other threads go on.
         let searched = &*session;
         let result = py.detach(|| SearchResult::sharing(shared.clone(), searched, 0));
@@ -168,7 +168,7 @@ impl Search {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
         let mut session = changing(shared)?;
-        session.run(py, &mut self.evaluator.lock()?, u32::MAX, limit)?;
+        session.run(py, self.evaluator.lock()?.as_mut().expect("it is there"), u32::MAX, limit)?;
         Ok(stop_name(session.search(0).stop()))
     }
 
@@ -193,9 +193,8 @@ impl Search {
 
 /// Searches of B positions of one game that share each call of the evaluator.
 ///
-/// Settings are those of `Search`, and: `evaluator` may be a list, and then `networks` [B] says which of them answers
-/// for each state; `threads` grow the trees, by default one a core. Finished games take no part. A fork of
-/// the process has none of the threads: there the calling one grows the trees.
+/// Settings are those of `Search`, and `threads`: they grow the trees, by default one a core. Finished games take no part.
+/// A fork of the process has none of the threads: there the calling one grows the trees.
 ///
 ///     >>> import azpy
 ///     >>> states = [azpy.make_game("tic_tac_toe") for _ in range(3)]
@@ -207,7 +206,7 @@ impl Search {
 pub(crate) struct VectorSearch {
     seed: u64,
     num_actions: usize,
-    evaluators: Evaluators,
+    evaluator: Owned,
     session: Arc<RwLock<dyn AnyBatch>>,
 }
 
@@ -225,33 +224,17 @@ impl VectorSearch {
 #[pymethods]
 impl VectorSearch {
     #[new]
-    #[pyo3(signature = (
-        states, evaluator, *, networks = None, cache_positions = 0, seed = 0, threads = None, **options
-    ))]
+    #[pyo3(signature = (states, evaluator, *, cache_positions = 0, seed = 0, threads = None, **options))]
     fn new(
         states: Vec<Bound<'_, PyAny>>,
         evaluator: &Bound<'_, PyAny>,
-        networks: Option<Vec<Whole>>,
         #[pyo3(from_py_with = whole)] cache_positions: i128,
         #[pyo3(from_py_with = whole)] seed: i128,
         threads: Option<Whole>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
-        let mut evaluators: Vec<AnyEvaluator> = match evaluator.extract::<Vec<Bound<'_, PyAny>>>() {
-            Ok(several) => several.iter().map(AnyEvaluator::new).collect::<PyResult<_>>()?,
-            Err(_) => vec![AnyEvaluator::new(evaluator)?],
-        };
-        let networks = networks.unwrap_or_else(|| vec![Whole(0); states.len()]);
-        if networks.len() != states.len() {
-            let (got, states) = (networks.len(), states.len());
-            return Err(PyValueError::new_err(format!(
-                "expected a network for each of the {states} states, got {got}"
-            )));
-        }
-        let last = evaluators.len() as i128 - 1;
-        let networks = networks.into_iter().map(|Whole(network)| within("networks", network, 0, last));
-        let networks = networks.collect::<PyResult<Vec<usize>>>()?;
+        let mut evaluator = AnyEvaluator::new(evaluator)?;
         let states: Vec<_> = states.iter().map(any_state).collect::<PyResult<_>>()?;
         let Some((spec, first)) = states.first() else {
             return Err(PyValueError::new_err("a search of no states at all; give at least one"));
@@ -259,14 +242,14 @@ impl VectorSearch {
         if let Some((other, _)) = states.iter().find(|(other, _)| other != spec) {
             return Err(PyValueError::new_err(format!("states of different games: {spec} and {other}")));
         }
-        evaluators.iter_mut().for_each(|one| one.plays(spec));
+        evaluator.plays(spec);
         let all: Vec<&dyn AnyState> = states.iter().map(|(_, state)| &**state).collect();
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;
         let threads = settings::threads(threads)?;
-        let settings = BatchSettings { spec: spec.clone(), config, networks, cache, threads, seed };
+        let settings = BatchSettings { spec: spec.clone(), config, cache, threads, seed };
         let (session, num_actions) = (first.batch(&all, settings)?, first.num_actions());
-        Ok(Self { seed, num_actions, evaluators: Evaluators::new(evaluators), session })
+        Ok(Self { seed, num_actions, evaluator: Owned::new(evaluator), session })
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -280,7 +263,7 @@ impl VectorSearch {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations(simulations.0)?;
         let mut session = changing(&self.session)?;
-        session.run(py, &mut self.evaluators.lock()?, simulations, limit)
+        session.run(py, self.evaluator.lock()?.as_mut().expect("it is there"), simulations, limit)
     }
 
     /// What each search found, [B].
@@ -387,10 +370,10 @@ impl VectorSearch {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.evaluators.traverse(&visit)
+        self.evaluator.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        self.evaluators.clear();
+        self.evaluator.clear();
     }
 }

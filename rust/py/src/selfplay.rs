@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use crate::doors::{AnySelfPlay, SelfPlaySettings};
 use crate::errors::{forked, no_stop_iteration, selfplay_error};
-use crate::evaluators::{AnyEvaluator, Turns, is_evaluating};
+use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
@@ -37,8 +37,8 @@ impl<G: Hosted> Playing<G> {
     pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
-        let SelfPlaySettings { config, layout, networks, cache, .. } = settings;
-        let core = CoreSelfPlay::start(start, config, &layout, networks, &workers, cache);
+        let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
+        let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
         Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
     }
 }
@@ -82,9 +82,6 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn is_swapped(&self, patience: Duration) -> bool {
         self.core.is_swapped(patience)
     }
-    fn set_opponents(&self, opponents: Vec<Vec<AnyEvaluator>>) -> PyResult<()> {
-        self.core.set_opponents(opponents).map_err(selfplay_error)
-    }
     fn set_resign_below(&self, below: f64) {
         self.core.set_resign_below(below);
     }
@@ -111,8 +108,8 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
 type Counted = (SelfPlayStats, Vec<PipelineStats>);
 type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 
-/// Games that a network plays against itself, and some against earlier networks, in background threads. Iterating gives
-/// finished `GameRecord`s, and ends when all games there are have been given; after `admit` it goes on.
+/// Games that a network plays against itself, in background threads. Iterating gives finished `GameRecord`s, and ends when
+/// all games there are have been given; after `admit` it goes on.
 ///
 /// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
 /// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
@@ -125,10 +122,6 @@ type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
 ///         dealt out to them in turn.
 ///     slots: games at once, 2^20 at most.
 ///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
-///     opponents: evaluators of earlier networks. In a share of the games one player, drawn by game id, is one of them,
-///         drawn likewise; what it searches is no sample, it gets no root noise, and it never resigns. Without any, all
-///         games are the evaluator's against itself.
-///     opponent_share: that share.
 ///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
 ///         and 4 for each legal action.
 ///     threads: grow the trees; by default one a core.
@@ -190,21 +183,6 @@ impl SelfPlay {
     }
 }
 
-/// For each pipeline a list of evaluators, one of each object; see [`AnyEvaluator::for_pipelines`].
-fn for_each_pipeline(
-    objects: &[&Bound<'_, PyAny>],
-    pipelines: usize,
-    turns: &Turns,
-    spec: &str,
-) -> PyResult<Vec<Vec<AnyEvaluator>>> {
-    let mut lists: Vec<_> = (0..pipelines).map(|_| Vec::new()).collect();
-    for object in objects {
-        for (list, evaluator) in lists.iter_mut().zip(AnyEvaluator::for_pipelines(object, pipelines, turns, spec)?) {
-            list.push(evaluator);
-        }
-    }
-    Ok(lists)
-}
 
 fn check_resign_below(below: f64) -> PyResult<()> {
     if (-1.0..=0.0).contains(&below) {
@@ -218,7 +196,7 @@ impl SelfPlay {
     #[new]
     #[pyo3(signature = (
         game, evaluator, *, slots = 256, pipelines = 2, cache_positions = 200_000, threads = None, seed = 0,
-        first_game = 0, games = None, opponents = Vec::new(), opponent_share = 0.0, stagger = 0, **options
+        first_game = 0, games = None, stagger = 0, **options
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -232,8 +210,6 @@ impl SelfPlay {
         #[pyo3(from_py_with = whole)] seed: i128,
         #[pyo3(from_py_with = whole)] first_game: i128,
         games: Option<Whole>,
-        opponents: Vec<Bound<'_, PyAny>>,
-        opponent_share: f64,
         #[pyo3(from_py_with = whole)] stagger: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -252,16 +228,12 @@ impl SelfPlay {
         let first_game: u64 = within("first_game", first_game, 0, U64)?;
         // The last one has an id too.
         let games = games.map(|Whole(given)| within("games", given, 0, U64 - i128::from(first_game))).transpose()?;
-        if !(0.0..=1.0).contains(&opponent_share) {
-            return Err(PyValueError::new_err(format!("opponent_share must be in [0, 1], got {opponent_share}")));
-        }
         let stagger = within("stagger", stagger, 0, SIZE)?;
-        let config = SelfPlayConfig { opponent_share, seed, game: spec.clone(), ..options };
+        let config = SelfPlayConfig { seed, game: spec.clone(), ..options };
         let layout = Layout { slots, first_game, games, stagger, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
-        let networks: Vec<_> = std::iter::once(evaluator).chain(&opponents).collect();
-        let networks = for_each_pipeline(&networks, pipelines, &turns, &spec)?;
-        let settings = SelfPlaySettings { config, layout, networks, cache: settings::cache(cache_positions), threads };
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns, &spec)?;
+        let settings = SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
@@ -365,14 +337,6 @@ impl SelfPlay {
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
 
-    /// Changes to other opponents, for games that begin from each pipeline's next round on. Games that have begun go on
-    /// with the opponents that they have.
-    fn set_opponents(&self, py: Python<'_>, opponents: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let playing = self.open()?;
-        let opponents = opponents.iter().collect::<Vec<_>>();
-        let opponents = for_each_pipeline(&opponents, self.pipelines, &self.turns, &self.spec)?;
-        py.detach(|| playing.set_opponents(opponents))
-    }
 
     /// Changes `resign_below` for the searches to come.
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
@@ -406,8 +370,7 @@ impl SelfPlay {
     }
 
     /// Has games go on that another self-play left `unfinished`, once their ids come up; `admit` them or leave `games`
-    /// out. Their first search begins without the tree of the ply before. A game of another run, or one with an opponent,
-    /// begins anew.
+    /// out. Their first search begins without the tree of the ply before. A game of another run begins anew.
     fn go_on(&self, py: Python<'_>, games: Vec<PyRef<'_, GameRecord>>) -> PyResult<()> {
         let playing = self.open()?;
         let games = games.iter().map(|game| (*game.0).clone()).collect();
@@ -454,7 +417,7 @@ impl SelfPlay {
     }
 
     /// Totals since the start, also after `close`. Of finished games: games, positions (samples), searches (samples or not), fast_searches
-    /// (among them), opponent_games, resigned games, controls (control games in which a player would have resigned) and
+    /// (among them), resigned games, controls (control games in which a player would have resigned) and
     /// false_resignations (of those that it did not lose). Of rounds, whose moves need not be finished: simulations,
     /// evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
     /// shared (leaves that shared a row with an equal one).
@@ -466,7 +429,6 @@ impl SelfPlay {
         dict.set_item("positions", stats.positions)?;
         dict.set_item("searches", stats.searches)?;
         dict.set_item("fast_searches", stats.fast_searches)?;
-        dict.set_item("opponent_games", stats.opponent_games)?;
         dict.set_item("resigned", stats.resigned)?;
         dict.set_item("controls", stats.controls)?;
         dict.set_item("false_resignations", stats.false_resignations)?;

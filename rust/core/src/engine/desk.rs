@@ -74,7 +74,7 @@ impl<G: Game, T> Desk<G, T> {
 
     /// A search from nothing, with the desk's options.
     pub fn search(&self, root: G) -> Search<G> {
-        Search::new(root, self.config, 0)
+        Search::new(root, self.config)
     }
 
     /// Takes a request that `search` will answer, with the tree that it has already. At a chance turn it ends with a

@@ -1,6 +1,5 @@
 //! One round of some searches: they gather leaves, a batch is evaluated, and they take its answers up.
 
-use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,7 +70,7 @@ impl<G: Game, T> Lane<G, T> {
         // Each search has the same share, and no less than the simulations of a search that needs the evaluator.
         let share = KNOWN_A_ROUND / self.open.len().max(1) as u64;
         let known = share.max(self.eval_batch as u64);
-        self.rounds.gather(&mut self.open, std::iter::once(network), known);
+        self.rounds.gather(&mut self.open, network, known);
         self.take_ended();
         self.open.iter().map(|open| open.search.rows()).sum::<usize>() < self.max_batch
     }
@@ -100,7 +99,7 @@ impl<G: Game, T> Lane<G, T> {
             rows <= self.max_batch
         };
         self.batch = self.open.iter().take_while(fits).count();
-        self.rounds.evaluate(&mut self.open[..self.batch], slice::from_mut(evaluator))
+        self.rounds.evaluate(&mut self.open[..self.batch], evaluator)
     }
 
     /// The third part: the searches of the batch take its answers up, which needs no evaluator.

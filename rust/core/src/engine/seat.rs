@@ -133,10 +133,10 @@ impl<G: Game, T> Seat<G, T> {
                 Command::Search(request, allowed) => {
                     self.out = true;
                     if allowed.is_empty() {
-                        let fresh = || Search::new(self.position.clone(), self.config, 0);
+                        let fresh = || Search::new(self.position.clone(), self.config);
                         return Some((self.search.take().unwrap_or_else(fresh), request));
                     }
-                    let mut search = Search::new(self.position.clone(), self.config, 0);
+                    let mut search = Search::new(self.position.clone(), self.config);
                     search.allow(allowed);
                     return Some((search, request));
                 }

@@ -32,8 +32,6 @@ pub use stats::{SearchStats, Stop};
 /// A search in progress over the tree of one position.
 #[derive(Clone, Debug)]
 pub struct Search<G> {
-    /// Which of the owner's networks answers for it.
-    pub network: usize,
     position: G,
     config: SearchConfig,
     tree: Tree,
@@ -96,10 +94,9 @@ struct Scratch {
 }
 
 impl<G: Game> Search<G> {
-    /// A search of `root` that has not begun. `network` says which of the owner's networks answers for it.
-    pub fn new(root: G, config: SearchConfig, network: usize) -> Self {
+    /// A search of `root` that has not begun.
+    pub fn new(root: G, config: SearchConfig) -> Self {
         Self {
-            network,
             position: root,
             tree: Tree::new(config.max_nodes(), config.c_puct_stdev > 0.0),
             config,
@@ -199,7 +196,7 @@ impl<G: Game> Search<G> {
     /// A search of the position after `action`, with what this one's tree knows of it. This one stays as it is.
     #[must_use]
     pub fn child(&self, action: Action) -> Self {
-        let mut child = Self::new(self.position.clone(), self.config, self.network);
+        let mut child = Self::new(self.position.clone(), self.config);
         child.position.play(action);
         child.tree = self.tree.subtree(action);
         child.root.inherit(child.tree.children(ROOT));
@@ -337,12 +334,12 @@ mod tests {
         for (seed, in_flight_share) in [(1, None), (2, Some(0.01)), (3, Some(0.1)), (4, Some(0.5))] {
             let found = [1, 2, 7, 100, GATHER_AT_MOST].map(|known| {
                 let config = SearchConfig { in_flight_share, ..SearchConfig::default() };
-                let mut search = [Search::new(Toy::random(seed, 5, true), config, 0)];
+                let mut search = [Search::new(Toy::random(seed, 5, true), config)];
                 search[0].begin(10_000, Stream::keyed(&[seed])).unwrap();
                 let mut rounds = Rounds::new(Workers::Serial, None);
                 while !search[0].is_done() {
-                    rounds.gather(&mut search, [None].into_iter(), known);
-                    rounds.evaluate(&mut search, &mut [Uniform]).unwrap();
+                    rounds.gather(&mut search, None, known);
+                    rounds.evaluate(&mut search, &mut Uniform).unwrap();
                     rounds.take_up(&mut search);
                 }
                 let bits = |node: &tree::Node| (node.visits, node.value_sum.to_bits());
@@ -359,12 +356,12 @@ mod tests {
         let run = |search: &mut Search<Toy>, simulations| {
             search.begin(simulations, Stream::keyed(&[1])).unwrap();
             let mut rounds = Rounds::new(Workers::Serial, None);
-            while rounds.run(std::slice::from_mut(search), &mut [Uniform]).unwrap() {}
+            while rounds.run(std::slice::from_mut(search), &mut Uniform).unwrap() {}
             let root = search.tree.node(ROOT);
             assert_eq!(root.visits, 1 + search.tree.children(ROOT).iter().map(|child| child.visits).sum::<u32>());
             (search.result().stop, search.stats().simulations, root.visits)
         };
-        let mut search = Search::new(Toy::random(3, 5, false), SearchConfig::default(), 0);
+        let mut search = Search::new(Toy::random(3, 5, false), SearchConfig::default());
         assert_eq!(run(&mut search, 100), (Stop::Simulations, 100, 101));
         search.tree.add_visits(1, MOST_VISITS - 101 - 60);
         assert_eq!(run(&mut search, 50), (Stop::Simulations, 50, MOST_VISITS - 10));

@@ -1,14 +1,11 @@
-//! Games played by a network against itself, and some against an earlier one, in pipelines of slots.
+//! Games played by a network against itself, in pipelines of slots.
 //!
-//! A pipeline is a thread with its own slots and evaluators: the newest network's, which plays both sides of most
-//! games, and any number of opponents, each of which plays one side of some. It plays rounds: all its slots' trees grow,
-//! one batch a network goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends
-//! hands the record over and begins the next game of a queue of id ranges. A pipeline without a game waits until its
-//! owner admits more.
+//! A pipeline is a thread with its own slots and an evaluator of its own. It plays rounds: all its slots' trees grow, one
+//! batch goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends hands the record
+//! over and begins the next game of a queue of id ranges. A pipeline without a game waits until its owner admits more.
 //!
-//! What a game is depends on (seed, game id), the list of opponents and the networks' answers alone: each draw comes
-//! from a stream keyed by (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but
-//! the speed.
+//! What a game is depends on (seed, game id) and the network's answers alone: each draw comes from a stream keyed by
+//! (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but the speed.
 //!
 //! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
 //! finished games. Nobody holds it while growing trees or evaluating.
@@ -53,32 +50,27 @@ impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
 where
     E::Error: 'static,
 {
-    /// Starts playing from `start`. For each pipeline there is a list of evaluators, of the same networks in the same
-    /// order: first that of the newest network, then those of its opponents, if any.
+    /// Starts playing from `start`, with a pipeline for each of the evaluators, which are of one network.
     ///
     /// # Errors
     /// When a thread cannot be started.
-    ///
-    /// # Panics
-    /// When a pipeline has no evaluator.
     pub fn start(
         start: &G,
         config: SelfPlayConfig,
         layout: &Layout,
-        networks: Vec<Vec<E>>,
+        evaluators: Vec<E>,
         workers: &Workers,
         cache: Option<Arc<Cache>>,
     ) -> Result<Self, String> {
-        let pipelines = networks.len();
+        let pipelines = evaluators.len();
         let shared = Arc::new(Shared::new(layout, pipelines, config.resign_below));
         let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };
-        for (index, evaluators) in networks.into_iter().enumerate() {
-            assert!(!evaluators.is_empty(), "pipeline {index} has no evaluator");
+        for (index, evaluator) in evaluators.into_iter().enumerate() {
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
             let rounds = Rounds::new(workers.clone(), cache.clone());
             let ramp = Ramp::new(slots, layout.stagger);
-            let pipeline = Pipeline::new(index, config.clone(), start.clone(), rounds, evaluators, ramp);
+            let pipeline = Pipeline::new(index, config.clone(), start.clone(), rounds, evaluator, ramp);
             let shared = selfplay.shared.clone();
             let inside = (layout.inside)();
             let thread = std::thread::Builder::new()
@@ -154,7 +146,7 @@ where
     }
 
     /// Has games go on that another self-play left [`SelfPlay::unfinished`], once their ids come up. A game of another
-    /// run, or with an opponent, begins anew.
+    /// run begins anew.
     pub fn go_on(&self, games: Vec<GameRecord>) {
         self.shared.lock().begun.extend(games.into_iter().map(|game| (game.game_id, game)));
     }
@@ -181,7 +173,7 @@ where
         self.wait_until(patience, |state| state.waiting == state.running)
     }
 
-    /// Leaves evaluators of a new newest network for the pipelines, one each, to be taken between rounds.
+    /// Leaves evaluators of a new network for the pipelines, one each, to be taken between rounds.
     ///
     /// # Errors
     /// When their number is not that of the pipelines.
@@ -196,21 +188,6 @@ where
         Ok(())
     }
 
-    /// Leaves new opponents for the pipelines, a list for each, to be taken between rounds. Games that have begun go on
-    /// with the opponents that they have.
-    ///
-    /// # Errors
-    /// When their number is not that of the pipelines.
-    pub fn set_opponents(&self, opponents: Vec<Vec<E>>) -> Result<(), SelfPlayError<E::Error>> {
-        let mut state = self.shared.lock();
-        if opponents.len() != state.next_opponents.len() {
-            let (given, pipelines) = (opponents.len(), state.next_opponents.len());
-            return Err(SelfPlayError::Swap(format!("{given} lists of opponents for {pipelines} pipelines")));
-        }
-        state.next_opponents = opponents.into_iter().map(Some).collect();
-        self.shared.changed.notify_all();
-        Ok(())
-    }
 
     /// Waits at most `patience` until every pipeline has taken the evaluator of the last `swap`.
     #[must_use]

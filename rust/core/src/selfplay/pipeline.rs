@@ -37,16 +37,13 @@ impl Ramp {
     }
 }
 
-/// A thread's games and evaluators.
+/// A thread's games and evaluator.
 pub(crate) struct Pipeline<E, G: Game> {
     index: usize,
     config: SelfPlayConfig,
     start: G,
     rounds: Rounds<G>,
-    /// The newest network's, those of the opponents that new games may have, and those that only games in play have.
-    evaluators: Vec<E>,
-    /// How many opponents new games may have.
-    opponents: usize,
+    evaluator: E,
     /// The slots: their searches and their games, in step.
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
@@ -57,13 +54,13 @@ pub(crate) struct Pipeline<E, G: Game> {
 }
 
 impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
-    /// A pipeline without games. `evaluators` are the newest network's and those of its opponents.
+    /// A pipeline without games.
     pub(crate) fn new(
         index: usize,
         config: SelfPlayConfig,
         start: G,
         rounds: Rounds<G>,
-        evaluators: Vec<E>,
+        evaluator: E,
         ramp: Ramp,
     ) -> Self {
         Self {
@@ -72,8 +69,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             config,
             start,
             rounds,
-            opponents: evaluators.len() - 1,
-            evaluators,
+            evaluator,
             searches: Vec::new(),
             games: Vec::new(),
             spent: PipelineStats::default(),
@@ -117,19 +113,18 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 continue; // another pipeline was faster, or these games were over at once
             }
             self.check()?;
-            let clocked = |inner| Clocked { inner, evaluating: Duration::ZERO };
-            let mut evaluators: Vec<_> = self.evaluators.iter_mut().map(clocked).collect();
-            self.rounds.run(&mut self.searches, &mut evaluators)?;
-            self.spent.evaluating += evaluators.iter().map(|clocked| clocked.evaluating).sum::<Duration>();
+            let mut clocked = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
+            self.rounds.run(&mut self.searches, &mut clocked)?;
+            self.spent.evaluating += clocked.evaluating;
             self.spent.rounds += 1;
-            let networks = self.networks();
+            let network = self.network();
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
             self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
                 // Games end and begin here; a search that is not done has nothing to be told.
                 if search.is_done() {
-                    finish_move(search, game, config, &networks);
-                    begin_move(search, game, config, &networks);
+                    finish_move(search, game, config, network);
+                    begin_move(search, game, config, network);
                 }
             });
             self.check()?;
@@ -141,31 +136,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         Ok(())
     }
 
-    /// What records call the networks.
-    fn networks(&self) -> Vec<u64> {
-        self.evaluators.iter().map(|evaluator| evaluator.network().unwrap_or(0)).collect()
-    }
-
-    /// Has new games draw from these opponents, and keeps the old ones that games in play still have.
-    fn take_opponents(&mut self, fresh: Vec<E>) {
-        let mut old: Vec<_> = self.evaluators.drain(1..).map(Some).collect();
-        self.opponents = fresh.len();
-        self.evaluators.extend(fresh);
-        let mut places = vec![0; old.len()];
-        for (search, game) in self.searches.iter_mut().zip(&mut self.games) {
-            let Some(opponent) = &mut game.opponent else {
-                continue;
-            };
-            let place = opponent.network - 1;
-            if let Some(evaluator) = old[place].take() {
-                places[place] = self.evaluators.len();
-                self.evaluators.push(evaluator);
-            }
-            opponent.network = places[place];
-            if search.network > 0 {
-                search.network = places[place];
-            }
-        }
+    /// What records call the network.
+    fn network(&self) -> u64 {
+        self.evaluator.network().unwrap_or(0)
     }
 
     /// Whether every game keeps its promises.
@@ -187,12 +160,11 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let Some((game_id, simulations, begun)) = next else {
                 return;
             };
-            let begun = begun.and_then(|record| GameInPlay::begun(&self.config, self.opponents, &self.start, record));
-            let (mut game, position) = begun.unwrap_or_else(|| {
-                (GameInPlay::new(&self.config, game_id, self.opponents, simulations), self.start.clone())
-            });
-            let mut search = Search::new(position, self.config.search, 0);
-            begin_move(&mut search, &mut game, &self.config, &self.networks());
+            let begun = begun.and_then(|record| GameInPlay::begun(&self.config, &self.start, record));
+            let (mut game, position) = begun
+                .unwrap_or_else(|| (GameInPlay::new(&self.config, game_id, simulations), self.start.clone()));
+            let mut search = Search::new(position, self.config.search);
+            begin_move(&mut search, &mut game, &self.config, self.network());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.into_record()]);
@@ -217,7 +189,6 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
             stats.searches += count(|ply| ply.is_searched());
             stats.fast_searches += count(|ply| ply.flags & FAST_SEARCH != 0);
-            stats.opponent_games += u64::from(record.has_opponent());
             stats.resigned += u64::from(record.resigned);
             stats.controls += u64::from(record.control && record.resign_ply.is_some());
             stats.false_resignations += u64::from(record.false_resignation());
@@ -239,11 +210,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut waiting = false;
         loop {
             if let Some(evaluator) = state.next[self.index].take() {
-                self.evaluators[0] = evaluator;
+                self.evaluator = evaluator;
                 shared.changed.notify_all();
-            }
-            if let Some(opponents) = state.next_opponents[self.index].take() {
-                self.take_opponents(opponents);
             }
             self.config.resign_below = state.resign_below;
             let idle = !has_games && state.queue.is_empty();

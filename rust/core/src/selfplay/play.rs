@@ -1,23 +1,21 @@
 //! One game in a slot: its openings, its dice, how an action is chosen once a search is done, and how it ends.
 //!
-//! All of it depends on (seed, game id), on the opponents there are and on what the searches find. Knows nothing of
-//! pipelines, evaluators or threads.
+//! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, Player, PovValue, Turn, check_chance};
+use crate::game::{Action, Game, GameFault, PovValue, Turn, check_chance};
 use crate::options::{MOST, OptionValue, Rule, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
-use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, Ply, SEARCHED};
+use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
 use crate::selfplay::resign::{Resign, Streaks};
 
 /// A game's draws come from streams of (seed, game id, word). The word of a ply's own draws (a random action, dice, its
 /// search) is its number, and these set its other draws apart.
 const CHOICE: u64 = 1 << 63;
 const SEARCH_KIND: u64 = 1 << 62;
-/// The words of a game's openings and of its opponent; `resign` has the one between.
+/// The word of a game's openings; `resign` has the one before it.
 const OPENINGS: u64 = u64::MAX;
-const OPPONENT_DRAW: u64 = u64::MAX - 2;
 const ZERO: &str = "AlphaGo Zero, Silver et al. 2017";
 const KATAGO: &str = "KataGo, Wu 2019";
 
@@ -58,9 +56,6 @@ options! {
         with
         /// How each move is searched.
         search: SearchConfig;
-        /// Share of games in which one player, drawn by game id, is one of the opponents given: a network of an earlier
-        /// checkpoint, drawn likewise. Without opponents there are none.
-        opponent_share: f64;
         /// Of the run.
         seed: u64;
         /// What records say the game is.
@@ -116,34 +111,12 @@ impl SelfPlayConfig {
         stream_for(self.seed, game_id, ply as u64 | SEARCH_KIND).unit() >= self.full_search_share
     }
 
-    /// Who plays one side of a game, if not the newest network.
-    fn opponent_of(&self, game_id: u64, opponents: usize) -> Option<Opponent> {
-        if opponents == 0 {
-            return None;
-        }
-        let mut stream = stream_for(self.seed, game_id, OPPONENT_DRAW);
-        // In this order, so that a game is the same again with its opponent alone and a share of 1.
-        if stream.unit() >= self.opponent_share {
-            return None;
-        }
-        let seat = [Player::Zero, Player::One][stream.below(2)];
-        Some(Opponent { seat, network: 1 + stream.below(opponents) })
-    }
 }
 
-/// A network of an earlier checkpoint that plays one side of a game.
-#[derive(Clone, Copy)]
-pub(crate) struct Opponent {
-    seat: Player,
-    /// Its place among the pipeline's networks; 0 is the newest.
-    pub(crate) network: usize,
-}
 
 /// A game in a slot.
 pub(crate) struct GameInPlay {
     pub(crate) record: GameRecord,
-    /// Who plays one of its sides, if not the newest network.
-    pub(crate) opponent: Option<Opponent>,
     /// Plies of random opening.
     pub(crate) opening: usize,
     /// The ply at which the actions drawn from the raw policy end.
@@ -160,8 +133,8 @@ pub(crate) struct GameInPlay {
 }
 
 impl GameInPlay {
-    /// A game that has not begun; `opponents` are those it may have, `simulations` its own number if it has one.
-    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, opponents: usize, simulations: Option<u32>) -> Self {
+    /// A game that has not begun; `simulations` is its own number if it has one.
+    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, simulations: Option<u32>) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
         let opening = up_to(config.opening_plies);
@@ -176,7 +149,6 @@ impl GameInPlay {
                 offsets: vec![0],
                 ..GameRecord::default()
             },
-            opponent: config.opponent_of(game_id, opponents),
             opening,
             policy_until,
             streaks: Streaks::default(),
@@ -188,17 +160,11 @@ impl GameInPlay {
         }
     }
 
-    /// A game that began in another process, and its position; `None` if it is of another run or has an opponent, whose
-    /// network may be another by now.
-    pub(crate) fn begun<G: Game>(
-        config: &SelfPlayConfig,
-        opponents: usize,
-        start: &G,
-        record: GameRecord,
-    ) -> Option<(Self, G)> {
-        let mut game = Self::new(config, record.game_id, opponents, record.simulations);
+    /// A game that began in another process, and its position; `None` if it is of another run.
+    pub(crate) fn begun<G: Game>(config: &SelfPlayConfig, start: &G, record: GameRecord) -> Option<(Self, G)> {
+        let mut game = Self::new(config, record.game_id, record.simulations);
         let mut position = start.clone();
-        let fits = game.opponent.is_none() && record.game == config.game && record.seed == config.seed;
+        let fits = record.game == config.game && record.seed == config.seed;
         if !fits || record.plies.iter().any(|ply| position.try_play(ply.action).is_err()) {
             return None;
         }
@@ -214,13 +180,13 @@ impl GameInPlay {
     }
 }
 
-/// Plays the action that a finished search leads to, and notes it; or gives the game up. `networks` are the numbers of
-/// the pipeline's networks, in the order in which `Search::network` counts them.
+/// Plays the action that a finished search leads to, and notes it; or gives the game up. `network` is what records call
+/// the pipeline's network.
 pub(crate) fn finish_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
     config: &SelfPlayConfig,
-    networks: &[u64],
+    network: u64,
 ) {
     let Turn::Player(player) = search.root().turn() else {
         return;
@@ -229,9 +195,7 @@ pub(crate) fn finish_move<G: Game>(
     let ply = record.plies.len();
     let result = search.result();
     let drawn_from_policy = ply < game.policy_until;
-    let (network, is_opponent) = (networks[search.network], search.network > 0);
-    // The threshold is held where few of the newest network's resignations are wrong: it says nothing of another's.
-    let may_resign = !drawn_from_policy && !is_opponent && record.resign_ply.is_none();
+    let may_resign = !drawn_from_policy && record.resign_ply.is_none();
     if may_resign && game.streaks.note(&config.resign(), player, &result) {
         record.resign_ply = Some(ply as u32);
         if !record.control {
@@ -256,12 +220,7 @@ pub(crate) fn finish_move<G: Game>(
     let mut entry = Ply { action, player: player.index() as i8, flags: 0, root_value: 0.0, network };
     if !drawn_from_policy {
         let mixed = if network == game.network && !game.without_tree { 0 } else { MIXED_NETWORKS };
-        let kind = match (is_opponent, game.fast) {
-            (false, false) => SEARCHED,
-            (false, true) => FAST_SEARCH,
-            (true, false) => OPPONENT,
-            (true, true) => OPPONENT | FAST_SEARCH,
-        };
+        let kind = if game.fast { FAST_SEARCH } else { SEARCHED };
         entry.flags = mixed | kind;
         entry.root_value = result.value;
     }
@@ -282,7 +241,7 @@ pub(crate) fn begin_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
     config: &SelfPlayConfig,
-    networks: &[u64],
+    network: u64,
 ) {
     let (mut legal, mut outcomes) = (Vec::new(), Vec::new());
     while !game.over {
@@ -310,17 +269,9 @@ pub(crate) fn begin_move<G: Game>(
                 }
                 (legal[stream.below(legal.len())], player.index() as i8)
             }
-            Turn::Player(player) => {
+            Turn::Player(_) => {
                 let drawn_from_policy = ply < game.policy_until;
-                // The newest network's policy opens the game, whoever plays it.
-                let opponent = game.opponent.filter(|opponent| opponent.seat == player && !drawn_from_policy);
-                let mover = opponent.map_or(0, |opponent| opponent.network);
-                if search.network != mover {
-                    // What another network said of these positions is not this one's opinion.
-                    search.reset(search.root().clone());
-                    search.network = mover;
-                }
-                game.network = networks[mover];
+                game.network = network;
                 game.fast = !drawn_from_policy && config.is_fast(record.game_id, ply);
                 let simulations = if drawn_from_policy {
                     0 // the root's own evaluation is all that such a draw needs
@@ -328,7 +279,7 @@ pub(crate) fn begin_move<G: Game>(
                     config.simulations_of(record.simulations, game.fast)
                 };
                 // Noise is for what is learned from.
-                search.set_exploring(!game.fast && mover == 0);
+                search.set_exploring(!game.fast);
                 game.fault = search.begin(simulations, stream).err();
                 return;
             }

@@ -35,7 +35,7 @@ pub const SEARCHED: u8 = 1;
 pub const MIXED_NETWORKS: u8 = 2;
 /// A fast search chose the action. That is no sample: its value is kept, the rest is not.
 pub const FAST_SEARCH: u8 = 4;
-/// The opponent's network, an earlier one, searched the ply, fast or in full. That is no sample either.
+/// In games of older versions: an earlier network searched the ply, fast or in full. That is no sample either.
 pub const OPPONENT: u8 = 8;
 /// Of an imported game: someone chose the action, by means that are not known. A sample without entries: its legal actions
 /// are those of the rules, and its policy target is [`played_target`].
@@ -152,11 +152,6 @@ impl GameRecord {
         self.plies.iter().filter(|ply| ply.is_sample()).count()
     }
 
-    /// Whether an opponent, an earlier network, searched any of its plies.
-    #[must_use]
-    pub fn has_opponent(&self) -> bool {
-        self.plies.iter().any(|ply| ply.flags & OPPONENT != 0)
-    }
 
     /// Whether a player would have resigned and then did not lose; only control games can tell.
     #[must_use]

@@ -53,8 +53,6 @@ pub struct SelfPlayStats {
     pub searches: u64,
     /// Those of them with a fast search.
     pub fast_searches: u64,
-    /// Games in which an opponent searched.
-    pub opponent_games: u64,
     /// Games that a player gave up.
     pub resigned: u64,
     /// Control games in which a player would have done so.
@@ -93,8 +91,6 @@ pub(crate) struct State<Error, E> {
     pub(crate) waiting: usize,
     /// Evaluators to change to, one a pipeline.
     pub(crate) next: Vec<Option<E>>,
-    /// Opponents of the games to come, for each pipeline.
-    pub(crate) next_opponents: Vec<Option<Vec<E>>>,
     /// Pipelines that have ended: they take no evaluator any more.
     pub(crate) ended: Vec<bool>,
     /// `Resign::below` from each pipeline's next round on.
@@ -170,7 +166,6 @@ impl<E: Evaluator<G>, G: Game> Shared<E, G> {
                 running: pipelines,
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
-                next_opponents: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 resign_below,
                 simulations: None,

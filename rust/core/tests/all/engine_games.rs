@@ -89,11 +89,11 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
         let all = finish(&mut serving, &mut evaluator);
         assert_eq!(all[0].search.result(), alone(&root, config, 100, 1).result());
 
-        let mut twin = Search::new(Only(root, allowed.clone()), config, 0);
+        let mut twin = Search::new(Only(root, allowed.clone()), config);
         twin.begin(100, stream_for(1, 0, 0)).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
         let mut hashed = azpy_core::evaluator::RowByRow::new(crate::common::Hashed);
-        while rounds.run(std::slice::from_mut(&mut twin), std::slice::from_mut(&mut hashed)).unwrap() {}
+        while rounds.run(std::slice::from_mut(&mut twin), &mut hashed).unwrap() {}
         assert_eq!(ended[0].search.result(), twin.result());
         assert_eq!(twin.result().actions, allowed);
         tried += 1;
@@ -113,7 +113,7 @@ impl Twin {
         search.begin(simulations, stream_for(5, 0, self.runs)).unwrap();
         self.runs += 1;
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(search), &mut [Recording::new()]).unwrap() {}
+        while rounds.run(std::slice::from_mut(search), &mut Recording::new()).unwrap() {}
         search.result()
     }
 }
@@ -125,7 +125,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
         let config = SearchConfig { c_puct_stdev: f64::from(seed as u32 % 2), ..one_leaf() };
         let root = Asked::new(0, Toy::random(seed, 15, false));
         let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), config, 5);
-        let mut twin = Twin { searches: vec![Search::new(root, config, 0)], runs: 0 };
+        let mut twin = Twin { searches: vec![Search::new(root, config)], runs: 0 };
         let mut serving = serving(config, 16, None);
         let mut evaluator = Recording::new();
         let mut stream = azpy_core::rng::Stream::keyed(&[seed]);
@@ -148,7 +148,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
                     twin.searches.push(next);
                     advanced += 1;
                     if let Some(at) = (twin.searches.len() - 1).checked_sub(KEPT_TREES + 1) {
-                        twin.searches[at] = Search::new(twin.searches[at].root().clone(), config, 0);
+                        twin.searches[at] = Search::new(twin.searches[at].root().clone(), config);
                         forgotten += 1;
                     }
                 }

@@ -34,7 +34,7 @@ fn assert_errors(found: &[f32], values: &[Vec<f64>]) {
 fn go_on(search: &mut Search<Toy>, simulations: u32, seed: u64) {
     search.begin(simulations, Stream::keyed(&[seed])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(search), &mut [hashed()]).unwrap() {}
+    while rounds.run(std::slice::from_mut(search), &mut hashed()).unwrap() {}
     check_tree(search);
 }
 
@@ -174,7 +174,7 @@ fn a_node_that_grew_after_it_had_found_no_room_has_no_standard_error_and_no_boun
             way.into_iter().for_each(|action| search.advance(action));
             search.begin(20, Stream::keyed(&[seed])).unwrap();
             let mut rounds = Rounds::new(Workers::Serial, None);
-            while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+            while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
             let (tree, result) = (search.tree(), search.result());
             let most = *result.visits.iter().max().unwrap();
             let errors = standard_errors(tree);
@@ -205,7 +205,7 @@ fn where_all_values_are_equal_nothing_scatters() {
 #[test]
 fn there_is_nothing_to_see_of_a_root_that_was_not_searched() {
     for text in ["-", "?(1:+ 1:-)", "0(+ -)"] {
-        let search = Search::new(Toy::parse(text).unwrap(), SearchConfig::default(), 0);
+        let search = Search::new(Toy::parse(text).unwrap(), SearchConfig::default());
         assert!(standard_errors(search.tree()).is_empty());
         assert!(variations(search.tree(), 3, 10).is_empty());
         let shown = shown(&search, 10, 10);

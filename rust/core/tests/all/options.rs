@@ -204,14 +204,14 @@ fn a_root_that_a_look_ahead_would_end_has_children_all_the_same() {
     let finish = |search: &mut Search<Toy>| {
         search.begin(10, Stream::keyed(&[1])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(search), &mut [hashed()]).unwrap() {}
+        while rounds.run(std::slice::from_mut(search), &mut hashed()).unwrap() {}
         search.result()
     };
     search.advance(0);
     let result = finish(&mut search);
     assert_eq!((result.actions, result.action), (vec![0, 1], Some(0)));
     // A win that the root does not offer is not taken.
-    let mut restricted = Search::new(Toy::parse("0(+ 1(- =) 1(= =))").unwrap(), config, 0);
+    let mut restricted = Search::new(Toy::parse("0(+ 1(- =) 1(= =))").unwrap(), config);
     restricted.allow(vec![1, 2]);
     let result = finish(&mut restricted);
     assert_eq!((result.action, result.value), (Some(2), 0.0));
@@ -317,7 +317,7 @@ fn a_full_tree_is_searched_on_without_growing() {
                     let before = search.result().visits.iter().sum::<u32>();
                     search.begin(50, Stream::keyed(&[seed])).unwrap();
                     let mut rounds = Rounds::new(Workers::Serial, None);
-                    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+                    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
                     assert_eq!(search.result().visits.iter().sum::<u32>(), before + 50);
                 }
             }
@@ -401,11 +401,11 @@ fn forced_visits_are_made_and_do_not_reach_the_policy_to_learn() {
             pruned += u32::from(share + 1e-3 < f64::from(children[index].visits) / f64::from(simulations));
         }
         // A search that does not explore forces nothing and has no noise.
-        let mut quiet = Search::new(toy.clone(), config, 0);
+        let mut quiet = Search::new(toy.clone(), config);
         quiet.set_exploring(false);
         quiet.begin(simulations, Stream::keyed(&[seed])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut quiet), &mut [hashed()]).unwrap() {}
+        while rounds.run(std::slice::from_mut(&mut quiet), &mut hashed()).unwrap() {}
         let plain = SearchConfig { forced_visits: 0.0, root_noise: None, ..config };
         assert_eq!(quiet.result(), run(&toy, plain, simulations, seed, &mut hashed()).result());
     }
@@ -476,7 +476,7 @@ fn a_second_gumbel_search_of_a_tree_halves_anew() {
     let before = search.result().visits;
     search.begin(before.len() as u32, Stream::keyed(&[4])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
     check_tree(&search);
     // As many simulations as actions: one each, however many they had.
     let gained: Vec<u32> = search.result().visits.iter().zip(&before).map(|(now, then)| now - then).collect();
@@ -489,13 +489,13 @@ fn draws_that_are_given_take_the_place_of_random_ones() {
     let config = SearchConfig { eval_batch: 1, gumbel_actions: 1, ..SearchConfig::default() };
     let actions = run(&toy, config, 0, 0, &mut hashed()).result().actions;
     for favourite in 0..actions.len() {
-        let mut search = Search::new(toy.clone(), config, 0);
+        let mut search = Search::new(toy.clone(), config);
         let mut draws = vec![0.0; actions.len()];
         draws[favourite] = 100.0;
         search.set_gumbel_draws(&draws);
         search.begin(10, Stream::keyed(&[1])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+        while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
         assert_eq!(search.result().visits[favourite], 10);
         assert_eq!(search.result().action, Some(actions[favourite]));
     }
@@ -504,16 +504,16 @@ fn draws_that_are_given_take_the_place_of_random_ones() {
 #[test]
 fn an_interrupted_search_has_evaluated_its_root_and_can_go_on() {
     let toy = Toy::random(2, 8, false);
-    let mut search = Search::new(toy, SearchConfig::default(), 0);
+    let mut search = Search::new(toy, SearchConfig::default());
     search.begin(u32::MAX, Stream::keyed(&[1])).unwrap();
     search.interrupt();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
     let result = search.result();
     assert!(result.action.is_some() && result.visits.iter().all(|&n| n == 0));
     assert_eq!(result.stop, Stop::Interrupted);
     search.begin(30, Stream::keyed(&[1])).unwrap();
-    while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
     assert_eq!(search.result().visits.iter().sum::<u32>(), 30);
     assert_eq!(search.result().stop, Stop::Simulations);
 }

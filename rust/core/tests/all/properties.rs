@@ -82,10 +82,10 @@ fn a_batch_far_larger_than_the_leaves_there_are_ends() {
 fn a_line_of_100_000_plies_is_searched_without_recursion() {
     let config = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     let chain = Toy::chain(100_000);
-    let mut search = Search::new(chain, config, 0);
+    let mut search = Search::new(chain, config);
     search.begin(3_000, Stream::keyed(&[])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut Uniform).unwrap() {}
     assert_eq!(search.result().principal_variation.len(), 3_000);
 }
 
@@ -109,11 +109,11 @@ fn the_longest_descent_is_as_deep_as_the_deepest_node_with_a_visit() {
 
 #[test]
 fn a_finished_root_needs_no_evaluator_and_a_roll_is_refused() {
-    let mut search = Search::new(Toy::parse("-").unwrap(), SearchConfig::default(), 0);
+    let mut search = Search::new(Toy::parse("-").unwrap(), SearchConfig::default());
     search.begin(100, Stream::keyed(&[])).unwrap();
     assert!(search.is_done());
     assert_eq!((search.result().value, search.result().action), (-1.0, None));
-    let mut search = Search::new(Toy::parse("?(1:+ 1:-)").unwrap(), SearchConfig::default(), 0);
+    let mut search = Search::new(Toy::parse("?(1:+ 1:-)").unwrap(), SearchConfig::default());
     assert_eq!(search.begin(1, Stream::keyed(&[])), Err(GameFault::ChanceRoot));
 }
 
@@ -131,14 +131,14 @@ fn no_simulations_give_the_networks_own_opinion() {
 fn an_evaluators_error_comes_back_and_leaves_nothing_in_flight() {
     for fail_at in 0..6 {
         let mut searches: Vec<_> =
-            (0..9).map(|seed| Search::new(Toy::random(seed, 6, true), SearchConfig::default(), 0)).collect();
+            (0..9).map(|seed| Search::new(Toy::random(seed, 6, true), SearchConfig::default())).collect();
         for search in &mut searches {
             search.begin(300, Stream::keyed(&[])).unwrap();
         }
         let mut network = Network { fail_at, ..Network::new(2) };
         let mut rounds = Rounds::new(Workers::new(2).unwrap(), None);
         let error = loop {
-            match rounds.run(&mut searches, std::slice::from_mut(&mut network)) {
+            match rounds.run(&mut searches, &mut network) {
                 Ok(true) => {}
                 Ok(false) => panic!("it should have failed"),
                 Err(error) => break error,
@@ -151,7 +151,7 @@ fn an_evaluators_error_comes_back_and_leaves_nothing_in_flight() {
         for search in &mut searches {
             let before = search.tree().node(ROOT).visits.max(1);
             search.begin(50, Stream::keyed(&[])).unwrap();
-            while rounds.run(std::slice::from_mut(search), std::slice::from_mut(&mut network)).unwrap() {}
+            while rounds.run(std::slice::from_mut(search), &mut network).unwrap() {}
             assert_eq!(search.tree().node(ROOT).visits, before + 50);
             check_tree(search);
         }
@@ -178,18 +178,18 @@ fn numbers_that_are_none_are_refused_and_named() {
         (0.0, f32::NAN, "value NaN"),
         (0.0, 1.5, "value 1.5"),
     ] {
-        let mut search = Search::new(toy.clone(), SearchConfig::default(), 0);
+        let mut search = Search::new(toy.clone(), SearchConfig::default());
         search.begin(10, Stream::keyed(&[])).unwrap();
-        let error = Rounds::new(Workers::Serial, None).run(std::slice::from_mut(&mut search), &mut [Bad(logit, value)]);
+        let error = Rounds::new(Workers::Serial, None).run(std::slice::from_mut(&mut search), &mut Bad(logit, value));
         let text = error.unwrap_err().to_string();
         assert!(text.contains(named), "{text}");
         check_tree(&search);
     }
     for logit in [1e4, -1e4, f32::MAX] {
-        let mut search = Search::new(toy.clone(), SearchConfig::default(), 0);
+        let mut search = Search::new(toy.clone(), SearchConfig::default());
         search.begin(10, Stream::keyed(&[])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut search), &mut [Bad(logit, 0.0)]).unwrap() {}
+        while rounds.run(std::slice::from_mut(&mut search), &mut Bad(logit, 0.0)).unwrap() {}
         check_tree(&search);
     }
 }
@@ -200,7 +200,7 @@ fn the_cache_changes_no_visit_and_saves_evaluations() {
         let mut searches: Vec<_> = (0..24)
             .map(|index| {
                 let config = SearchConfig { c_puct: 1.0 + 0.1 * index as f64, ..SearchConfig::default() };
-                Search::new(Toy::random(index % 6, 7, index % 2 == 0), config, 0)
+                Search::new(Toy::random(index % 6, 7, index % 2 == 0), config)
             })
             .collect();
         let cache = cache.map(|positions| Arc::new(Cache::with_index_mask(positions, mask)));
@@ -209,7 +209,7 @@ fn the_cache_changes_no_visit_and_saves_evaluations() {
         for (index, search) in searches.iter_mut().enumerate() {
             search.begin(150 + 10 * (index as u32 % 5), Stream::keyed(&[9])).unwrap();
         }
-        while rounds.run(&mut searches, std::slice::from_mut(&mut network)).unwrap() {}
+        while rounds.run(&mut searches, &mut network).unwrap() {}
         searches.iter().for_each(check_tree);
         (searches.iter().map(|search| search.tree().nodes().to_vec()).collect::<Vec<_>>(), network.rows)
     };
@@ -228,10 +228,10 @@ fn the_cache_changes_no_visit_and_saves_evaluations() {
 fn a_warm_cache_changes_no_visit_of_a_long_search() {
     let cache = Arc::new(Cache::new(1 << 16));
     let visits = |cache: Option<Arc<Cache>>| {
-        let mut search = Search::new(Toy::random(3, 9, true), SearchConfig::default(), 0);
+        let mut search = Search::new(Toy::random(3, 9, true), SearchConfig::default());
         search.begin(20_000, Stream::keyed(&[1])).unwrap();
         let mut rounds = Rounds::new(Workers::Serial, cache);
-        while rounds.run(std::slice::from_mut(&mut search), &mut [Network::new(4)]).unwrap() {}
+        while rounds.run(std::slice::from_mut(&mut search), &mut Network::new(4)).unwrap() {}
         search.tree().nodes().iter().map(|node| (node.visits, node.value_sum.to_bits())).collect::<Vec<_>>()
     };
     let plain = visits(None);
@@ -257,13 +257,13 @@ fn a_root_moved_along_can_be_looked_at_before_it_is_searched() {
 #[test]
 fn each_position_is_evaluated_once_with_a_cache() {
     let mut searches: Vec<_> =
-        (0..16).map(|_| Search::new(Toy::random(11, 7, true), SearchConfig::default(), 0)).collect();
+        (0..16).map(|_| Search::new(Toy::random(11, 7, true), SearchConfig::default())).collect();
     for (index, search) in searches.iter_mut().enumerate() {
         search.begin(400, Stream::keyed(&[index as u64])).unwrap();
     }
     let mut rounds = Rounds::new(Workers::new(2).unwrap(), Some(Arc::new(Cache::new(1 << 16))));
     let mut network = Network::new(4);
-    while rounds.run(&mut searches, std::slice::from_mut(&mut network)).unwrap() {}
+    while rounds.run(&mut searches, &mut network).unwrap() {}
     let mut distinct = std::collections::HashSet::new();
     for search in &searches {
         visit(search.root(), search.tree(), ROOT, &mut distinct);
@@ -282,31 +282,6 @@ fn visit(state: &Toy, tree: &azpy_core::tree::Tree, id: u32, distinct: &mut std:
             visit(&next, tree, tree.node(id).first_child + index as u32, distinct);
         }
     }
-}
-
-#[test]
-fn each_search_is_answered_by_its_own_network() {
-    let config = SearchConfig::default();
-    let alone = |network: usize, seed| {
-        let mut search = Search::new(Toy::random(seed, 6, true), config, 0);
-        search.begin(120, Stream::keyed(&[])).unwrap();
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut search), &mut [Network::new(network as u64)]).unwrap() {}
-        search.result()
-    };
-    let mut searches: Vec<_> =
-        (0..12).map(|seed| Search::new(Toy::random(seed as u64, 6, true), config, seed % 3)).collect();
-    for search in &mut searches {
-        search.begin(120, Stream::keyed(&[])).unwrap();
-    }
-    let cache = Some(Arc::new(Cache::new(1 << 16)));
-    let mut rounds = Rounds::new(Workers::new(2).unwrap(), cache);
-    let mut networks: Vec<_> = (0..3).map(Network::new).collect();
-    while rounds.run(&mut searches, &mut networks).unwrap() {}
-    for (seed, search) in searches.iter().enumerate() {
-        assert_eq!(search.result(), alone(seed % 3, seed as u64));
-    }
-    assert!(networks.iter().all(|network| network.rows > 0));
 }
 
 #[test]
@@ -334,7 +309,7 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
             }
             search.begin(100, Stream::keyed(&[seed, 1])).unwrap();
             let mut rounds = Rounds::new(Workers::Serial, None);
-            while rounds.run(std::slice::from_mut(&mut search), &mut [hashed()]).unwrap() {}
+            while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
             assert_eq!(search.tree().node(ROOT).visits, inherited.max(1) + 100);
             check_tree(&search);
             // The clean priors are the network's: the noise of no move is left in them.
@@ -412,11 +387,11 @@ fn a_game_that_breaks_its_promises_is_named_and_never_hangs() {
         ("endless turns", "longer than max_plies"),
     ] {
         for eval_batch in [1, 8] {
-            let mut search = Search::new(Broken(what, 0), SearchConfig { eval_batch, ..SearchConfig::default() }, 0);
+            let mut search = Search::new(Broken(what, 0), SearchConfig { eval_batch, ..SearchConfig::default() });
             search.begin(100, Stream::keyed(&[])).unwrap();
             let mut rounds = Rounds::new(Workers::Serial, None);
             let error = loop {
-                match rounds.run(std::slice::from_mut(&mut search), &mut [Uniform]) {
+                match rounds.run(std::slice::from_mut(&mut search), &mut Uniform) {
                     Ok(more) => assert!(more, "{what} was not noticed"),
                     Err(error) => break error.to_string(),
                 }

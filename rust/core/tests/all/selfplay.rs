@@ -24,7 +24,7 @@ fn games_depend_on_the_seed_and_their_id_alone() {
     let play = |slots, pipelines, threads, cache: bool| {
         let layout = Layout { slots, first_game: 5, games: Some(40), stagger: 0, inside: || Box::new(|body| body()) };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
-        let networks = vec![vec![Network::new(3)]; pipelines];
+        let networks = vec![Network::new(3); pipelines];
         let workers = Workers::new(threads).unwrap();
         all(&SelfPlay::start(&toy, config(), &layout, networks, &workers, cache).unwrap())
     };
@@ -109,14 +109,14 @@ fn shuffled(mut ids: Vec<u64>, seed: u64) -> Vec<std::ops::Range<u64>> {
 #[test]
 fn games_admitted_in_any_order_and_with_gaps_are_those_of_a_plain_run() {
     let toy = toy();
-    let networks = [0, 1].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
-    let config = SelfPlayConfig { opponent_share: 0.5, opening_policy_plies: 2, full_search_share: 0.6, ..config() };
+    let network = Network::new(3);
+    let config = SelfPlayConfig { opening_policy_plies: 2, full_search_share: 0.6, ..config() };
     let begin = |slots, pipelines, games| {
         let layout =
             Layout { slots, first_game: 5, games: Some(games), stagger: 0, inside: || Box::new(|body| body()) };
         let workers = Workers::new(2).unwrap();
         let cache = Some(Arc::new(Cache::new(4096)));
-        SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache).unwrap()
+        SelfPlay::start(&toy, config.clone(), &layout, vec![network.clone(); pipelines], &workers, cache).unwrap()
     };
     let plain = all(&begin(8, 1, 60));
     for seed in 0..12 {
@@ -194,7 +194,7 @@ fn a_game_under_way_at_a_change_of_the_network_names_both() {
     let barrier = Arc::new(Barrier::new(2));
     let held = |network, at_call| Held { network, at_call, barrier: barrier.clone() };
     let layout = Layout { slots: 4, first_game: 5, games: Some(4), stagger: 0, inside: || Box::new(|body| body()) };
-    let networks = vec![vec![held(Network::new(1), 20)]];
+    let networks = vec![held(Network::new(1), 20)];
     let play = SelfPlay::start(&toy(), config(), &layout, networks, &Workers::Serial, None).unwrap();
     barrier.wait();
     play.pause(true);
@@ -223,13 +223,12 @@ fn a_game_under_way_at_a_change_of_the_network_names_both() {
 #[test]
 fn no_option_makes_games_depend_on_the_layout() {
     let toy = toy();
-    let networks = [0, 1, 2].map(|n| Network { salt: n as f32, ..Network::new(3 + n) }).to_vec();
+    let network = Network::new(3);
     let config = SelfPlayConfig {
         search: SearchConfig { evaluations: Some(12), ..config().search },
         temperature_halflife: Some(3.0),
         opening_policy_plies: 2,
         full_search_share: 0.6,
-        opponent_share: 0.5,
         resign_below: -0.1,
         resign_plies: 1,
         resign_control: 0.3,
@@ -239,7 +238,7 @@ fn no_option_makes_games_depend_on_the_layout() {
         let layout = Layout { slots, first_game: 5, games: Some(60), stagger: 0, inside: || Box::new(|body| body()) };
         let cache = cache.then(|| Arc::new(Cache::new(4096)));
         let workers = Workers::new(threads).unwrap();
-        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![networks.clone(); pipelines], &workers, cache);
+        let play = SelfPlay::start(&toy, config.clone(), &layout, vec![network.clone(); pipelines], &workers, cache);
         let play = play.unwrap();
         let games = all(&play);
         let (stats, count) = (play.stats(), |is: fn(&&GameRecord) -> bool| games.iter().filter(is).count() as u64);
@@ -250,7 +249,6 @@ fn no_option_makes_games_depend_on_the_layout() {
         assert_eq!(stats.positions, plies(|ply| ply.flags & SEARCHED != 0));
         assert_eq!(stats.fast_searches, plies(|ply| ply.flags & FAST_SEARCH != 0));
         assert_eq!(stats.searches, plies(|ply| ply.is_searched()));
-        assert_eq!(stats.opponent_games, count(|game| game.has_opponent()));
         games
     };
     let games = play(8, 1, 1, false);
@@ -258,7 +256,6 @@ fn no_option_makes_games_depend_on_the_layout() {
         assert!(play(slots, pipelines, threads, cache) == games, "{slots} slots, {pipelines} pipelines");
     }
     assert!(games.iter().any(|game| game.resigned) && games.iter().any(|game| game.false_resignation()));
-    assert!(games.iter().any(GameRecord::has_opponent));
     for game in &games {
         game.check(&toy).unwrap();
         assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
@@ -325,7 +322,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
         let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, tree_reuse: false, ..config() };
         let config = resigning(resign, SelfPlayConfig { full_search_share, ..config });
         let layout = Layout { slots: 2, first_game: 0, games: Some(2), stagger: 0, inside: || Box::new(|body| body()) };
-        let play = SelfPlay::start(&toy, config, &layout, vec![vec![Known(value)]], &Workers::Serial, None).unwrap();
+        let play = SelfPlay::start(&toy, config, &layout, vec![Known(value)], &Workers::Serial, None).unwrap();
         let record = loop {
             if let Some(record) = play.next(Duration::from_secs(5)).unwrap() {
                 break record;

@@ -218,9 +218,9 @@ pub fn finish(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
 
 /// What a search of its own finds.
 pub fn alone(root: &Asked, config: SearchConfig, simulations: u32, seed: u64) -> Search<Asked> {
-    let mut search = Search::new(root.clone(), config, 0);
+    let mut search = Search::new(root.clone(), config);
     search.begin(simulations, stream_for(seed, 0, 0)).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut [Recording::new()]).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut Recording::new()).unwrap() {}
     search
 }

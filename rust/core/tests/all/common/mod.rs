@@ -46,10 +46,10 @@ pub fn run<G: Game>(
     seed: u64,
     evaluator: &mut impl Evaluator<G, Error = Infallible>,
 ) -> Search<G> {
-    let mut search = Search::new(root.clone(), config, 0);
+    let mut search = Search::new(root.clone(), config);
     search.begin(simulations, Stream::keyed(&[seed])).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), std::slice::from_mut(evaluator)).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), evaluator).unwrap() {}
     if config.max_memory_mb.is_none() {
         check_tree(&search);
     }

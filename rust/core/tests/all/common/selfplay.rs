@@ -96,7 +96,6 @@ pub fn start(
 ) -> SelfPlay<Network, Toy> {
     let layout = Layout { slots, first_game: 5, games, stagger: 0, inside: || Box::new(|body| body()) };
     let workers = Workers::new(2).unwrap();
-    let networks = networks.into_iter().map(|network| vec![network]).collect();
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
 }
 
