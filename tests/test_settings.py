@@ -371,7 +371,7 @@ def test_any_puct_only_flag_switches_the_gumbel_preset_back_to_puct_and_that_is_
     Path("not-a-folder").touch()
     assert main(["connect_four", "--out", "not-a-folder", *flags(given)]) == 2
     said = capsys.readouterr().out
-    assert said.endswith(f"; it leaves out simulations 16, gumbel_actions 7 because of {name}\n")
+    assert said.endswith("; it leaves out simulations 16, gumbel_actions 7\n")
     assert said.count("\n") == 1
 
 
@@ -399,7 +399,7 @@ def test_a_preset_leaves_out_what_needs_a_switch_that_is_off_and_that_is_said(
     monkeypatch.chdir(tmp_path)
     Path("not-a-folder").touch()
     assert main(["connect_four", "--out", "not-a-folder", "--no-match-solver"]) == 2
-    assert capsys.readouterr().out.endswith("; it leaves out match_lookahead 4 because of match_solver\n")
+    assert capsys.readouterr().out.endswith("; it leaves out match_lookahead 4\n")
     assert settings_from(["connect_four", "--no-match-solver"])[0].match_lookahead == 0
     for given in ({"match_solver": False, "match_lookahead": 2}, {"lookahead": 2}):
         with pytest.raises(SettingsError, match=r"(match_)?lookahead needs (match_)?solver: give both, or leave"):
@@ -521,13 +521,6 @@ def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.Captu
     begun.write_text(begun.read_text().replace('"1x8"', '"1x8\\u001B[2J"'))
     main(["--out", "run", *quick])
     assert "\x1b" not in capsys.readouterr().out
-    many = {"c_puct": 1, "virtual_loss": 2, "seed": 3, "root_noise": 0.5, "resign_plies": 4, "slots": 2, "passes": 5,
-            "pipelines": 1, "batch_size": 8, "window_min": 9}  # fmt: skip
-    Path("many").mkdir()
-    Path("many/config.toml").write_text('game = "nim"\n' + "".join(f"{name} = {at}\n" for name, at in many.items()))
-    main(["--out", "many", *quick])
-    assert "many/config.toml: c_puct 1.0, virtual_loss 2.0, seed 3, " in (said := capsys.readouterr().out)
-    assert ", and 1 more\n" in said
 
 
 @pytest.mark.usefixtures("begun")

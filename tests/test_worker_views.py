@@ -15,7 +15,7 @@ from azpy.fleet.fleet import WorkerState
 from azpy.games.names import make_position
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
-from azpy.reports.workers import _FIGURES, _compare, _strata, _totals
+from azpy.reports.workers import _compared, _table
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played
@@ -185,8 +185,8 @@ def test_the_figures_of_the_alarm_are_those_of_a_direct_reading() -> None:
 def test_z_is_standard_normal_where_workers_are_equal() -> None:
     found = []
     for seed in range(30):
-        strata = _strata(run_of(seed, workers=4, iterations=10))
-        found += [_compare(strata, _totals(strata), (0, "worker 2"), figure).z for figure in _FIGURES]
+        z, *_ = _compared(_table(run_of(seed, workers=4, iterations=10))[1])
+        found += z[1].tolist()
     assert 0.8 < np.std(found) < 1.2
     assert abs(np.mean(found)) < 0.35
 

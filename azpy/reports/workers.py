@@ -1,25 +1,23 @@
 """What rows of kind `worker` say of the workers of a run. Pure arithmetic on rows of metrics.jsonl."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["differing_workers", "newest_rows"]
 
 Rows = Sequence[Mapping[str, Any]]
 _Worker = tuple[int, str]  # `since` and name: names begin anew with each head
-_Stratum = Mapping[_Worker, Mapping[str, Any]]  # the rows of an iteration
 
 _MOST_Z = 5.0
 _LEAST_GAMES = 500  # of a worker
 _MOST_NAMED = 8  # workers
-# What is compared, and the sums of its values and of their squares; a draw is 1, and so is its square.
-_FIGURES = {
-    "plies a game": ("plies", "plies_squared"),
-    "the first player's score": ("score", "score_squared"),
-    "the share of draws": ("draws", "draws"),
-}
+_COLUMNS = ("shape_games", "plies", "plies_squared", "score", "score_squared", "draws")
+_FIGURES = ("plies a game", "the first player's score", "the share of draws")
+_SUMS, _SQUARES = [1, 3, 5], [2, 4, 5]  # their columns; a draw is 1, and so is its square
 
 
 def newest_rows(rows: Rows) -> list[Mapping[str, Any]]:
@@ -32,39 +30,33 @@ def newest_rows(rows: Rows) -> list[Mapping[str, Any]]:
 def differing_workers(rows: Rows) -> list[str]:
     """A sentence for each worker whose games differ from the games of all other workers.
 
-    Iterations are compared one by one, because networks change. In each, a worker's games are taken for a draw without
-    replacement from the games of all workers: its sum then has a known mean and variance. The sums of all iterations
-    give one z for each figure. The worker with the largest |z| is named and left out, and the others are compared
-    again, because its games would make the others look different too. A worker with few games is left out unnamed.
-
-    A worker's first games are the short ones, while its long ones are still in play. So its first iteration does not
-    count.
+    The worker with the largest |z| (see `_compared`) is named and left out, and the others are compared again, because
+    its games would make the others look different too. A worker with few games is left out unnamed.
 
     Args:
         rows: of metrics.jsonl.
     """
-    strata: Sequence[_Stratum] = _strata(rows)
+    names, table = _table(rows)
     found = list[str]()
-    while len(found) < _MOST_NAMED:
-        workers, totals = {worker for stratum in strata for worker in stratum}, _totals(strata)
-        compared = [
-            (_compare(strata, totals, worker, figure), worker, figure) for worker in workers for figure in _FIGURES
-        ]
+    while names and len(found) < _MOST_NAMED:
+        z, own, others, games = _compared(table)
         # Of two workers both have the same |z|.
-        worst = max(compared, key=lambda each: (round(abs(each[0].z), 6), each[0].games, *each[1:]), default=None)
-        if worst is None or abs(worst[0].z) <= _MOST_Z:
+        _, count, worker, at, index = max(
+            (round(abs(z[index, at]), 6), games[index], names[index], at, index) for index, at in np.ndindex(z.shape)
+        )
+        if abs(z[index, at]) <= _MOST_Z:
             break
-        test, worker, figure = worst
-        if test.games >= _LEAST_GAMES:
-            doubt = " Only two workers can be compared: the other one may be wrong." if len(workers) == 2 else ""
+        if count >= _LEAST_GAMES:
+            doubt = " Only two workers can be compared: the other one may be wrong." if len(names) == 2 else ""
             behind = max(row.get("behind") or 0 for row in rows if row["kind"] == "worker" and _name(row) == worker)
             stale = f" It is up to {behind} networks behind, which may be why." if behind else ""
             found.append(
-                f"The games of {worker[1]} differ: {figure} {test.own:.3f}, against {test.others:.3f} of the other "
-                f"workers (z {test.z:+.1f}, {test.games:,} games).{doubt}{stale} Look at its machine, and at its "
-                "versions of azpy, ONNX Runtime and the game."
+                f"The games of {worker[1]} differ: {_FIGURES[at]} {own[index, at]:.3f}, against {others[index, at]:.3f} "
+                f"of the other workers (z {z[index, at]:+.1f}, {count:,.0f} games).{doubt}{stale} Look at its machine, "
+                "and at its versions of azpy, ONNX Runtime and the game."
             )
-        strata = [{name: row for name, row in stratum.items() if name != worker} for stratum in strata]
+        names.pop(index)
+        table = np.delete(table, index, axis=1)
     return found
 
 
@@ -72,49 +64,44 @@ def _name(row: Mapping[str, Any]) -> _Worker:
     return row["since"], row["worker"]
 
 
-def _strata(rows: Rows) -> list[dict[_Worker, Mapping[str, Any]]]:
-    """By iteration: the rows of its workers with games, without each worker's first one."""
-    known = set[_Worker]()
-    strata = defaultdict[int, dict[_Worker, Mapping[str, Any]]](dict)
+def _table(rows: Rows) -> tuple[list[_Worker], NDArray[np.float64]]:
+    """The workers W, and their `_COLUMNS` in each iteration S, [S, W, 6]; 0 where a worker had no game.
+
+    A worker's first games are the short ones, while its long ones are still in play. So its first iteration does not
+    count.
+    """
+    known, played = set[_Worker](), defaultdict[int, dict[_Worker, list[float]]](dict)
     for row in rows:
         if row["kind"] == "worker" and row["shape_games"] > 0:
             if _name(row) in known:
-                strata[row["iteration"]][_name(row)] = row
+                played[row["iteration"]][_name(row)] = [row[column] for column in _COLUMNS]
             known.add(_name(row))
-    return list(strata.values())
+    names = sorted({name for workers in played.values() for name in workers})
+    nothing = [0.0] * len(_COLUMNS)
+    table = [[workers.get(name, nothing) for name in names] for workers in played.values()]
+    return names, np.array(table, np.float64).reshape(len(played), len(names), len(_COLUMNS))
 
 
-def _totals(strata: Sequence[_Stratum]) -> list[dict[str, float]]:
-    """By stratum: each sum over all its workers."""
-    names = {"shape_games", *(name for pair in _FIGURES.values() for name in pair)}
-    return [{name: sum(row[name] for row in stratum.values()) for name in names} for stratum in strata]
+def _compared(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Compares the games of each worker with those of the others in the same iterations.
 
+    Iterations are compared one by one, because networks change. In each, a worker's games are taken for a draw without
+    replacement from the games of all workers: its sum then has a known mean and variance. The sums of all iterations
+    give one z for each figure.
 
-class _Comparison(NamedTuple):
-    z: float  # of the worker's sum
-    own: float  # mean
-    others: float  # their mean, with the iterations weighted as they are in the worker's games
-    games: int  # of the worker
-
-
-def _compare(
-    strata: Sequence[_Stratum], totals: Sequence[Mapping[str, float]], worker: _Worker, figure: str
-) -> _Comparison:
-    """Compares a worker's games with those of the others in the same iterations."""
-    sums, squares = _FIGURES[figure]
-    total = expected = variance = of_others = games = 0.0
-    for stratum, of_all in zip(strata, totals, strict=True):
-        if worker not in stratum or len(stratum) < 2:
-            continue
-        mine, all_games = stratum[worker]["shape_games"], of_all["shape_games"]
-        all_sum, all_squares = of_all[sums], of_all[squares]
-        mean, others = all_sum / all_games, all_games - mine
-        spread = max(0.0, all_squares - all_sum * mean) / max(all_games - 1, 1)
-        games += mine
-        total += stratum[worker][sums]
-        expected += mine * mean
-        of_others += mine * (all_sum - stratum[worker][sums]) / others
-        variance += mine * others / all_games * spread
-    if variance <= 1e-9 * max(1.0, games):  # all games are alike
-        return _Comparison(0.0, 0.0, 0.0, round(games))
-    return _Comparison((total - expected) / math.sqrt(variance), total / games, of_others / games, round(games))
+    Returns:
+        For each worker and figure [W, 3]: z, the worker's mean, and the mean of the others, with the iterations
+        weighted as they are in the worker's games. And the worker's games [W].
+    """
+    games, sums, squares = table[:, :, :1], table[:, :, _SUMS], table[:, :, _SQUARES]
+    all_games, all_sums, all_squares = (part.sum(1, keepdims=True) for part in (games, sums, squares))
+    others, all_games = all_games - games, np.maximum(all_games, 1)
+    games, sums = games * (others > 0), sums * ((games > 0) & (others > 0))
+    mean = all_sums / all_games
+    spread = np.maximum(all_squares - all_sums * mean, 0) / np.maximum(all_games - 1, 1)
+    variance = (games * others / all_games * spread).sum(0)
+    of_others = (games * (all_sums - sums) / np.maximum(others, 1)).sum(0)
+    count = np.maximum(games.sum(0), 1)
+    alike = variance <= 1e-9 * count  # all games
+    z = np.where(alike, 0, (sums - games * mean).sum(0) / np.sqrt(np.where(alike, 1, variance)))
+    return z, sums.sum(0) / count, of_others / count, games.sum(0)[:, 0]

@@ -13,7 +13,6 @@ from azpy.settings.toml import read_config
 
 __all__ = ["Sizing", "choose", "listed"]
 
-_MOST_KEPT = 8  # settings that one line names
 _SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # where all are given, nothing is measured
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
 
@@ -49,12 +48,8 @@ def choose(
         refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
-        kept = {
-            name: value
-            for name, value in so_far.items()
-            if name not in usual and value not in (preset.get(name), default_of(name))
-        }
-        said = listed(kept, _MOST_KEPT)
+        kept = {name: value for name, value in so_far.items() if value not in (preset.get(name), default_of(name))}
+        said = listed({name: value for name, value in kept.items() if name not in usual})
         return settings, str(out), said and f"kept from {out}/config.toml: {said}"
     if sizing is not None and not preset_of(settings.game) and not now.keys() >= _SIZED:
         found, why = sizing(settings, now)
@@ -62,10 +57,7 @@ def choose(
     said = listed({name: value for name, value in preset.items() if name not in now})
     said = said and f"preset for {name_of(settings.game)}: {said}"
     gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
-    if gone:
-        causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
-        said += f"; it leaves out {listed(gone)} because of {', '.join(causes)}"
-    return settings, str(out), said
+    return settings, str(out), said + (f"; it leaves out {listed(gone)}" if gone else "")
 
 
 def _settings_so_far(folder: Path) -> dict[str, Any]:
@@ -79,8 +71,6 @@ def _settings_so_far(folder: Path) -> dict[str, Any]:
         raise RunError(f"{error}; put that right, or a good copy of the file in its place") from error
 
 
-def listed(settings: dict[str, Any], most: int | None = None) -> str:
-    """Settings in a line, the first `most` of them."""
-    parts = [f"{name} {value}" for name, value in settings.items()]
-    more = len(parts[most:]) if most is not None else 0
-    return ", ".join(parts[:most]) + (f", and {more} more" if more else "")
+def listed(settings: Mapping[str, Any]) -> str:
+    """Settings in a line."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -12,21 +12,10 @@ _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
 _IDLE = 0.2  # of a lone pipeline's time that its device waits
 _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about more
-    "writing": (0.1, "writing takes much of the time, the disk is slow: put the run folder on another one with --out"),
-    "fitting": (
-        0.5,
-        "fitting takes more than half of the time: fewer --passes (now {0.passes:g}) leave more of it for self-play",
-    ),
-    "exporting": (
-        0.3,
-        "exporting models takes much of the time: a larger --games-per-iteration (now {0.games_per_iteration}) makes "
-        "them fewer",
-    ),
-    "matches": (
-        0.3,
-        "matches take much of the time: fewer --match-games (now {0.match_games}) or a larger --match-every (now "
-        "{0.match_every}) leave more of it for self-play",
-    ),
+    "writing": (0.1, "the disk is slow: put the run folder on another one with --out"),
+    "fitting": (0.5, "fitting takes more than half of the time: fewer --passes (now {0.passes:g})"),
+    "exporting": (0.3, "exports take much of the time: a larger --games-per-iteration (now {0.games_per_iteration})"),
+    "matches": (0.3, "matches take much of the time: fewer --match-games (now {0.match_games}), or fewer matches"),
 }
 
 
@@ -59,47 +48,24 @@ def advise(
     # Where the trees are the limit, larger batches win nothing. Half of a CPU's batch costs it little.
     if "batch_fill" in metrics and evaluating >= 0.5 and (own_device or metrics["batch_rows"] < CPU_BATCH / 2):
         if metrics["batch_fill"] < _HALF_FULL:
-            return (
-                "batches are less than half full, the trees find fewer leaves than --eval-batch "
-                f"{settings.eval_batch}: more --slots (now {settings.slots}) make batches larger and evaluating them "
-                "faster"
-            )
+            return f"batches are less than half full: more --slots (now {settings.slots})"
         if not own_device:  # how many rows a device needs is not known here
             # In a deterministic run another --eval-batch would be other games.
             leaves = "" if settings.deterministic else f" or a larger --eval-batch (now {settings.eval_batch})"
-            return (
-                f"batches are small for the network: more --slots (now {settings.slots}){leaves} make evaluating them "
-                "faster"
-            )
-    pipelines = settings.pipelines
-    faster = "more cores would help"
-    if ":" in name_of(settings.game):  # module:Class or open_spiel:NAME: asked with the GIL held
-        faster = "the game's Python code is the limit and runs on one core: write the game in Rust (docs/own_game.md)"
-    if own_device:
-        if pipelines == 1 and evaluating < 1 - _IDLE:
-            return "the device waits while the trees grow: --pipelines 2 lets them grow while it works"
-        if evaluating > _MOST:
-            return (
-                "the trees wait for the device: more slots, pipelines or cores win nothing, a smaller --network or a "
-                "faster device would"
-            )
-        if evaluating < 1 - _MOST:
-            return f"the device waits for the trees: {faster}; a smaller network or a faster device wins nothing"
-        return None
-    if pipelines < cores and evaluating > 1 / 3:
+            return f"batches are small for the network: more --slots (now {settings.slots}){leaves}"
+    if own_device and settings.pipelines == 1 and evaluating < 1 - _IDLE:
+        return "the device waits while the trees grow: --pipelines 2"
+    if not own_device and settings.pipelines < cores and evaluating > 1 / 3:
         # A pipeline's network runs on one core; the trees of one pipeline grow on all.
-        return (
-            f"each pipeline's network runs on one core and there are {cores}: --pipelines {cores} lets it use them all"
-        )
+        return f"each pipeline's network runs on one core, and there are {cores}: --pipelines {cores}"
+    if evaluating > _MOST and own_device:
+        return "the trees wait for the device: a smaller --network, or a faster device"
     if evaluating > _MOST:
         int8 = "--precision auto, " if settings.precision == "fp32" and not settings.deterministic else ""
-        return (
-            "the network takes most of self-play, on the same cores that grow the trees: more slots or pipelines win "
-            f"nothing, {int8}a smaller --network or a GPU would"
-        )
+        return f"the network takes most of self-play: {int8}a smaller --network, or a GPU"
     if evaluating < 1 - _MOST:
-        return (
-            f"growing the trees takes most of self-play, on the same cores that run the network: {faster}; "
-            "a smaller --network or a GPU wins little"
-        )
+        waits = "the device waits for the trees" if own_device else "growing the trees takes most of self-play"
+        if ":" in name_of(settings.game):  # module:Class or open_spiel:NAME: asked with the GIL held
+            return f"{waits}: the game's Python code runs on one core; write it in Rust (docs/own_game.md)"
+        return f"{waits}: more cores"
     return None

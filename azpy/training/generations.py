@@ -75,16 +75,6 @@ class Generations:
         ready = self.ready
         return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, resign_below, simulations)
 
-    @property
-    def to_come(self) -> str:
-        """The precision that the settings ask for and that does not play yet, in words, or ""."""
-        if self._reduced != self.ready.precision:
-            return f" ({self._reduced} once it passes its check)"
-        if self._wants_int8 and self.ready.int8 is None:
-            faster = " and is faster here" if self._settings.precision == "auto" else ""
-            return f" (int8 once it passes its check{faster})"
-        return ""
-
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:

@@ -171,7 +171,9 @@ class Trainer(Loop):
             rows = self._settings.device_batch
             rate = measure_alone(evaluators[:1], rows, self._start.obs_shape, _RATE_SECONDS)
             notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {rows}")
-        player = f"{on_devices(evaluators)}{generations.to_come}, and is trained "
+        asked, ready = self._settings.precision, generations.ready
+        later = asked not in {"fp32", "auto", ready.precision} and ready.int8 is None
+        player = f"{on_devices(evaluators)}{f' ({asked} once it passes its check)' if later else ''}, and is trained "
         if self._beside is None:
             player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
         else:
