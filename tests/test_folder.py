@@ -559,7 +559,8 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
         for name in place.names("from")[:3]:
             place.delete("from", name)
 
-    visit = _Visit(place, "f" * 16, lambda: True, lambda _: None, lambda: 0.0, sleep)
+    home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=sleep)
+    visit = _Visit(home, "f" * 16)
     for _ in range(9):
         visit.send({"said": "games"}, b"")
     assert waited == [4, 4]

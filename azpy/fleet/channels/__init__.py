@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from azpy.settings import Settings
 
-__all__ = ["Attention", "Backend", "Channel", "Message"]
+__all__ = ["Attention", "Backend", "Channel", "Message", "part_of"]
 
 _MOST_STEP = 5.0  # seconds between two looks; more do not count
 
@@ -129,3 +130,8 @@ class Backend(ABC):
         Args:
             ended: the run, and not only this process.
         """
+
+
+def part_of(settings: Settings, **mine: Any) -> Settings:
+    """A worker's part of a run's settings: its own, on one device; each network comes with its own precision."""
+    return replace(settings, workers=0, devices=None, precision="fp32", **mine)

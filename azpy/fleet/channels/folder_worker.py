@@ -9,11 +9,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from azpy import _core
 from azpy.errors import RunError, SettingsError
+from azpy.fleet.channels import part_of
 from azpy.fleet.channels.files import (
     MOST_SAID,
     Files,
@@ -68,8 +68,8 @@ class FolderWorker:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._path, self._game, self._layout, self._patience = path, game, dict(layout or {}), patience
-        self._say, self._asked_to_end, self._clock, self._sleep = say, asked_to_end, clock, sleep
-        self._files = Files(path, make=False)
+        self.say, self._asked_to_end, self.clock, self.sleep = say, asked_to_end, clock, sleep
+        self.files = Files(path, make=False)
         self._head, self._pulse = dict[str, Any](), Pulse(clock)  # what the head says, and its counter
         self._visited = self._why = ""  # the epoch of the last head for which this worker played; why it ends
 
@@ -80,28 +80,30 @@ class FolderWorker:
             AzpyError: this worker cannot play in the run, or nobody is there to play for.
         """
         try:
-            self._say(f"a worker waits at {self._path} for az-train")
+            self.say(f"a worker waits at {self._path} for az-train")
             while not (why := self._look()):
-                if self._head_lives():
+                ended = self._head.get("ended")
+                # The counter of a head that is there has moved while this worker looked.
+                if self._pulse.moved and self._head.get("epoch") is not None and not ended:
                     self._visit()
-                elif self._visited and self._head.get("ended") and self._head.get("epoch") == self._visited:
+                elif self._visited and ended and self._head.get("epoch") == self._visited:
                     return "the run has ended"
                 else:
-                    self._sleep(_LOOK)
+                    self.sleep(_LOOK)
             return why
         finally:
-            self._files.close()
+            self.files.close()
 
     def _look(self) -> str:
         """Looks at what the head says to everybody; returns why the worker ends, or an empty text."""
         if self._asked_to_end():
             return "it was told to end"
         with contextlib.suppress(OSError, ValueError):  # the folder may come back
-            if self._files.is_there("", "stop"):
+            if self.files.is_there("", "stop"):
                 return f"{self._path}/stop is there"
-            before, self._head = self._head.get("epoch"), as_object(self._files.read("", "head", MOST_SAID))
+            before, self._head = self._head.get("epoch"), as_object(self.files.read("", "head", MOST_SAID))
             if self._head.get("epoch") != before:
-                self._pulse = Pulse(self._clock)
+                self._pulse = Pulse(self.clock)
             self._pulse.note(self._head.get("beat"))
         if self._pulse.silent > self._patience:
             raise RunError(
@@ -109,10 +111,6 @@ class FolderWorker:
                 f"folder:{self._path}, and then this worker"
             )
         return ""
-
-    def _head_lives(self) -> bool:
-        """Whether a head is there whose counter has moved while this worker looked."""
-        return self._pulse.moved and self._head.get("epoch") is not None and not self._head.get("ended")
 
     def _visit(self) -> None:
         """Plays for one head, until one of the two ends it.
@@ -125,9 +123,9 @@ class FolderWorker:
                 f"az-train at {self._path} is of azpy {found[1]} with protocol {found[0]}, this worker of "
                 f"{_core.__version__} with protocol {PROTOCOL}: install the same azpy"
             )
-        self._visited, self._pulse = self._head["epoch"], Pulse(self._clock)
-        visit = _Visit(self._files, self._visited, self._goes_on, self._say, self._clock, self._sleep)
-        worker = Worker(visit.inbox, visit.send, self._mine, _GATHER, self._clock)
+        self._visited, self._pulse = self._head["epoch"], Pulse(self.clock)
+        visit = _Visit(self, self._visited)
+        worker = Worker(visit.inbox, visit.send, self._mine, _GATHER, self.clock)
         self._why = "it was interrupted"
         try:
             worker.run()
@@ -140,7 +138,7 @@ class FolderWorker:
                 raise error
             raise RunError(why) from error
 
-    def _goes_on(self) -> bool:
+    def goes_on(self) -> bool:
         """Whether this worker goes on with the head that it plays for."""
         self._why = self._look()
         return not self._why and self._head.get("epoch") == self._visited and not self._head.get("ended")
@@ -148,20 +146,12 @@ class FolderWorker:
     def _mine(self, settings: Settings) -> Settings:
         refuse_untyped(settings.game, self._game, self._path, "playing", "GAME {} on the command line")
         mine = settings_at_folder(settings, self._layout)
-        self._say(f"plays {settings.game}, {mine.slots} games at once on {mine.device}")
+        self.say(f"plays {settings.game}, {mine.slots} games at once on {mine.device}")
         return mine
 
 
 class _Visit:
-    """The worker's end of a line to one head.
-
-    Args:
-        files: of the folder.
-        epoch: of the head.
-        goes_on: whether the worker goes on with this head, asked now and then.
-        say: takes each line for the user.
-        clock: seconds from any moment on.
-        sleep: waits for so many seconds.
+    """The worker's end of a line to the head of an epoch.
 
     Attributes:
         inbox: what the head says.
@@ -169,20 +159,12 @@ class _Visit:
         error: why, if something is wrong.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        epoch: str,
-        goes_on: Callable[[], bool],
-        say: Callable[[str], object],
-        clock: Callable[[], float],
-        sleep: Callable[[float], object],
-    ) -> None:
-        self._files, self._goes_on, self._say, self._clock, self._sleep = files, goes_on, say, clock, sleep
+    def __init__(self, home: FolderWorker, epoch: str) -> None:
+        self._home, self._files = home, home.files
         self.key, self.over = new_name(), threading.Event()
         self.error: Exception | None = None
         self.inbox: Inbox = queue.SimpleQueue()
-        self._sign, self._said_at = Sign(files, "workers", self.key), clock()
+        self._sign, self._said_at = Sign(self._files, "workers", self.key), home.clock()
         self._read = self._sent = 0
         self._unread: list[str] = []  # messages in the folder that the head has not let go
         with contextlib.suppress(OSError):  # the next count tries again
@@ -193,7 +175,7 @@ class _Visit:
     def _listen(self) -> None:
         """Reads the messages of the head, until the visit is over."""
         try:
-            while not self.over.is_set() and self._goes_on():
+            while not self.over.is_set() and self._home.goes_on():
                 self._fetch()
                 self.over.wait(_LOOK)
         except Exception as error:
@@ -235,7 +217,7 @@ class _Visit:
         while len(self._unread) >= _MOST_UNREAD and not self.over.is_set():
             self._unread = [name for name in self._unread if self._files.is_there("from", name)]
             if len(self._unread) >= _MOST_UNREAD:
-                self._sleep(_LOOK)
+                self._home.sleep(_LOOK)
         name = f"{self.key}-{self._sent:08d}"
         while True:
             try:
@@ -244,15 +226,15 @@ class _Visit:
             except OSError as error:
                 text = f"a result cannot be written, trying again: {error.strerror or error}"
                 self._sign.note(trouble=text)
-                self._say(text)
+                self._home.say(text)
                 if self.over.is_set():
                     return
-                self._sleep(1.0)
+                self._home.sleep(1.0)
         self._unread.append(name)
         self._sent += 1
-        if self._clock() - self._said_at >= _SAY_SECONDS and message["said"] == "games":
-            self._said_at, stats = self._clock(), message["stats"]
-            self._say(f"{stats.get('games', 0):,.0f} games, {stats.get('rows', 0):,.0f} evaluations")
+        if (now := self._home.clock()) - self._said_at >= _SAY_SECONDS and message["said"] == "games":
+            self._said_at, stats = now, message["stats"]
+            self._home.say(f"{stats.get('games', 0):,.0f} games, {stats.get('rows', 0):,.0f} evaluations")
 
     def close(self, why: str, *, failed: bool) -> None:
         """Ends the visit; `failed` says whether it counts as a death."""
@@ -265,5 +247,4 @@ def settings_at_folder(settings: Settings, layout: Mapping[str, Any]) -> Setting
     """A run's settings as one worker plays by them; `layout` has the worker's own."""
     slots, device = layout.get("slots", settings.slots), layout.get("device", settings.device_names[0])
     mine = {"slots": slots, "device": device, "pipelines": auto_pipelines(slots, device), "threads": None}
-    mine |= {"workers": 0, "devices": None, "precision": "fp32"}  # each network comes with its own
-    return replace(settings, **mine | dict(layout))
+    return part_of(settings, **mine | dict(layout))

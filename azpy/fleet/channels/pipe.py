@@ -15,13 +15,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError
-from azpy.fleet.channels import Backend, Channel, Message
+from azpy.fleet.channels import Backend, Channel, Message, part_of
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Inbox, Send, Unpacker, pack
 from azpy.machine import usable_cores
 from azpy.settings import Settings
@@ -218,14 +217,11 @@ def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) 
     threads = max(1, (settings.threads or usable_cores()) // workers)
     if settings.threads is None and device == "cpu" and pipelines * workers >= usable_cores():
         threads = 1  # see `threads_of_trees`
-    return replace(
+    return part_of(
         settings,
-        workers=0,
         slots=max(pipelines, -(-settings.slots // workers)),
         pipelines=pipelines,
         threads=threads,
         cache_positions=settings.cache_positions // workers,
         device=device,
-        devices=None,
-        precision="fp32",  # each network comes with its own
     )

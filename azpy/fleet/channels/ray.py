@@ -18,14 +18,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from azpy import _core
 from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
-from azpy.fleet.channels import Backend, Channel, Message
+from azpy.fleet.channels import Backend, Channel, Message, part_of
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Inbox, Unpacker, pack
 from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
@@ -111,16 +110,13 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
     """An actor's part of the run's settings: all slots, but no more than half of an iteration's games in all actors."""
     pipelines = settings.pipelines if place.gpus else max(1, min(place.cpus, settings.slots))
     share = settings.games_per_iteration // (2 * max(actors, 1))
-    return replace(
+    return part_of(
         settings,
-        workers=0,
         slots=max(pipelines, min(settings.slots, share)),
         pipelines=pipelines,
         # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
         threads=settings.threads or (max(1, place.cpus) if place.gpus else 1),
         device="cuda" if place.gpus else "cpu",
-        devices=None,
-        precision="fp32",  # each network comes with its own
     )
 
 
