@@ -9,10 +9,9 @@ result counts.
 The table knows neither processes nor files. Time comes from the clock that it is given.
 """
 
-import heapq
 import math
 import time
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
@@ -41,8 +40,7 @@ class IdTable:
         self._fresh: deque[range] = deque()  # open, and never leased by this head; ascending
         self._bound = AHEAD  # above every id that any head can have leased
         self._end = 0  # above every id that was asked for
-        self._again: set[int] = set()  # open again
-        self._lowest: list[int] = []  # a heap: the ids of `_again`, and some that are done meanwhile
+        self._again: OrderedDict[int, None] = OrderedDict()  # open again, in this order
         self._leases: dict[int, dict[str, float]] = {}  # id that is not done -> its workers -> leased since
         self._held: defaultdict[str, set[int]] = defaultdict(set)  # worker -> what it plays, done by others or not
         self._done: dict[int, bytes] = {}  # id -> digest, until it is sealed
@@ -62,14 +60,13 @@ class IdTable:
         self._done.update(done)
 
     def lease(self, worker: str, most: int) -> list[range]:
-        """Leases open ids to a worker, the lowest ones of those that are open again first; `most` at most."""
+        """Leases open ids to a worker, those that are open again first; `most` at most."""
         found = list[range]()
         while self._again and most > 0:
-            if (game := heapq.heappop(self._lowest)) in self._again:
-                self._again.remove(game)
-                most -= 1
-                begin = found.pop().start if found and found[-1].stop == game else game
-                found.append(range(begin, game + 1))
+            game, _ = self._again.popitem(last=False)
+            most -= 1
+            begin = found.pop().start if found and found[-1].stop == game else game
+            found.append(range(begin, game + 1))
         while self._fresh and most > 0:
             ids = self._fresh.popleft()
             found.append(ids[:most])
@@ -155,7 +152,7 @@ class IdTable:
             if worker in leases:
                 self._seconds.append(self._clock() - leases[worker])
         elif game in self._again:
-            self._again.remove(game)
+            del self._again[game]
         elif not self._take_fresh(game):
             return False  # its iteration is sealed
         self._done[game] = digest
@@ -173,11 +170,10 @@ class IdTable:
 
     def release(self, worker: str) -> None:
         """Opens the ids of a worker again: it has ended, or it was told to let its games go."""
-        for game in self._held.pop(worker, ()):
+        for game in sorted(self._held.pop(worker, ())):
             if (leases := self._leases.get(game)) is not None and leases.pop(worker, None) is not None and not leases:
                 del self._leases[game]
-                self._again.add(game)
-                heapq.heappush(self._lowest, game)
+                self._again[game] = None
 
     def lease_seconds(self) -> float:
         """How long a worker keeps its ids without a finished game. Endless until a game shows how long one takes."""

@@ -34,6 +34,7 @@ _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
 _MAX_ELO = 2000.0  # of a hypothesis, and of an end of an interval: beyond it nothing was shown, and the end is infinite
 _HALVINGS = 50
+_WRONG = 0.05  # of the sequential tests that find a hypothesis true which is not
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447)  # of Student's t for 1 to 6 degrees of freedom, see `_t95`
 
 
@@ -157,22 +158,18 @@ class Sprt:
 
     elo0: float  # of H0, logistic Elo
     elo1: float  # of H1, more than `elo0`
-    alpha: float = 0.05  # how often H1 is accepted where H0 is true
-    beta: float = 0.05  # how often H0 is accepted where H1 is true
 
     def __post_init__(self) -> None:
         if not -_MAX_ELO <= self.elo0 < self.elo1 <= _MAX_ELO:
             raise SettingsError(
                 f"elo0 must be less than elo1, both within {_MAX_ELO:g} Elo of 0, got {self.elo0:g} and {self.elo1:g}"
             )
-        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not 0.0 < value < 0.5:
-                raise SettingsError(f"{name} must be between 0 and 0.5, got {value:g}")
 
     @property
     def bounds(self) -> tuple[float, float]:
         """H0 is accepted at or below the first log likelihood ratio, H1 at or above the second."""
-        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+        bound = math.log((1 - _WRONG) / _WRONG)
+        return -bound, bound
 
     def llr(self, counts: Sequence[int]) -> float:
         """Log likelihood ratio of H1 over H0."""
