@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.fleet.fleet import Lineup, PlayingNetwork
+from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_position
@@ -35,7 +35,7 @@ def measure(workers: int, model: bytes, given: argparse.Namespace) -> tuple[floa
         journal = Journal(Path(folder) / "journal.bin")
         try:
             evaluator = OnnxEvaluator(model, game=start, batch=settings.device_batch)
-            fleet.play(Lineup(PlayingNetwork([evaluator], model)))
+            fleet.play(Lineup([evaluator], model))
 
             def play(until: float, games: int) -> int:
                 """Takes games until then, and so many at least; returns their positions."""

@@ -119,7 +119,7 @@ def rubbish(path: Path) -> Iterator[Path]:
 def test_rubbish_in_the_place_of_messages_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
-    Files(place, make=False).close()
+    Files(place, make=False)
     for number, entry in enumerate(rubbish(tmp_path / "first")):
         entry.rename(place / "from" / f"{KEY}-{number:08d}")
     for number, entry in enumerate(rubbish(tmp_path / "second")):
@@ -160,7 +160,6 @@ def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> 
     head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
     place = Files(tmp_path / "place", make=True)
     place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, storage.frame(left))))
-    place.close()
     with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, **chosen, iterations=3)
     found = {game.game_id: game.to_bytes() for _, game in run.games([2, 3])}
@@ -436,7 +435,6 @@ def test_a_head_begins_with_messages_of_its_own(tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     assert [place.names(part) for part in ("to", "workers", "networks")] == [[], [], []]
     at.head.close()
-    place.close()
 
 
 def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
@@ -567,7 +565,6 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
     visit.close("it ends", failed=False)
     said = as_object(place.read("workers", visit.key, MOST_SAID))
     assert (said["ended"], said["failed"], said["epoch"]) == ("it ends", False, "f" * 16)
-    place.close()
 
 
 def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
@@ -653,7 +650,6 @@ def test_a_write_is_whole_and_a_read_believes_nothing(tmp_path: Path) -> None:
             assert place.read("from", name, 1000) in (b"", b"no result")
         place.delete("from", name)
     assert place.names("from") == []
-    place.close()
 
 
 def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
@@ -688,4 +684,3 @@ def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monke
     sign = Sign(place, "", "head", lambda: False)
     sign.say(epoch="new")
     assert as_object(place.read("", "head", MOST_SAID))["epoch"] == "new"
-    place.close()

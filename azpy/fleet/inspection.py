@@ -3,7 +3,6 @@
 import hashlib
 import os
 import queue
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -61,40 +60,23 @@ def inspect_place(
         yield Finding("az-train", "was never here", f"start az-train GAME --workers folder:{path_argument(path)}")
         return
     try:
-        place = Files(path, make=False, parts=False)
-        try:
-            yield from _look_at_run(place, clock, sleep)
-        finally:
-            place.close()
+        yield from _look_at_run(Files(path, make=False, parts=False), clock, sleep)
     except (AzpyError, OSError, ValueError) as error:
         yield Finding("az-train", f"its file head cannot be read: {error}", "start az-train again", True)
-
-
-# The folder
 
 
 def _try_out(path: str) -> Finding:
     """Writes and reads in a folder of its own within the folder."""
     try:
-        trial = tempfile.mkdtemp(prefix=f"{TEMPORARY}doctor-", dir=path)
-        try:
-            place = Files(trial, make=True)
-            try:
-                data = os.urandom(1 << 16)
-                place.write("", "head", data)
-                if place.read("", "head", len(data)) != data:
-                    return Finding("folder", "a file has other bytes than were written", "use another disk", True)
-            finally:
-                place.close()
-        finally:
-            shutil.rmtree(trial, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=f"{TEMPORARY}doctor-", dir=path, ignore_cleanup_errors=True) as trial:
+            place, data = Files(trial, make=True), os.urandom(1 << 16)
+            place.write("", "head", data)
+            if place.read("", "head", len(data)) != data:
+                return Finding("folder", "a file has other bytes than were written", "use another disk", True)
     except (OSError, AzpyError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         return Finding("folder", f"it cannot be written: {reason}", "let this user write there, and make room", True)
     return Finding("folder", "it can be written and read")
-
-
-# The run
 
 
 def _look_at_run(place: Files, clock: Callable[[], float], sleep: Callable[[float], object]) -> Iterator[Finding]:

@@ -15,12 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError, SettingsError
-from azpy.games.names import make_position
-from azpy.matches.arena import play_pairs
-from azpy.matches.openings import Book
-from azpy.matches.players import checkpoints_of, load_players
+from azpy.matches.match import match
 from azpy.matches.query import query_text
-from azpy.matches.results import MatchResult
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
 from azpy.settings.presets import preset_of
@@ -103,7 +99,16 @@ class Comparison:
             evaluations.append(int(sum(row.get("evaluations", 0) for row in rows)))
             fitted.append(sum(row["steps"] for row in rows) * settings.batch_size)
             seconds.append(round(max(row.get("seconds", 0) for row in rows)))
-        result = self._match(folders, seed)
+        common = self.settings({}, seed)
+        result = match(
+            *folders,
+            game=self.game,
+            games=self.games,
+            simulations=self.simulations,
+            device=common.training_device,
+            opening_plies=common.match_opening_plies,
+            seed=seed,
+        )
         low, high = result.interval
         row = self._key(a, b, seed) | {"score": result.score, "low": low, "high": high}
         row |= {"evaluations": evaluations, "rows_fitted": fitted, "seconds": seconds}
@@ -132,14 +137,6 @@ class Comparison:
             return list(json.loads(self._results.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{self._results} cannot be read: {error}") from error
-
-    def _match(self, folders: Iterable[Path], seed: int) -> MatchResult:
-        specs = [checkpoints_of(folder)[-1] for folder in folders]
-        settings = self.settings({}, seed)
-        start = make_position(self.game)
-        a, b = load_players(specs, start, self.simulations, device=settings.training_device)
-        book = Book(start, settings.match_opening_plies, seed)
-        return MatchResult.of(list(play_pairs(book, a.player, b.player, self.games // 2, seed)))
 
 
 def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> None:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.fleet.wire import PROTOCOL
-from azpy.runs.storage import TEMPORARY, disk_errors
+from azpy.runs.storage import TEMPORARY, disk_errors, is_folder
 
 __all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "as_object", "new_name", "with_checksum", "without_checksum"]
 
@@ -46,15 +46,12 @@ _PARTS = {
 
 
 class Files:
-    """The folder, open. All names are relative to the open folders: nobody can put another folder in their place.
+    """The folder.
 
     Args:
-        path: of the folder.
+        path: of the folder; it may be a link.
         make: make it if it is not there.
         parts: make its parts if they are not there.
-
-    Attributes:
-        path: of the folder.
 
     Raises:
         RunError: it is no folder, or cannot be written.
@@ -62,37 +59,20 @@ class Files:
 
     def __init__(self, path: str | os.PathLike[str], *, make: bool, parts: bool = True) -> None:
         self.path = Path(path)
-        self._folders = dict[str, int]()
-        self._closing = contextlib.ExitStack()
-        with disk_errors(self.path, cleanup=self._closing.close):
+        with disk_errors(self.path):
             if make:
                 self.path.mkdir(parents=True, exist_ok=True)
-            self._open("", None)
             for part in _PARTS:
                 with contextlib.suppress(FileExistsError):
                     if parts:
-                        os.mkdir(part, dir_fd=self._folders[""])
-                self._open(part, self._folders[""])
-
-    def _open(self, part: str, within: int | None) -> None:
-        # The folder itself may be a link of the user's.
-        flags = os.O_RDONLY | os.O_DIRECTORY | (os.O_NOFOLLOW if part else 0)
-        self._folders[part] = os.open(part or self.path, flags, dir_fd=within)
-        self._closing.callback(os.close, self._folders[part])
-
-    def close(self) -> None:
-        """Lets go of the folder."""
-        self._closing.close()
+                        (self.path / part).mkdir()
+                if not is_folder(self.path / part):
+                    raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(self.path / part))
 
     def names(self, part: str) -> list[str]:
         """The names in a part that are of its form, sorted."""
-        # Opened anew: a network file system then looks whether its list is up to date.
-        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self._folders[part])
-        try:
-            with os.scandir(listing) as entries:
-                names = [entry.name for entry in islice(entries, _MOST_NAMES)]
-        finally:
-            os.close(listing)
+        with os.scandir(self.path / part) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_NAMES)]
         return sorted(name for name in names if re.fullmatch(_PARTS[part], name))
 
     def read(self, part: str, name: str, most: int) -> bytes:
@@ -106,7 +86,7 @@ class Files:
         # O_NONBLOCK: a pipe would wait for a writer.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            descriptor = os.open(name, flags, dir_fd=self._folders[part])
+            descriptor = os.open(self.path / part / name, flags)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error
@@ -127,28 +107,31 @@ class Files:
         Raises:
             OSError: it cannot be written.
         """
-        folder, temporary = self._folders[part], TEMPORARY + name
-        with contextlib.suppress(FileNotFoundError):  # of a writer that died
-            os.unlink(temporary, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        folder = self.path / part
+        temporary = folder / f"{TEMPORARY}{name}"
+        temporary.unlink(missing_ok=True)  # of a writer that died
         try:
-            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 if sync:
                     file.flush()
                     os.fsync(file.fileno())
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            temporary.replace(folder / name)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
+                temporary.unlink()
             raise
         if sync:
-            os.fsync(folder)
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def is_there(self, part: str, name: str) -> bool:
         """Whether a name is there, of whatever kind."""
         try:
-            os.stat(name, dir_fd=self._folders[part], follow_symlinks=False)
+            (self.path / part / name).lstat()
         except FileNotFoundError:
             return False
         return True
@@ -159,9 +142,9 @@ class Files:
             # A folder in a folder in a folder: Python before 3.13 calls itself for each.
             with contextlib.suppress(OSError, RecursionError):
                 try:
-                    os.unlink(each, dir_fd=self._folders[part])
+                    (self.path / part / each).unlink()
                 except (IsADirectoryError, PermissionError):
-                    shutil.rmtree(each, dir_fd=self._folders[part])
+                    shutil.rmtree(self.path / part / each)
 
 
 def new_name() -> str:

@@ -189,17 +189,13 @@ class Folder(Backend):
         """Takes the folder over: nothing that heads before have said counts.
 
         Raises:
-            RunError: the folder cannot be used; nothing of it stays open.
+            RunError: the folder cannot be used.
         """
         self.files = Files(self._path, make=True)
-        try:
-            with disk_errors(self.files.path):
-                for part in ("to", "workers", "networks"):  # networks may be damaged
-                    for name in self.files.names(part):
-                        self.files.delete(part, name)
-        except BaseException:
-            self.files.close()
-            raise
+        with disk_errors(self.files.path):
+            for part in ("to", "workers", "networks"):  # networks may be damaged
+                for name in self.files.names(part):
+                    self.files.delete(part, name)
         self._sign, self._alone = Sign(self.files, "", "head", self._is_mine), self.clock()
         self._sign.note(epoch=self._epoch, version=_core.__version__, run=digest_of_run(self.settings), ended=False)
         self._sign.note(settings=asdict(self.settings))
@@ -326,4 +322,3 @@ class Folder(Backend):
         """See `Backend`. The workers of a run that has ended end too; else they wait for the next head."""
         if self._sign is not None:
             self._sign.close(ended=ended)
-            self.files.close()

@@ -79,20 +79,17 @@ class FolderWorker:
         Raises:
             AzpyError: this worker cannot play in the run, or nobody is there to play for.
         """
-        try:
-            self.say(f"a worker waits at {self._path} for az-train")
-            while not (why := self._look()):
-                ended = self._head.get("ended")
-                # The counter of a head that is there has moved while this worker looked.
-                if self._pulse.moved and self._head.get("epoch") is not None and not ended:
-                    self._visit()
-                elif self._visited and ended and self._head.get("epoch") == self._visited:
-                    return "the run has ended"
-                else:
-                    self.sleep(_LOOK)
-            return why
-        finally:
-            self.files.close()
+        self.say(f"a worker waits at {self._path} for az-train")
+        while not (why := self._look()):
+            ended = self._head.get("ended")
+            # The counter of a head that is there has moved while this worker looked.
+            if self._pulse.moved and self._head.get("epoch") is not None and not ended:
+                self._visit()
+            elif self._visited and ended and self._head.get("epoch") == self._visited:
+                return "the run has ended"
+            else:
+                self.sleep(_LOOK)
+        return why
 
     def _look(self) -> str:
         """Looks at what the head says to everybody; returns why the worker ends, or an empty text."""
