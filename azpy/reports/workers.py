@@ -51,9 +51,9 @@ def differing_workers(rows: Rows) -> list[str]:
             behind = max(row.get("behind") or 0 for row in rows if row["kind"] == "worker" and _name(row) == worker)
             stale = f" It is up to {behind} networks behind, which may be why." if behind else ""
             found.append(
-                f"The games of {worker[1]} differ: {_FIGURES[at]} {own[index, at]:.3f}, against {others[index, at]:.3f} "
-                f"of the other workers (z {z[index, at]:+.1f}, {count:,.0f} games).{doubt}{stale} Look at its machine, "
-                "and at its versions of azpy, ONNX Runtime and the game."
+                f"The games of {worker[1]} differ: {_FIGURES[at]} {own[index, at]:.3f}, against "
+                f"{others[index, at]:.3f} of the other workers (z {z[index, at]:+.1f}, {count:,.0f} games).{doubt}{stale} "
+                "Look at its machine, and at its versions of azpy, ONNX Runtime and the game."
             )
         names.pop(index)
         table = np.delete(table, index, axis=1)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
@@ -29,6 +30,7 @@ __all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop", "worker_rows"]
 EVENT_SECONDS = 0.2  # how often a long stage reports
 NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 _SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")  # of `WorkerState.shape`
+_NEW = WorkerState("", False, 0, None, 0.0, 0, Counter(), Counter())
 
 
 class Loop:
@@ -251,14 +253,13 @@ def worker_rows(
     """
     rows = []
     for now in after:
-        then = before.get(now.name)
-        games, stats, shape = (then.games, then.stats, then.shape) if then is not None else (0, {}, {})
-        speed = rates(stats, now.stats, seconds)
+        then = before.get(now.name, _NEW)
+        speed = rates(then.stats, now.stats, seconds)
         row = {"worker": now.name, "alive": now.alive, "held": now.held, "behind": now.behind, "silent": now.silent}
         row |= {name: speed[name] for name in ("evaluations", "evaluations_per_second")}
-        row |= {"games": now.games - games, "batch_fill": speed["batch_fill"] if speed["evaluations"] else None}
-        row |= {"shape_games": now.shape["games"] - shape.get("games", 0.0)}
-        row |= {name: now.shape[name] - shape.get(name, 0.0) for name in _SUMS}
+        row |= {"games": now.games - then.games, "batch_fill": speed["batch_fill"] if speed["evaluations"] else None}
+        row |= {name: now.shape[name] - then.shape[name] for name in _SUMS}
+        row["shape_games"] = now.shape["games"] - then.shape["games"]
         if now.alive or row["games"] or row["evaluations"] or row["shape_games"]:
             rows.append(row)
     return rows

@@ -28,7 +28,6 @@ from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.matches.openings import Book
-from azpy.playing.benchmarks import measure_alone
 from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
@@ -58,7 +57,6 @@ from azpy.training.timing import TimeShares
 
 __all__ = ["Trainer"]
 
-_RATE_SECONDS = 0.1  # in which a network of the user's is measured
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit to the imported games
@@ -167,10 +165,6 @@ class Trainer(Loop):
         notices = [note for note in (self._begun_with, f"fp32 plays, as {refused}" if refused else "") if note]
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
-        if is_own(self._settings.network):
-            rows = self._settings.device_batch
-            rate = measure_alone(evaluators[:1], rows, self._start.obs_shape, _RATE_SECONDS)
-            notices.append(f"{self._settings.network} answers {rate:,.0f} positions/s in batches of {rows}")
         asked, ready = self._settings.precision, generations.ready
         later = asked not in {"fp32", "auto", ready.precision} and ready.int8 is None
         player = f"{on_devices(evaluators)}{f' ({asked} once it passes its check)' if later else ''}, and is trained "
