@@ -52,8 +52,8 @@ def differing_workers(rows: Rows) -> list[str]:
             stale = f" It is up to {behind} networks behind, which may be why." if behind else ""
             found.append(
                 f"The games of {worker[1]} differ: {_FIGURES[at]} {own[index, at]:.3f}, against "
-                f"{others[index, at]:.3f} of the other workers (z {z[index, at]:+.1f}, {count:,.0f} games).{doubt}{stale} "
-                "Look at its machine, and at its versions of azpy, ONNX Runtime and the game."
+                f"{others[index, at]:.3f} of the other workers (z {z[index, at]:+.1f}, {count:,.0f} games).{doubt}"
+                f"{stale} Look at its machine, and at its versions of azpy, ONNX Runtime and the game."
             )
         names.pop(index)
         table = np.delete(table, index, axis=1)

@@ -1,8 +1,9 @@
 //! Games played by a network against itself, in pipelines of slots.
 //!
-//! A pipeline is a thread with its own slots and an evaluator of its own. It plays rounds: all its slots' trees grow, one
-//! batch goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends hands the record
-//! over and begins the next game of a queue of id ranges. A pipeline without a game waits until its owner admits more.
+//! A pipeline is a thread with its own slots and an evaluator of its own. It plays rounds: all its slots' trees grow,
+//! one batch goes to the device, and while it is there another pipeline's trees grow. A slot whose game ends hands the
+//! record over and begins the next game of a queue of id ranges. A pipeline without a game waits until its owner admits
+//! more.
 //!
 //! What a game is depends on (seed, game id) and the network's answers alone: each draw comes from a stream keyed by
 //! (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but the speed.
