@@ -419,7 +419,6 @@ def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: py
     assert not steps
     told = [event.text for event in found if isinstance(event, Noticed)]
     assert f"RAY_ADDRESS={cluster.address}: 2 workers on 2 nodes, one for each 8 CPUs of a node" in told[0]
-    assert sum("begins on node 127.0.0.1" in text for text in told) == 1
 
 
 def rays_here() -> set[int]:

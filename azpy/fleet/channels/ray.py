@@ -306,7 +306,7 @@ class Cluster(Backend):
         Raises:
             RunError: the cluster's head node is gone.
         """
-        first, before, self._looked = self._looked == -math.inf, self._looked, self._clock()
+        before, self._looked = self._looked, self._clock()
         try:
             _refuse_nobody(self._head_node, self._where)
             self._missed = 0.0
@@ -317,7 +317,7 @@ class Cluster(Backend):
                 return []
             again = "start Ray again, and give the same command" if self._address else "give the same command again"
             raise RunError(f"{self._where}: its head node is gone; {again}") from error
-        old, self.places = self.places, places_of(self.ray.nodes(), self._gpus, self._most_cpus)
+        self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         for actor in self._actors:
             if actor.place not in self.places:
                 actor.lose("its node is gone")
@@ -327,8 +327,6 @@ class Cluster(Backend):
             if place not in busy:
                 self._actors.append(actor := self._start(place))
                 new.append(actor)
-                if not first and place not in old:
-                    self.notices.append(f"a worker begins on node {place.address}")
         return new
 
     def has(self, place: Place) -> bool:
