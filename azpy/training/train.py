@@ -35,8 +35,9 @@ def train(
             can go on later; only the games in play and the last match are lost. An exception ends the run in the same
             way, and is raised.
         settings: as the flags of `az-train`, with _ for -. The rest comes from the run so far, else from the game's
-            preset; a game without one is measured first. With workers="ray", first put `azpy.fleet.ray.environment()`
-            into `os.environ`, as `az-train` does: it gives a Ray that starts here its token.
+            preset; a game without one is measured first. With workers="ray", first put what
+            `azpy.fleet.channels.ray.environment()` gives into `os.environ`, as `az-train` does: a Ray that starts here
+            then has its token.
 
     Returns:
         The run, with its newest network. If no iteration was done in time, its `evaluator` raises ModelError.
