@@ -452,7 +452,7 @@ if os.geteuid() == 0:  # who may do all
     os.setuid(65534)
 for threads in (1, 4):
     try:
-        open_self_play(Settings("pig", threads=threads), start, [azpy.UniformEvaluator()], 0, resign_below=-1.0)
+        open_self_play(Settings("pig", threads=threads), start, [azpy.UniformEvaluator()], resign_below=-1.0)
     except SettingsError as error:
         print(error)
 """
@@ -471,11 +471,4 @@ def test_threads_that_cannot_be_started_are_one_line() -> None:
 
 def test_self_play_that_the_settings_do_not_allow_is_refused_as_a_setting() -> None:
     with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
-        open_self_play(
-            settings(),
-            azpy.make_game("pig"),
-            [azpy.UniformEvaluator()],
-            0,
-            games=2**70,
-            resign_below=-1.0,
-        )
+        open_self_play(settings(), azpy.make_game("pig"), [azpy.UniformEvaluator()], resign_below=-7.0)

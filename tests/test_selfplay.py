@@ -422,11 +422,10 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
         given,
         azpy.make_game("connect_four"),
         [azpy.UniformEvaluator()],
-        5,
         resign_below=-0.75,
         stagger=9,
     )
-    assert (asked.pop("first_game"), asked.pop("games"), asked.pop("resign_below")) == (5, None, -0.75)
+    assert (asked.pop("games"), asked.pop("resign_below")) == (0, -0.75)
     assert asked.pop("stagger") == 9
     assert asked == {name: getattr(given, name) for name in asked}
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}

@@ -53,7 +53,7 @@ class Here(Fleet):
             self.plies = usual_plies(self._start, self._settings)
             stagger = 0 if self._settings.deterministic else self.plies
             options: dict[str, Any] = {"resign_below": lineup.resign_below, "stagger": stagger}
-            self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, 0, 0, **options)
+            self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, **options)
             self._self_play.go_on(self.begun)
         elif lineup.evaluators is not self._evaluators:
             self._self_play.swap(lineup.evaluators)

@@ -122,7 +122,7 @@ class Worker:
             self._close()
         if self._self_play is None:
             below = message["resign_below"]
-            self._self_play = open_self_play(self._settings, self._start, [self._evaluator], 0, 0, resign_below=below)
+            self._self_play = open_self_play(self._settings, self._start, [self._evaluator], resign_below=below)
         else:
             self._self_play.swap([self._evaluator])
             self._self_play.set_resign_below(message["resign_below"])

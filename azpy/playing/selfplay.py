@@ -24,23 +24,14 @@ def on_devices(evaluators: Sequence[Any]) -> str:
 
 
 def open_self_play(
-    settings: Settings,
-    start: _core.State,
-    evaluators: Sequence[Any],
-    first_game: int,
-    games: int | None = None,
-    *,
-    resign_below: float,
-    stagger: int = 0,
+    settings: Settings, start: _core.State, evaluators: Sequence[Any], *, resign_below: float, stagger: int = 0
 ) -> _core.SelfPlay:
-    """Self-play with a run's settings.
+    """Self-play with a run's settings, of the games that are admitted to it.
 
     Args:
         settings: of the run.
         start: where its games begin.
         evaluators: of the network, one a device.
-        first_game: id of the first game.
-        games: how many; None: without end.
         resign_below: the present threshold, see `Resignation`.
         stagger: plies over which the first games begin, one after another.
 
@@ -51,8 +42,6 @@ def open_self_play(
         settings,
         start,
         evaluators,
-        first_game=first_game,
-        games=games,
         slots=settings.slots,
         pipelines=settings.all_pipelines,
         threads=threads_of_trees(settings, evaluators[0]),
@@ -85,7 +74,7 @@ def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core
     Raises:
         SettingsError: settings that self-play refuses.
     """
-    layout = {"games": 0, "slots": 1, "pipelines": 1, "resign_below": -1.0}
+    layout = {"slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, **layout) as play:
         if record.simulations is not None:
             play.set_simulations(record.simulations)
@@ -95,7 +84,7 @@ def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core
 
 def _open(settings: Settings, start: _core.State, evaluator: Any, **layout: Any) -> _core.SelfPlay:
     try:
-        options: dict[str, Any] = settings.search_options() | {"seed": settings.seed} | layout
+        options: dict[str, Any] = settings.search_options() | {"seed": settings.seed, "games": 0} | layout
         return _core.SelfPlay(start, evaluator, **options)
     except (_core.GameError, _core.EvaluatorError):
         raise
