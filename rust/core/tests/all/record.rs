@@ -192,6 +192,12 @@ fn flags_that_do_not_go_together_are_refused() {
     };
     fast().check(&toy()).unwrap();
     assert_eq!(GameRecord::from_bytes(&fast().to_bytes()), Ok(fast()));
+    for flags in [OPPONENT, OPPONENT | FAST_SEARCH, OPPONENT | MIXED_NETWORKS] {
+        let mut record = fast(); // as older versions wrote them
+        record.plies[1].flags = flags;
+        record.check(&toy()).unwrap();
+        assert_eq!(GameRecord::from_bytes(&record.to_bytes()), Ok(record));
+    }
     for flags in [SEARCHED | FAST_SEARCH, SEARCHED | OPPONENT, MIXED_NETWORKS] {
         let mut record = fast();
         record.plies[1].flags = flags;
