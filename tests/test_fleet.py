@@ -783,7 +783,7 @@ def test_messages_come_whole_in_pieces_of_any_size() -> None:
         assert [message for piece in pieces for message in unpacker.feed(piece)] == sent
     for wrong, text in (
         (pack({}, bytes(4097)), "a message of 2 and 4097 bytes, expected 4194304 and 4096 at most"),
-        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "a message that is no object"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "it is no JSON object"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00{]", "Expecting property name"),
         (struct.pack("<II", 10**5, 0) + b"[" * 10**5, "nested too deeply"),
     ):

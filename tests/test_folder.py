@@ -25,7 +25,6 @@ from azpy.fleet.channels.files import (
     Files,
     Pulse,
     Sign,
-    as_object,
     new_name,
     with_checksum,
     without_checksum,
@@ -34,7 +33,7 @@ from azpy.fleet.channels.folder import Folder
 from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
-from azpy.fleet.wire import pack, unpack
+from azpy.fleet.wire import as_object, pack, unpack
 from azpy.games.names import make_position
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
@@ -563,7 +562,7 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
         visit.send({"said": "games"}, b"")
     assert waited == [4, 4]
     visit.close("it ends", failed=False)
-    said = as_object(place.read("workers", visit.key, MOST_SAID))
+    said = place.said("workers", visit.key)
     assert (said["ended"], said["failed"], said["epoch"]) == ("it ends", False, "f" * 16)
 
 
@@ -683,4 +682,4 @@ def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monke
     place = Files(tmp_path, make=True)
     sign = Sign(place, "", "head", lambda: False)
     sign.say(epoch="new")
-    assert as_object(place.read("", "head", MOST_SAID))["epoch"] == "new"
+    assert place.said("", "head")["epoch"] == "new"

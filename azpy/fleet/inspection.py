@@ -1,22 +1,19 @@
 """Looks at a shared folder as a worker would before it plays there; `az-doctor --workers PLACE` prints the findings."""
 
-import hashlib
 import os
-import queue
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from azpy import _core
-from azpy.errors import AzpyError
-from azpy.fleet.channels.files import MOST_SAID, Files, as_object
+from azpy.errors import AzpyError, RunError
+from azpy.fleet.channels.files import Files
 from azpy.fleet.channels.folder_worker import settings_at_folder
-from azpy.fleet.fleet import digest_of_run
-from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
-from azpy.fleet.worker import Worker
+from azpy.fleet.fleet import answers_of, digest_of_run
+from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, in_words
+from azpy.fleet.worker import open_network
 from azpy.games.names import make_position, must_be_typed
 from azpy.runs.storage import TEMPORARY
 from azpy.settings import Settings
@@ -82,7 +79,7 @@ def _try_out(path: str) -> Finding:
 def _look_at_run(place: Files, clock: Callable[[], float], sleep: Callable[[float], object]) -> Iterator[Finding]:
     if place.is_there("", "stop"):
         yield Finding("stop", "the file stop is there, so workers end at once", f"delete {place.path / 'stop'}", True)
-    head = as_object(place.read("", "head", MOST_SAID))
+    head = place.said("", "head")
     if head.get("ended"):
         yield Finding("az-train", "its run has ended", "start az-train again; workers may start before it")
     elif _counts(place, head, clock, sleep):
@@ -122,7 +119,7 @@ def _counts(
     while clock() - begin < _WATCH_SECONDS:
         sleep(_LOOK)
         try:
-            now = as_object(place.read("", "head", MOST_SAID))
+            now = place.said("", "head")
         except (OSError, ValueError):
             continue
         if now.get("beat") != head.get("beat"):
@@ -142,32 +139,18 @@ def _compare_bits(place: Files, head: Mapping[str, Any], settings: Settings) -> 
     if lineup.get("network") is None:
         return Finding("bits", "nothing to compare: no network plays", "look again after the first iteration")
     try:
-        found = _answers(place, settings, lineup)
-    except FileNotFoundError:
+        model = place.read("networks", lineup["network"], MOST_OF_A_HEAD)
+        mine, start = settings_at_folder(settings, {}), make_position(settings.game)
+        evaluator = open_network(mine, start, lineup["network"], lineup["precision"], model)
+        row_exact, answers = evaluator.row_exact, answers_of(evaluator)
+    except (FileNotFoundError, RunError):
         return Finding("bits", "not compared: the network's file is not there or is damaged", "look again")
     except Exception as error:  # a file of the folder may say anything
         return Finding("bits", f"the run's network does not play here: {in_words(error)[0]}", "see az-doctor", True)
-    if not found["row_exact"]:
+    if not row_exact:
         text = "the network's answer to a position depends on what else is in its batch"
         return Finding("bits", text, "a deterministic run needs workers on CPUs like that of az-train", True)
-    if found["answers"] != lineup["answers"]:
+    if answers != lineup["answers"]:
         text = "have workers on the same kind of CPU with the same ONNX Runtime, or --no-deterministic"
         return Finding("bits", "the run's network gives other bits here than in az-train", text, True)
     return Finding("bits", "are those of az-train, in the network's answers")
-
-
-def _answers(place: Files, settings: Settings, lineup: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a worker of this machine would say of a lineup's network."""
-    model = place.read("networks", lineup["network"], MOST_OF_A_HEAD)
-    if hashlib.sha256(model).hexdigest() != lineup["network"]:
-        raise FileNotFoundError(lineup["network"])
-    said = list[Mapping[str, Any]]()
-    inbox: Inbox = queue.SimpleQueue()
-    worker = Worker(inbox, lambda message, _: said.append(message), lambda run: settings_at_folder(run, {}))
-    inbox.put(({"do": "begin", "settings": asdict(settings), "version": _core.__version__}, b""))
-    inbox.put((dict(lineup), model))
-    inbox.put(({"do": "stop"}, b""))
-    worker.run()
-    if worker.error is not None:
-        raise worker.error
-    return said[0]

@@ -39,6 +39,7 @@ __all__ = [
     "Inbox",
     "Send",
     "Unpacker",
+    "as_object",
     "in_words",
     "pack",
     "unpack",
@@ -60,6 +61,21 @@ def pack(message: Mapping[str, Any], body: bytes = b"") -> bytes:
     """One message."""
     text = json.dumps(message).encode()
     return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def as_object(data: bytes | bytearray) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ValueError: anything else.
+    """
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
 
 
 class Unpacker:
@@ -87,12 +103,7 @@ class Unpacker:
             begin, end = _LENGTHS.size + text, _LENGTHS.size + text + body
             if len(self._buffer) < end:
                 return
-            try:
-                message = json.loads(self._buffer[_LENGTHS.size : begin])
-            except RecursionError as error:
-                raise ValueError("a message that is nested too deeply") from error
-            if not isinstance(message, dict):
-                raise ValueError(f"a message that is no object: {str(message)[:80]}")
+            message = as_object(self._buffer[_LENGTHS.size : begin])
             whole = bytes(self._buffer[begin:end])
             del self._buffer[:end]
             yield message, whole

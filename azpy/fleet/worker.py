@@ -22,7 +22,7 @@ from azpy.playing.selfplay import open_self_play
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
-__all__ = ["GATHER", "Worker"]
+__all__ = ["GATHER", "Worker", "open_network"]
 
 _MOST_GAMES = 64  # that are taken at once
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
@@ -117,7 +117,7 @@ class Worker:
     def _play(self, message: Mapping[str, Any], model: bytes) -> None:
         """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
         if self._network != (network := (message["network"], message["precision"])):
-            self._evaluator, self._network = self._opened(*network, model), network
+            self._evaluator, self._network = open_network(self._settings, self._start, *network, model), network
         if self._settings.deterministic:
             self._close()
         if self._self_play is None:
@@ -135,13 +135,6 @@ class Worker:
         self._facts |= {"row_exact": getattr(evaluator, "row_exact", True), "answers": answers_of(evaluator)}
         self._say()
 
-    def _opened(self, sha256: str | None, precision: str, model: bytes) -> Any:
-        if sha256 is None:
-            return _core.UniformEvaluator()
-        if hashlib.sha256(model).hexdigest() != sha256:
-            raise RunError("a model came damaged")
-        options = {"game": self._start, "precision": precision, "batch": self._settings.device_batch}
-        return OnnxEvaluator(model, self._settings.device, **options)
 
     def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
         if self._self_play is None:
@@ -185,6 +178,20 @@ class Worker:
             self._past = self._totals()
             self._self_play.close()
             self._self_play, self._in_hand = None, 0
+
+
+def open_network(settings: Settings, start: _core.State, sha256: str | None, precision: str, model: bytes) -> Any:
+    """A lineup's network, as a worker with these settings plays it.
+
+    Raises:
+        RunError: the file's bytes are other ones.
+        ModelError: the model cannot play here.
+    """
+    if sha256 is None:
+        return _core.UniformEvaluator()
+    if hashlib.sha256(model).hexdigest() != sha256:
+        raise RunError("a model came damaged")
+    return OnnxEvaluator(model, settings.device, game=start, precision=precision, batch=settings.device_batch)
 
 
 def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:

@@ -23,15 +23,15 @@ import shutil
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from azpy.fleet.wire import PROTOCOL
+from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
 from azpy.runs.storage import TEMPORARY, disk_errors, is_folder
 
-__all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "as_object", "new_name", "with_checksum", "without_checksum"]
+__all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "new_name", "with_checksum", "without_checksum"]
 
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
@@ -101,6 +101,10 @@ class Files:
             raise ValueError(f"{part}/{name} has more than {most} bytes")
         return bytes(data)
 
+    def said(self, part: str, name: str) -> dict[str, Any]:
+        """What a head or a worker says of itself; errors are those of `read`."""
+        return as_object(self.read(part, name, MOST_SAID))
+
     def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:
         """Replaces a file as a whole; with `sync` it survives a power cut.
 
@@ -127,6 +131,19 @@ class Files:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+    def put(self, part: str, name: str, message: Mapping[str, Any], body: bytes = b"", *, sync: bool = True) -> None:
+        """Writes a message; errors are those of `write`."""
+        self.write(part, name, with_checksum(pack(message, body)), sync=sync)
+
+    def message(self, part: str, name: str, most: int) -> tuple[dict[str, Any], bytes]:
+        """A message with `most` bytes besides its JSON.
+
+        Raises:
+            ValueError: it is damaged, or none.
+            OSError: it cannot be read.
+        """
+        return unpack(without_checksum(self.read(part, name, most + MOST_SAID + 64)), most)
 
     def is_there(self, part: str, name: str) -> bool:
         """Whether a name is there, of whatever kind."""
@@ -168,19 +185,6 @@ def without_checksum(data: bytes) -> bytes:
     return data[_SEAL:]
 
 
-def as_object(data: bytes) -> dict[str, Any]:
-    """A JSON object.
-
-    Raises:
-        ValueError: anything else.
-    """
-    try:
-        found = json.loads(data)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
-    return found
 
 
 class Pulse:

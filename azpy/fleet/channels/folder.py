@@ -16,25 +16,15 @@ from typing import Any
 from azpy import _core
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import Attention, Backend, Channel, Message
-from azpy.fleet.channels.files import (
-    MOST_SAID,
-    Files,
-    Pulse,
-    Sign,
-    as_object,
-    new_name,
-    with_checksum,
-    without_checksum,
-)
+from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
 from azpy.fleet.fleet import digest_of_run
-from azpy.fleet.wire import MOST_OF_A_WORKER, pack, unpack
+from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
 
 __all__ = ["FOLDER", "Folder", "FolderLine"]
 
 FOLDER = "folder:"  # begins the setting `workers`
-MOST_OF_A_RESULT = MOST_OF_A_WORKER + MOST_SAID + 64  # bytes
 _WAIT = 0.1  # seconds between two looks of the head at the mail
 _LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at signs of life
 _SILENT_SECONDS = 120.0  # without a change of its counter end the line to a worker
@@ -61,12 +51,12 @@ class FolderLine(Channel):
         self.pulse = Pulse(folder.attention)
         self._ended: str | None = None  # the worker's own reason
         self._told = set[str]()
-        self._out = deque[bytes]()
+        self._out = deque[Mapping[str, Any]]()
         self._sent = self._next = 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`. The bytes, a network, lie in the folder."""
-        self._out.append(with_checksum(pack(message)))
+        self._out.append(message)
         with contextlib.suppress(OSError):  # the next look at the folder tries again
             self.flush()
 
@@ -77,7 +67,7 @@ class FolderLine(Channel):
             OSError: it cannot be written.
         """
         while self._out:
-            self._folder.files.write("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
+            self._folder.files.put("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
             self._sent += 1
             self._out.popleft()
 
@@ -204,7 +194,7 @@ class Folder(Backend):
     def _is_mine(self) -> bool:
         """Whether no other head has taken the folder over."""
         with contextlib.suppress(OSError, ValueError):
-            epoch = as_object(self.files.read("", "head", MOST_SAID)).get("epoch")
+            epoch = self.files.said("", "head").get("epoch")
             self._taken_over = epoch is not None and epoch != self._epoch
         return not self._taken_over
 
@@ -277,7 +267,7 @@ class Folder(Backend):
             OSError: it cannot be read now.
         """
         try:
-            facts, body = unpack(without_checksum(self.files.read("from", name, MOST_OF_A_RESULT)), MOST_OF_A_WORKER)
+            facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError) as error:
             raise ValueError(f"a message of it is damaged: {error}") from error
         return Message(facts, body, lambda: self.let_go(name))
@@ -294,7 +284,7 @@ class Folder(Backend):
             line.hear({})  # its file may be gone
         for key in self.files.names("workers"):
             try:
-                said = as_object(self.files.read("workers", key, MOST_SAID))
+                said = self.files.said("workers", key)
             except (OSError, ValueError):
                 said = {}
             if (known := self.lines.get(key)) is None:

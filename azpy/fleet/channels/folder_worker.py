@@ -14,17 +14,8 @@ from typing import Any
 from azpy import _core
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.channels import part_of
-from azpy.fleet.channels.files import (
-    MOST_SAID,
-    Files,
-    Pulse,
-    Sign,
-    as_object,
-    new_name,
-    with_checksum,
-    without_checksum,
-)
-from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words, pack, unpack
+from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
+from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
 from azpy.fleet.worker import Worker
 from azpy.games.names import refuse_untyped
 from azpy.settings import Settings
@@ -98,7 +89,7 @@ class FolderWorker:
         with contextlib.suppress(OSError, ValueError):  # the folder may come back
             if self.files.is_there("", "stop"):
                 return f"{self._path}/stop is there"
-            before, self._head = self._head.get("epoch"), as_object(self.files.read("", "head", MOST_SAID))
+            before, self._head = self._head.get("epoch"), self.files.said("", "head")
             if self._head.get("epoch") != before:
                 self._pulse = Pulse(self.clock)
             self._pulse.note(self._head.get("beat"))
@@ -190,7 +181,7 @@ class _Visit:
                 name = f"{self.key}-{self._read:08d}"
                 if name not in mine:  # the head has let this worker go meanwhile
                     name = mine[-1]
-                message, body = unpack(without_checksum(self._files.read("to", name, MOST_SAID)), MOST_SAID)
+                message, body = self._files.message("to", name, 0)
                 if message["do"] == "play" and (network := message["network"]) is not None:
                     body = self._files.read("networks", network, MOST_OF_A_HEAD)
                     if hashlib.sha256(body).hexdigest() != network:
@@ -218,7 +209,7 @@ class _Visit:
         name = f"{self.key}-{self._sent:08d}"
         while True:
             try:
-                self._files.write("from", name, with_checksum(pack(message, body)))
+                self._files.put("from", name, message, body)
                 break
             except OSError as error:
                 text = f"a result cannot be written, trying again: {error.strerror or error}"
