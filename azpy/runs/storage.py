@@ -114,17 +114,16 @@ def numbered(folder: Path, suffix: str = "") -> list[int]:
 
 def sync_folder(path: Path) -> None:
     """Makes the names in a folder survive a power cut."""
-    with disk_errors(path):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_synced(path: Path, data: bytes) -> None:
     """Writes a file and waits until the device has it."""
-    with disk_errors(path), path.open("wb") as file:
+    with path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -137,24 +136,30 @@ def read_regular(path: Path) -> bytes:
 
 
 @contextmanager
-def replacing(path: Path, name: str = "") -> Iterator[Path]:
-    """A temporary path to write and sync, which then replaces `path`; `name` is its name after `TEMPORARY`."""
+def replacing(path: Path, name: str = "", *, sync: bool = True) -> Iterator[Path]:
+    """A temporary path to write and, with `sync`, to sync, which then replaces `path`.
+
+    `name` is its name after `TEMPORARY`. Errors are those of the system.
+    """
     temporary = path.with_name(TEMPORARY + (name or path.name))
-    if is_folder(temporary):
-        raise RunError(f"{temporary} is a folder, and its name is needed to write {path.name}: move it away")
     temporary.unlink(missing_ok=True)  # a link of this name would be written through
     try:
         yield temporary
         temporary.replace(path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise
-    sync_folder(path.parent)
+    if sync:
+        sync_folder(path.parent)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by `data`: afterwards it is either all new or all old."""
-    with disk_errors(path), replacing(path) as temporary:
+    temporary = path.with_name(TEMPORARY + path.name)
+    if is_folder(temporary):
+        raise RunError(f"{temporary} is a folder, and its name is needed to write {path.name}: move it away")
+    with disk_errors(path), replacing(path):
         write_synced(temporary, data)
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
-from azpy.runs.storage import TEMPORARY, disk_errors, is_folder
+from azpy.runs.storage import TEMPORARY, disk_errors, is_folder, replacing
 
 __all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "new_name", "with_checksum", "without_checksum"]
 
@@ -111,26 +111,11 @@ class Files:
         Raises:
             OSError: it cannot be written.
         """
-        folder = self.path / part
-        temporary = folder / f"{TEMPORARY}{name}"
-        temporary.unlink(missing_ok=True)  # of a writer that died
-        try:
-            with temporary.open("xb") as file:
-                file.write(data)
-                if sync:
-                    file.flush()
-                    os.fsync(file.fileno())
-            temporary.replace(folder / name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        if sync:
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with replacing(self.path / part / name, sync=sync) as temporary, temporary.open("xb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
 
     def put(self, part: str, name: str, message: Mapping[str, Any], body: bytes = b"", *, sync: bool = True) -> None:
         """Writes a message; errors are those of `write`."""
