@@ -249,12 +249,7 @@ impl<G: Game> Rounds<G> {
 
     /// The first part of a round: every search without leaves gathers some. A search that meets a fault is left with
     /// none. `known` simulations are what a search that needs no evaluator may do.
-    pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
-        &mut self,
-        searches: &mut [S],
-        network: Option<u64>,
-        known: u64,
-    ) {
+    pub(crate) fn gather<S: AsMut<Search<G>> + Send>(&mut self, searches: &mut [S], network: Option<u64>, known: u64) {
         self.network = network;
         let cache = self.cache.as_deref().zip(network);
         self.workers.for_each(searches, |search| {

@@ -183,7 +183,6 @@ impl SelfPlay {
     }
 }
 
-
 fn check_resign_below(below: f64) -> PyResult<()> {
     if (-1.0..=0.0).contains(&below) {
         return Ok(());
@@ -233,7 +232,8 @@ impl SelfPlay {
         let layout = Layout { slots, first_game, games, stagger, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
         let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns, &spec)?;
-        let settings = SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
+        let settings =
+            SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
         let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
@@ -336,7 +336,6 @@ impl SelfPlay {
         py.detach(|| playing.swap(evaluators))?;
         wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
     }
-
 
     /// Changes `resign_below` for the searches to come.
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {

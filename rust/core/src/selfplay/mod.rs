@@ -189,7 +189,6 @@ where
         Ok(())
     }
 
-
     /// Waits at most `patience` until every pipeline has taken the evaluator of the last `swap`.
     #[must_use]
     pub fn is_swapped(&self, patience: Duration) -> bool {

@@ -110,9 +110,7 @@ impl SelfPlayConfig {
     fn is_fast(&self, game_id: u64, ply: usize) -> bool {
         stream_for(self.seed, game_id, ply as u64 | SEARCH_KIND).unit() >= self.full_search_share
     }
-
 }
-
 
 /// A game in a slot.
 pub(crate) struct GameInPlay {

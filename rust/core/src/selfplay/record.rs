@@ -152,7 +152,6 @@ impl GameRecord {
         self.plies.iter().filter(|ply| ply.is_sample()).count()
     }
 
-
     /// Whether a player would have resigned and then did not lose; only control games can tell.
     #[must_use]
     pub fn false_resignation(&self) -> bool {
