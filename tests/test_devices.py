@@ -100,8 +100,6 @@ def test_a_swap_reaches_every_device() -> None:
         assert [len(evaluator.forks) for evaluator in networks[2]] == [1, 1]
 
 
-
-
 def test_a_list_that_cannot_be_meant_is_refused() -> None:
     for given, text in (
         ([], "expected 1 to 2 evaluators in a list, a pipeline for each at least, got 0"),

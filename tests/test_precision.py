@@ -166,8 +166,6 @@ def test_engines_of_tensorrt_lie_in_the_run_and_go_with_their_networks(tmp_path:
     assert left == {f"{engines[-1]}_sm90.engine", "sm90.timing"}
 
 
-
-
 def test_an_engine_that_cannot_be_built_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path, device="cuda", precision="fp32", iterations=1)
 

@@ -414,9 +414,7 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
     def note(*_: Any, **options: Any) -> None:
         asked.update(options)
 
-    given = Settings(
-        "connect_four", slots=9, pipelines=3, threads=5, cache_positions=77, seed=41, **options
-    )
+    given = Settings("connect_four", slots=9, pipelines=3, threads=5, cache_positions=77, seed=41, **options)
     monkeypatch.setattr("azpy.playing.selfplay._core.SelfPlay", note)
     open_self_play(
         given,

@@ -255,14 +255,13 @@ class Head(Fleet):
 
     def _read(self, line: Channel, hear: Callable[[Message], None]) -> bool:
         """Hears what a worker says; False if some of it is left for later."""
-        if self._has_enough:
-            return False
-        for message in line.poll():
+        messages = line.poll()
+        while not self._has_enough:
+            if (message := next(messages, None)) is None:
+                return True
             hear(message)
             self._unread.append((message.let_go, self._given + len(self._arrived)))
-            if self._has_enough:
-                return False
-        return True
+        return False
 
     def _begin(self, line: Channel) -> None:
         """Takes in a new worker, and tells it what to play."""

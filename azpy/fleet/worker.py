@@ -135,7 +135,6 @@ class Worker:
         self._facts |= {"row_exact": getattr(evaluator, "row_exact", True), "answers": answers_of(evaluator)}
         self._say()
 
-
     def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
         if self._self_play is None:
             raise RuntimeError("there is no lineup yet")

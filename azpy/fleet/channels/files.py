@@ -170,8 +170,6 @@ def without_checksum(data: bytes) -> bytes:
     return data[_SEAL:]
 
 
-
-
 class Pulse:
     """How long ago a counter of another machine changed, on a clock of this one.
 
