@@ -442,13 +442,14 @@ READERS = {
     "lookahead": "settings/run",
     "full_search_share": "training/budget",
     "fast_simulations": "training/budget",
-    "opening_plies": "cli/match cli/match_text matches/arena matches/match settings/presets training/trainer",
+    "opening_plies": "cli/match cli/match_text matches/arena matches/match settings/presets training/comparison "
+    "training/trainer",
     "temperature_plies": "settings/presets",
     "temperature": "cli/engine cli/play cli/serve cli/terminal matches/arena matches/players matches/query "
     "serving/gomocup serving/gtp serving/models "
     "serving/queries serving/uci serving/wall_game",
     "resign_below": "fleet/fleet fleet/head fleet/here fleet/wire fleet/worker playing/resignation playing/selfplay "
-    "training/collector training/loop",
+    "training/collector training/generations training/loop",
 }
 COMMON = {"simulations", "evaluations", "max_plies"}
 
