@@ -433,7 +433,7 @@ OPTIONS = _core.OPTIONS
 SEARCH = [name for name in OPTIONS if OPTIONS[name]["group"] == "search"]
 # Code that reads an option by its name. Names that are also the names of other things are left out.
 READERS = {
-    "eval_batch": "checks/check_game cli/bench cli/progress matches/arena matches/openings playing/benchmarks "
+    "eval_batch": "cli/bench cli/progress matches/arena matches/openings playing/benchmarks "
     "playing/tuning serving/models settings/run training/comparison",
     "c_puct": "cli/match matches/arena matches/players settings/run",
     "fpu": "settings/run",

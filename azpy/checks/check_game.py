@@ -1,8 +1,8 @@
 """Plays a game and proves what it must keep, or finds a short line of play where it does not.
 
-The stages: every line of play from the start, random games, the same positions in another process, and searches. What
-holds is proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because
-azpy plays legal actions only.
+The stages: every line of play from the start, random games, and the same positions in another process. What holds is
+proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because azpy plays
+legal actions only.
 """
 
 import contextlib
@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from azpy import _core
 from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
 from azpy.checks.elsewhere import begun, facts_elsewhere, made, unasked
-from azpy.checks.faults import Broken, Line, NoLine, Path, asked, broken_by, shrink
+from azpy.checks.faults import Broken, Line, NoLine, Path, asked, shrink
 from azpy.checks.game_checks import check_object
 from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
@@ -30,7 +28,6 @@ __all__ = ["Report", "check_game"]
 
 _MOST_LINES = 20_000  # of the enumeration
 _ELSEWHERE_LINES = 300
-_SEARCHES, _SIMULATIONS = 8, 100
 _HIDDEN = 0.1  # of the time, for what follows positions that look alike
 
 Progress = Callable[[str, float, str], object]
@@ -53,7 +50,6 @@ class Report:
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
     elsewhere: int = 0  # positions compared with those of another process
-    searches: int = 0  # pairs of searches, with and without a cache
     symmetries: int = 0  # besides the identity
     mirrored: int = 0  # symmetries under which the games were played as well
     max_plies: int = 0  # what the game says
@@ -79,11 +75,10 @@ def check_game(
         checker.enumerate(begin + 0.4 * seconds)
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
-        checker.search(begin + seconds)
     except Broken as broken:
         report.failure = checker.shown(broken)
     else:
-        report.warnings = checker.warnings()
+        report.warnings = [checker.shown(warning) for warning in checker.warnings()]
     report.positions = len(checker.known)
     report.seconds = time.monotonic() - begin
     return report
@@ -97,7 +92,6 @@ class _Checker:
         self.walk: Walk
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()
-        self.visited: list[Path] = []
         self.warned: dict[str, Broken] = {}  # by rule
         self.opaque = False  # two different positions may look the same
 
@@ -166,8 +160,8 @@ class _Checker:
         if self.start.game_object is None:
             return  # nothing of Python's is in it
         self.on_progress("in another process", 0.0, "")
-        step = max(1, len(self.visited) // _ELSEWHERE_LINES)
-        lines = sorted({path.line for path in self.visited[::step]}, key=len)
+        step = max(1, len(self.known) // _ELSEWHERE_LINES)
+        lines = [path.line for path, _ in self.known.values()][::step]
         with asked(()):
             answers = facts_elsewhere(self.spec, lines)
         for line, theirs in zip(lines, answers, strict=True):
@@ -179,36 +173,10 @@ class _Checker:
                     raise Broken("process", got, "no difference")
             self.report.elsewhere += 1
 
-    def search(self, until: float) -> None:
-        """Searches by the core, with a cache and without: a key that is wrong shows as other visits."""
-        rng = random.Random(f"searches {self.seed}")  # noqa: S311  what looks random will do
-        paths = [path for path, _ in self.known.values()]
-        for number, path in enumerate([*paths[:2], *rng.sample(paths, min(len(paths), _SEARCHES))]):
-            self.on_progress("searches", number / (_SEARCHES + 2), "")
-            with asked(path.line):
-                position = unasked(self.start, path.line)
-                if position.turn < 0:
-                    continue
-            if self.report.searches and time.monotonic() > until:
-                break
-            with asked(path.line):
-                try:
-                    without, cached = (_visits(position, size, seed=number) for size in (0, 10_000))
-                except Exception as error:
-                    got = f"{type(error).__name__}: {error}"
-                    raise Broken("core", got, f"a search of {_SIMULATIONS} simulations") from error
-                if without != cached:
-                    raise Broken("core", f"visits {without} without a cache and {cached} with one", "the same visits")
-            self.report.searches += 1
-
     def warnings(self) -> list[Broken]:
         """What may be wrong."""
-        alike = self.alike.warnings
-        if "one" in alike:
-            alike["both"] = self._shortened_pair(alike["one"], sure=False)
-        found = [*self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
-        found = [*([alike["both"]] if "both" in alike else []), *found]
-        return [self.shown(each) for each in found]
+        hidden = [] if self.alike.warning is None else [self.alike.warning]
+        return [*hidden, *self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
 
     # One position.
 
@@ -217,12 +185,9 @@ class _Checker:
         with asked(line):
             facts = walk.facts()
             check_object(walk, self.start, facts)
-            try:
-                # The end and some other positions of a random game are enough.
-                some = facts.turn == TERMINAL or len(line).bit_count() == 1
-                return walk.look(from_start=from_start or some)
-            except _core.GameError as error:
-                raise broken_by(error) from error
+            # The end and some other positions of a random game are enough.
+            some = facts.turn == TERMINAL or len(line).bit_count() == 1
+            return walk.look(from_start=from_start or some)
 
     def _inspect(self, line: Line) -> Look:
         """Checks the position after a line.
@@ -250,7 +215,6 @@ class _Checker:
 
     def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
-        self.visited.append(path)
         mark = digest(look.facts, look.followers)
         other, known = self.known.setdefault(look.facts.key, (path, mark))
         broken = None
@@ -331,7 +295,7 @@ class _Checker:
                 text += pickle.dumps(position.game_object)
             except Exception:  # a game that cannot be pickled is told apart by what it shows
                 self.opaque = True
-        return digest(look.facts, text)
+        return digest(look.facts, look.facts.key, text)
 
     # Shorter lines.
 
@@ -353,8 +317,8 @@ class _Checker:
             # A game that is too long has no shorter line.
             raise broken if broken.rule == "length" else shrink(broken, fails) from None
 
-    def _shortened_pair(self, broken: Broken, *, sure: bool = True) -> Broken:
-        """Shorter lines that clash in the same way; not `sure`: it is a warning."""
+    def _shortened_pair(self, broken: Broken) -> Broken:
+        """Shorter lines that clash in the same way."""
 
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             line, other = lines
@@ -369,10 +333,7 @@ class _Checker:
                 if line != other and look.facts.key == theirs.facts.key:
                     found = key_clash(look, theirs)
             elif observed(look.facts) == observed(theirs.facts) and look.facts.key != theirs.facts.key:
-                if sure:
-                    found = clash(look.facts.turn, look.ends, theirs.facts.turn, theirs.ends)
-                elif look.facts.turn == theirs.facts.turn:
-                    found = self.alike.difference(look, *lines)
+                found = clash(look.facts.turn, look.ends, theirs.facts.turn, theirs.ends)
             if found is not None:
                 found.line, found.other = lines
             return found if found is not None and found.rule == broken.rule else None
@@ -407,28 +368,3 @@ class _Checker:
         except Exception:  # a fault of the game is why it is shown
             names += [str(action) for action in line[len(names) :]]
         return names, str(position)
-
-
-class _Any:
-    """An evaluator whose answers depend on every value of a row, and on nothing else."""
-
-    network_id = 0x617A7079  # any number: there is one network
-
-    def __init__(self, num_actions: int) -> None:
-        self._actions = np.arange(1, num_actions + 1)
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Logits [B, A] and values [B]."""
-        rows = observations.reshape(len(observations), -1).astype(np.float64)
-        weights = np.sin(np.arange(1, rows.shape[1] + 1))
-        # Row by row: the bits of a row must not depend on its place in a batch.
-        sums = np.array([np.dot(row, weights) for row in rows])
-        return np.sin(sums[:, None] * self._actions).astype(np.float32), np.sin(7 * sums).astype(np.float32) / 2
-
-
-def _visits(state: State, cache_positions: int, seed: int) -> list[int]:
-    """The visits of each action in a search."""
-    options: dict[str, Any] = {"simulations": _SIMULATIONS, "eval_batch": 2, "seed": seed}
-    search = _core.Search(_Any(state.num_actions), cache_positions=cache_positions, **options)
-    found: list[int] = search.run(state).visits.tolist()
-    return found

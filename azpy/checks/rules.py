@@ -121,10 +121,6 @@ RULES = {
         "the game is the same in another process",
         "leave out hash(), id() and the order of sets: they differ from process to process",
     ),
-    "core": Rule(
-        "a search with a cache is the same as without, visit for visit",
-        "equal keys must mean equal positions: look at key",
-    ),
     # Signs of a mistake that can also be right: warnings.
     "names": Rule(
         "the legal actions of a position have different names",

@@ -80,8 +80,6 @@ def _proved(report: Report) -> list[str]:
         lines.append(f"symmetries: {report.symmetries} with their inverses, {report.mirrored} of them played alongside")
     if report.elsewhere:
         lines.append(f"{report.elsewhere} positions the same in another process with other hashes")
-    if report.searches:
-        lines.append(f"{report.searches} searches, visit for visit the same with a cache and without")
     return [*lines, f"took {report.seconds:.1f} s"]
 
 
