@@ -255,7 +255,7 @@ def test_two_lines_with_one_key_are_both_shown_and_both_short(few_lines: None) -
 
 
 def az_check_game(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "azpy.cli.check_game", *arguments]
+    command = [sys.executable, "-m", "azpy.cli", "check_game", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 

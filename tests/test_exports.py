@@ -228,7 +228,7 @@ def test_a_device_is_written_into_and_stays_a_device(with_models: Path, tmp_path
 
 
 def test_what_goes_to_standard_output_has_nothing_else_in_it(collected: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.export", str(collected), "--jsonl", "/proc/self/fd/1"]
+    command = [sys.executable, "-m", "azpy.cli", "export", str(collected), "--jsonl", "/proc/self/fd/1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 40
     assert done.stderr == "40 games in /proc/self/fd/1\n"
@@ -241,7 +241,7 @@ def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
 ) -> None:
     log = tmp_path / "log"
     log.write_text("precious\n")
-    command = shlex.join([sys.executable, "-m", "azpy.cli.export", str(collected), flag, target])
+    command = shlex.join([sys.executable, "-m", "azpy.cli", "export", str(collected), flag, target])
     done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
     held, _, added = log.read_bytes().partition(b"\n")
     assert held == b"precious"
@@ -254,7 +254,7 @@ def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
 
 
 def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.export", str(collected), "--npz", "/proc/self/fd/1"]
+    command = [sys.executable, "-m", "azpy.cli", "export", str(collected), "--npz", "/proc/self/fd/1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()

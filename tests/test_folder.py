@@ -623,7 +623,7 @@ def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
 def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """So many az-worker, each a process that plays few games at once."""
     layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
-    begin = [sys.executable, "-m", "azpy.cli.worker", str(place), *layout]
+    begin = [sys.executable, "-m", "azpy.cli", "worker", str(place), *layout]
     found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
     try:
         yield found

@@ -541,7 +541,8 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
     command = [
         sys.executable,
         "-m",
-        "azpy.cli.match",
+        "azpy.cli",
+        "match",
         "mcts:2",
         "random",
         "--game",

@@ -462,7 +462,8 @@ def test_a_killed_match_leaves_whole_games_and_the_next_one_is_appended() -> Non
     command = [
         sys.executable,
         "-m",
-        "azpy.cli.match",
+        "azpy.cli",
+        "match",
         "random",
         "mcts:2",
         "--game",

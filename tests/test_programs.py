@@ -615,7 +615,7 @@ def test_a_round_robin_names_the_program(
 
 
 def test_ctrl_c_ends_a_program_that_thinks(folder: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.match", spec(folder, "ugi", "hangs"), "random", "--game", GAMES["ugi"]]
+    command = [sys.executable, "-m", "azpy.cli", "match", spec(folder, "ugi", "hangs"), "random", "--game", GAMES["ugi"]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as match:
         until = time.monotonic() + 60
         while not any(line.startswith("go ") for line in commands(folder)):

@@ -12,7 +12,6 @@ compare take turns.
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -131,6 +130,3 @@ def _table(what: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 main = command("az-bench", _bench)
-
-if __name__ == "__main__":
-    sys.exit(main())

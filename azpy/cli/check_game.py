@@ -10,7 +10,6 @@ also be right. Illegal actions are tried only in games in Rust: a game in Python
 Exit code 1: the game breaks a promise. Warnings leave it at 0.
 """
 
-import sys
 from collections.abc import Sequence
 
 from azpy.checks.check_game import Report, check_game
@@ -84,6 +83,3 @@ def _proved(report: Report) -> list[str]:
 
 
 main = command("az-check-game", _check)
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -39,7 +39,6 @@ their curve. docs/training.md says more of all this.
 import argparse
 import json
 import re
-import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
@@ -297,6 +296,3 @@ def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, in
 
 
 main = command("az-match", _match)
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,7 +13,6 @@ Exit code 1: --check found a difference.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,6 +126,3 @@ def _verdict(comparison: Comparison) -> str:
 
 
 main = command("az-replay", _replay)
-
-if __name__ == "__main__":
-    sys.exit(main())

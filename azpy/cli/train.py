@@ -227,6 +227,3 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
 
 
 main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,6 @@
+"""`python -m azpy.cli NAME ...` is the command az-NAME, where that is not installed."""
+
+import importlib
+import sys
+
+sys.exit(importlib.import_module(f"azpy.cli.{sys.argv.pop(1)}").main())
