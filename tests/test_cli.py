@@ -128,8 +128,8 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
     from test_positions import HEAP
 
     (tmp_path / "heap_game.py").write_text(HEAP)
-    command = [sys.executable, "-m", "azpy.cli", "train", "heap_game:Heap", "--collect-only", *TINY, "--iterations", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    command = [sys.executable, "-m", "azpy.cli", "train", "heap_game:Heap", "--collect-only", *TINY]
+    done = subprocess.run([*command, "--iterations", "1"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/heap_game-Heap/games/000001.npz").exists()
 

@@ -110,9 +110,7 @@ class Alike:
                 return broken
         return None
 
-    def _difference(
-        self, look: Look, line: Line, other: Line, turn: int, ends: Mapping[int, float]
-    ) -> Broken | None:
+    def _difference(self, look: Look, line: Line, other: Line, turn: int, ends: Mapping[int, float]) -> Broken | None:
         """What differs in two positions that look the same, at the ends of two lines, but may be right."""
         got = ""
         if turn != look.facts.turn:
