@@ -543,18 +543,6 @@ threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
     assert (ended.code, ended.errors) == (141, "")
 
 
-def test_no_space_for_what_it_prints_is_one_line() -> None:
-    script = (
-        "import sys; from azpy.cli.common import run_command; sys.exit(run_command('az-x', lambda _: print('x'), []))"
-    )
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = subprocess.run(
-            [sys.executable, "-uc", script], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert done.returncode == 2
-    assert done.stderr == "az-x: no space left for what it prints: free some and run again\n"
-
-
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

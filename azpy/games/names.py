@@ -126,13 +126,8 @@ def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how
         SettingsError: a game that must be typed and was not.
     """
     if must_be_typed(spec) and spec != typed:
-        shown = spec if spec.isprintable() else ascii(spec)
-        kind, would = "", "open the files that it names"
-        if is_python_class(spec):
-            kind, would = "the Python class ", f"import module {shown.partition(':')[0]}"
-        raise SettingsError(
-            f"{source}'s game is {kind}{shown}, and {doing} would {would}: give {how.format(shown)} if you trust it"
-        )
+        kind = " the Python class" if is_python_class(spec) else ""
+        raise _untyped(f"{source}'s game is{kind}", spec, doing, how)
 
 
 def refuse_untyped_function(name: str, spec: str, typed: str | None, source: object, doing: str) -> None:
@@ -149,11 +144,14 @@ def refuse_untyped_function(name: str, spec: str, typed: str | None, source: obj
         SettingsError: a function that was not typed.
     """
     if ":" in spec and spec != typed:
-        shown = spec if spec.isprintable() else ascii(spec)
-        raise SettingsError(
-            f"{source}'s {name} is the Python function {shown}, and {doing} would import module "
-            f"{shown.partition(':')[0]}: give --{name} {shown} if you trust it"
-        )
+        raise _untyped(f"{source}'s {name} is the Python function", spec, doing, f"--{name} {{}}")
+
+
+def _untyped(what: str, spec: str, doing: str, how: str) -> SettingsError:
+    shown = spec if spec.isprintable() else ascii(spec)
+    named = spec.startswith(PREFIX)
+    would = "open the files that it names" if named else f"import module {shown.partition(':')[0]}"
+    return SettingsError(f"{what} {shown}, and {doing} would {would}: give {how.format(shown)} if you trust it")
 
 
 def python_game(spec: str) -> Game:
