@@ -121,13 +121,6 @@ def names(state: azpy.State) -> list[str]:
     return [state.action_name(action) for action in state.legal_actions()]
 
 
-def test_a_config_of_classic_may_be_for_models_of_classic_alone() -> None:
-    assert state_of(classic()).num_actions == 136
-    assert state_of(classic(), classic_policy=True).num_actions == 132
-    with pytest.raises(RequestError, match=r"config: .*needs the classic variant"):
-        state_of(standard(), classic_policy=True)
-
-
 def test_freestyle_is_played_from_the_start_that_the_config_gives() -> None:
     config = standard(12, 10)
     config["variant"] = "freestyle"

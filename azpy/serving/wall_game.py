@@ -228,7 +228,7 @@ def _check_ply(request: Mapping[str, Any], session: _Session) -> None:
 # Positions and turns --------------------------------------------------------------------------------------------------
 
 
-def state_of(config: object, *, one_move_rule: bool = False, classic_policy: bool = False) -> State:
+def state_of(config: object, *, one_move_rule: bool = False) -> State:
     """The position that a config describes: whoever begins, and whether half a turn is played.
 
     Fields that are not named here are ignored.
@@ -240,7 +240,6 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
             and walls show already).
         one_move_rule: whether player 1's capture is a draw while player 2's cat is at most two steps from its goal; not
             in classic. The public program dropped this rule in September 2026.
-        classic_policy: the game's parameter, for models of classic alone.
 
     Returns:
         A State. It is terminal only after half a turn that has no second action: `apply_move(state, "---")` goes on.
@@ -267,7 +266,6 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
             width=width,
             height=height,
             one_move_rule=one_move_rule and variant != "classic",
-            classic_policy=classic_policy,
         )
     except ValueError as error:
         raise RequestError(f"config: {error}") from error
