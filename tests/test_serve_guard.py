@@ -13,7 +13,7 @@ from websockets.typing import Origin
 
 from azpy.errors import SettingsError
 from azpy.runs.reader import StoredRun
-from azpy.web import archive
+from azpy.web import app
 from azpy.web import guard as guards
 from azpy.web.app import Site
 from azpy.web.guard import Guard
@@ -148,7 +148,7 @@ def test_the_games_of_the_newest_iteration_are_listed_up_to_a_bound(
 ) -> None:
     with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
         for most, query, iteration in ((200, "", 2), (200, "?iteration=1", 1), (3, "", 2)):
-            monkeypatch.setattr(archive, "_A_PAGE", most)
+            monkeypatch.setattr(app, "_MOST_LISTED", most)
             found = web.get(f"/games{query}").json()
             ids = [record.game_id for _, record in run.games([iteration])]
             assert (found["iterations"], found["iteration"]) == ([1, 2], iteration)
