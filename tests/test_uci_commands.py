@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.models import Served
-from azpy.serving.uci import Positions
 from sound_games import Nim
 from talks import COMMAND, PATIENCE
 from uci_talks import all_heard, answers, talk, talk_to
@@ -130,21 +129,6 @@ def test_positions_past_the_end_of_our_game_are_played(fen: str) -> None:
     heard = all_heard("uniform:20", "chess", "uci", f"position fen {fen}", "go nodes 20")
     assert not answers(heard, "info string error")
     assert chess.Move.from_uci(answers(heard, "bestmove")[0].split()[1]) in chess.Board(fen).legal_moves
-
-
-@pytest.mark.parametrize(
-    ("operations", "played"),
-    [
-        ('id "two moves deep";', ""),
-        ('id "two moves deep"; moves e2e4', "e2e4"),
-        (r'id "a \" and moves"; moves e2e4 e7e5', "e2e4 e7e5"),
-        ('id "no end moves e2e4', "e2e4"),
-    ],
-)
-def test_the_word_moves_in_an_operation_of_epd_begins_no_moves(operations: str, played: str) -> None:
-    fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -"
-    _, actions, wrong = Positions(azpy.make_game("chess"), False).read(f"fen {fen} {operations}".split())
-    assert (actions, wrong) == (azpy.make_game("chess").parse_actions(played), None)
 
 
 @pytest.mark.parametrize("fen", ["8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/8/R3K3 w - - x 1", "4k3 w - - 0 1"])

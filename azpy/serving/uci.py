@@ -455,7 +455,7 @@ class Positions:
         Raises:
             ValueError: words that are no position.
         """
-        at = _moves_at(words)
+        at = words.index("moves") if "moves" in words else len(words)
         setup, moves = words[:at], words[at + 1 :]
         if list(setup) == ["startpos"]:
             start = self._begin
@@ -496,18 +496,6 @@ class Positions:
             with contextlib.suppress(ValueError):
                 return _core.parse_state(start, text)
         return _core.parse_state(self._starts[-1], text)
-
-
-def _moves_at(words: Sequence[str]) -> int:
-    """The index of the word "moves" outside the quotes of an EPD's operations; behind the last word for none."""
-    quotes = [word.replace('\\"', "").count('"') for word in words]
-    before, count = 0, sum(quotes)
-    for at, word in enumerate(words):
-        # A quote without an end holds no words.
-        if word == "moves" and (before % 2 == 0 or before == count):
-            return at
-        before += quotes[at]
-    return len(words)
 
 
 def _is_chess960(state: _core.State) -> bool:
