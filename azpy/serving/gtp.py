@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import azpy
 from azpy._core import Line
@@ -37,6 +38,7 @@ _ANALYZE = ("lz-analyze", "analyze", "kata-analyze")
 _GENMOVE_ANALYZE = ("lz-genmove_analyze", "genmove_analyze", "kata-genmove_analyze")
 _LEAST_REPORT = 0.05  # seconds between reports
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
+_ALL: dict[str, Any] = {"lines": None, "standard_errors": True}  # what a report of an analysis needs
 _TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
 _LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
 _NEEDED = {  # how many times and counts a system has, how many limits, and which
@@ -237,31 +239,15 @@ class Gtp(Protocol):
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
         simulations = self._simulations or (self._served.simulations if seconds is None else None)
-        request = Request(
-            line.start,
-            line.played,
-            simulations,
-            seconds,
-            actions,
-            lines=0 if tell is None else None,
-            standard_errors=tell is not None,
-        )
+        told = {} if tell is None else _ALL
+        request = Request(line.start, line.played, simulations, seconds, actions, **told)
         return self._search(request, tell).answer()
 
     def _analyze(self, number: str, words: list[str], name: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
         if line is None:
             raise RequestError("cannot analyze: this color has no move")
-        request = Request(
-            line.start,
-            line.played,
-            WITHOUT_END,
-            actions=actions,
-            priority="analysis",
-            report_every=interval,
-            lines=None,
-            standard_errors=True,
-        )
+        request = Request(line.start, line.played, WITHOUT_END, None, actions, "analysis", interval, **_ALL)
         self._opened().follow(request.start, request.played)  # what fails is said before the answer begins
         self._talk.say(f"={number}")
         self._analysis = self._search(request, partial(self._tell, name))
