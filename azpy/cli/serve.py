@@ -131,17 +131,10 @@ def _serve(arguments: Sequence[str]) -> int:
             )
             stack.callback(models[name].engine.close, cancel=True)
         limits = replace(
-            CLIENT_LIMITS,
-            simulations=given.max_simulations,
-            seconds=given.max_seconds,
-            searches=given.max_searches,
+            CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
         )
         site = Site(
-            models,
-            hosts=[given.address, *given.host],
-            origins=given.origin,
-            token=token,
-            bounds=Bounds(client=limits),
+            models, hosts=[given.address, *given.host], origins=given.origin, token=token, bounds=Bounds(client=limits)
         )
         place = stack.enter_context(listening(given.address, given.port))
         log_to_stderr()

@@ -17,16 +17,7 @@ from azpy.matches.query import WARMEST
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen
-from azpy.serving.request import (
-    OF_THE_REST,
-    WITHOUT_END,
-    Answer,
-    Clock,
-    Protocol,
-    Request,
-    Search,
-    seconds_to_think,
-)
+from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think
 
 __all__ = ["KGS", "SYSTEMS", "Gtp", "Times"]
 
