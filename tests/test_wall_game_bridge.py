@@ -774,7 +774,7 @@ def test_an_exception_of_the_network_fails_its_request_and_the_game_goes_on() ->
 
 
 def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.serving.wall_game.TREES_MB", 4)
+    monkeypatch.setattr("azpy.serving.models.TREES_MB", 4)
     ended = list[str]()
 
     class Watched(WallGame):

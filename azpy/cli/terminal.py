@@ -151,11 +151,7 @@ class Terminal:
             raise RequestError("the game is over")
         result = self._search()
         for actions, visits, value in result.principal_variations(_SHOWN):
-            now, names = state.clone(), []
-            for action in actions:
-                names.append(now.action_name(action))
-                now.play(action)
-            print(f"{visits:8,} visits  value {value:+.2f}  {' '.join(names[:8])}")
+            print(f"{visits:8,} visits  value {value:+.2f}  {state.format_actions(actions[:8])}")
 
     def _undo(self) -> None:
         """Goes back to the last position in which a person chose."""

@@ -1,7 +1,7 @@
 """The players that an engine serves: what a user names, opened once."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from azpy.matches.players import load_players, parse_player
 from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
 
-__all__ = [*("TREES_MB", "Model", "Served"), *("chosen", "open_engine", "open_model", "open_player")]
+__all__ = ["TREES_MB", "Model", "Served", "chosen", "open_engine", "open_model", "open_player", "with_engines"]
 
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
@@ -75,6 +75,12 @@ class Model:
 def open_engine(served: Served, **options: Any) -> _core.Engine:
     """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
     return _core.Engine(served.evaluator, **{**served.options, **options})
+
+
+def with_engines(models: Mapping[str, Served], most: int) -> dict[str, Model]:
+    """Players with an engine each, which takes so many requests at once. The memory of the trees is shared out."""
+    options = {"max_requests": most, "total_memory_mb": max(1, TREES_MB // len(models))}
+    return {name: Model(served, open_engine(served, **options)) for name, served in models.items()}
 
 
 def open_model(
