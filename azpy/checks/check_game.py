@@ -61,7 +61,7 @@ def check_game(
 ) -> Report:
     """Checks a game, for about so many seconds and with so many random games at most; `seed` is theirs.
 
-    `spec` is as in `make_position`. `on_progress` is called now and then with the stage, the share of it that is done,
+    `spec` is as in `make_game`. `on_progress` is called now and then with the stage, the share of it that is done,
     and a text.
 
     Raises:

@@ -11,7 +11,7 @@ from azpy._core import State, Walk
 from azpy.checks.alike import plain
 from azpy.checks.faults import Broken
 from azpy.checks.game_checks import check_copy
-from azpy.games.names import is_python_class, make_position, python_game
+from azpy.games.names import is_python_class, make_game, python_game
 
 __all__ = ["answer", "begun", "facts_elsewhere", "made", "unasked"]
 
@@ -20,7 +20,7 @@ _SECONDS = 60.0
 
 def made(spec: str) -> Any:
     """The game of a spec: an azpy.Game or a State."""
-    return python_game(spec) if is_python_class(spec) else make_position(spec)
+    return python_game(spec) if is_python_class(spec) else make_game(spec)
 
 
 def begun(game: Any) -> State:

@@ -24,34 +24,6 @@ __all__ = [
 _NAMES_FILES = "[en]fg_game|file|path|root"
 
 
-def make_position(spec: str) -> State:
-    """The start position of the game that `spec` names.
-
-    Raises:
-        SettingsError: no such game or parameter, a class that cannot be imported or made, or a game of OpenSpiel that
-            azpy cannot search.
-        MissingPackageError: a game of OpenSpiel where that is not installed.
-    """
-    if spec.startswith(PREFIX):
-        try:
-            return open_spiel(spec.removeprefix(PREFIX))
-        except SettingsError as error:
-            raise SettingsError(f"game {spec!r}: {error}") from error
-    if is_python_class(spec):
-        game = python_game(spec)
-        try:
-            return State(game)
-        except Exception as error:  # also what its `clone` raises
-            raise SettingsError(f"game {spec!r} is no azpy.Game: {type(error).__name__}: {error}") from error
-    try:
-        return _core.make_game(spec)
-    except ValueError as error:
-        known = _core.list_games()
-        name = name_of(spec)
-        near = "" if name in known else did_you_mean(name, known)
-        raise SettingsError(f"game {spec!r}: {error}{near}") from error
-
-
 def make_game(name: str, **parameters: int | float | str) -> State:
     """The start of a game.
 
@@ -65,19 +37,36 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         A `State`.
 
     Raises:
-        ValueError: a game or parameter that does not exist, a board that the game refuses, or a class that cannot be
-            imported or made, or does not derive from `azpy.Game`.
+        SettingsError: a ValueError: no such game or parameter, a board that the game refuses, a class that cannot be
+            imported or made or does not derive from `azpy.Game`, or a game of OpenSpiel that azpy cannot search.
         MissingPackageError: a game of OpenSpiel where that is not installed.
 
     Example:
         >>> make_game("connect_four", width=5).num_actions
         5
     """
-    if ":" not in name:
-        return _core.make_game(name, **parameters)
-    if parameters:
+    if ":" in name and parameters:
         raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
-    return make_position(name)
+    if name.startswith(PREFIX):
+        try:
+            return open_spiel(name.removeprefix(PREFIX))
+        except SettingsError as error:
+            raise SettingsError(f"game {name!r}: {error}") from error
+    if is_python_class(name):
+        game = python_game(name)
+        try:
+            return State(game)
+        except Exception as error:  # also what its `clone` raises
+            raise SettingsError(f"game {name!r} is no azpy.Game: {type(error).__name__}: {error}") from error
+    try:
+        return _core.make_game(name, **parameters)
+    except ValueError as error:
+        known, bare = _core.list_games(), name_of(name)
+        near = "" if bare in known else did_you_mean(bare, known)
+        raise SettingsError(f"game {name!r:.200}: {error}{near}") from error
+
+
+make_position = make_game
 
 
 def spec_of(game: str | type[Game]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.games.names import make_position, refuse_untyped
+from azpy.games.names import make_game, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.query import WARMEST
@@ -152,8 +152,8 @@ def open_player(
         raise SettingsError(f"which game does {text!r} play? give --game")
     if run is not None:
         refuse_untyped(own, game, run, "the engine", "--game {}")
-    start = make_position(game or own)
-    if run is not None and start.game != make_position(own).game:
+    start = make_game(game or own)
+    if run is not None and start.game != make_game(own).game:
         raise SettingsError(f"{run} plays {own}, not {game}")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
