@@ -99,15 +99,10 @@ class Alike:
         for turn, (other, key, ends) in seen.items():
             if turn == facts.turn and key == facts.key:
                 continue
-            broken = clash(facts.turn, look.ends, turn, ends)
-            found = broken
-            if found is None and self.warning is None:
-                found = self._difference(look, path.line, other.line, turn, ends)
-                self.warning = found
-            if found is not None:
-                found.line, found.other = path.line, other.line
-            if broken is not None:
+            if (broken := clash(facts.turn, look.ends, turn, ends)) is not None:
+                broken.line, broken.other = path.line, other.line
                 return broken
+            self.warning = self.warning or self._difference(look, path.line, other.line, turn, ends)
         return None
 
     def _difference(self, look: Look, line: Line, other: Line, turn: int, ends: Mapping[int, float]) -> Broken | None:
@@ -129,4 +124,4 @@ class Alike:
                     got += mine.differences(theirs)
                     break
             self._seconds -= time.monotonic() - begin
-        return Broken("hidden", got, "another observation") if got else None
+        return Broken("hidden", got, "another observation", line, other) if got else None
