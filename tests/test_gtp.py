@@ -66,39 +66,6 @@ def test_every_required_command_is_there(gtp: GtpTalk) -> None:
     assert gtp.ask("18 nonsense") == "?18 unknown command"
 
 
-def test_whole_games_are_legal_and_their_score_is_ours(gtp: GtpTalk) -> None:
-    rng = random.Random(1)
-    for game in range(3):
-        assert gtp.ask("clear_board") == "="
-        state = azpy.make_game("go", size=7)
-        while not state.is_terminal:
-            legal = {state.action_name(action): action for action in state.legal_actions()}
-            color = "bw"[state.turn]
-            if state.turn == game % 2:
-                vertex = gtp.ask(f"genmove {color}").removeprefix("= ")
-            else:
-                vertex = rng.choice(sorted(legal))
-                assert gtp.ask(f"play {color} {vertex.lower()}") == "="
-            state.play(legal[vertex])
-        found = re.search(r"RE\[(.*?)\]", state.to_text())
-        assert found is not None
-        assert gtp.ask("final_score") == f"= {found[1]}"
-
-
-def test_undo_and_illegal_moves(gtp: GtpTalk) -> None:
-    assert gtp.ask("play b D4") == "="
-    assert gtp.ask("play w D4") == "? illegal move"
-    assert gtp.ask("play w Z9") == "? illegal move"
-    assert gtp.ask("play white") == "? syntax error: expected a color and a vertex"
-    assert gtp.ask("play green D4") == "? syntax error: expected a color"
-    before = gtp.ask("showboard")
-    assert gtp.ask("genmove w").startswith("= ")
-    assert gtp.ask("undo") == "="
-    assert gtp.ask("showboard") == before
-    assert gtp.ask("undo") == "="
-    assert gtp.ask("undo") == "? cannot undo"
-
-
 def test_a_game_goes_on_after_two_passes_and_two_stones_in_a_row(gtp: GtpTalk) -> None:
     for line in ("play b D4", "play b C3", "play w pass", "play b pass", "play w A1", "play w A2"):
         assert gtp.ask(line) == "=", line

@@ -10,7 +10,6 @@ import chess
 import chess.engine
 import pytest
 
-import azpy
 from azpy.errors import AzpyError
 from azpy.serving.models import open_player
 from azpy.serving.request import Clock, seconds_to_think
@@ -22,13 +21,6 @@ from uci_talks import talk
 @pytest.fixture
 def uci() -> Iterator[Talk]:
     engine = talk("uniform:100", "chess", "uci")
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def ugi() -> Iterator[Talk]:
-    engine = talk("mcts:60", "connect_four", "ugi")
     yield engine
     engine.close()
 
@@ -186,34 +178,6 @@ def test_options_are_found_in_any_case_and_change_the_search(uci: Talk) -> None:
     assert "multipv 2" in uci.hear("info depth")
     uci.say("setoption name Hash value 32", "setoption name Temperature value 100", "go nodes 5")
     uci.hear("bestmove")
-
-
-def test_other_games_are_played_with_their_own_names_of_actions(ugi: Talk) -> None:
-    ugi.say("ugi")
-    ugi.hear("ugiok")
-    rng = random.Random(1)
-    for game in range(4):
-        ugi.say("uginewgame")
-        state, moves = azpy.make_game("connect_four"), list[str]()
-        while not state.is_terminal:
-            ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query p1turn", "query result")
-            assert ugi.hear("response") == "response false"
-            assert ugi.hear("response") == f"response {str(state.turn == 0).lower()}"
-            assert ugi.hear("response") == "response none"
-            legal = {state.action_name(action): action for action in state.legal_actions()}
-            if state.turn == game % 2:
-                ugi.say("go")
-                move = ugi.hear("bestmove").split()[1]
-            else:
-                move = rng.choice(sorted(legal))
-            state.play(legal[move])
-            moves.append(move)
-        ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query result")
-        assert ugi.hear("response") == "response true"
-        result = {1.0: "p1win", 0.0: "draw", -1.0: "p2win"}[state.outcome()]
-        assert ugi.hear("response") == f"response {result}"
-        ugi.say("go")
-        assert ugi.hear("bestmove") == "bestmove (none)"
 
 
 def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
