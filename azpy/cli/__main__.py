@@ -3,4 +3,5 @@
 import importlib
 import sys
 
-sys.exit(importlib.import_module(f"azpy.cli.{sys.argv.pop(1)}").main())
+if __name__ == "__main__":
+    sys.exit(importlib.import_module(f"azpy.cli.{sys.argv.pop(1)}").main())
