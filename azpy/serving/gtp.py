@@ -43,19 +43,13 @@ _NEEDED = {  # how many times and counts a system has, how many limits, and whic
 
 
 class Gtp(Protocol):
-    """A conversation in GTP.
+    """A conversation in GTP."""
 
-    Args:
-        models: players by name; the first one plays until another one is asked for.
-        talk: lines in and out.
-        overhead: seconds a move that pass outside of the search.
-    """
-
-    def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
+    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
         super().__init__(models, talk)
         self._simulations: int | None = None  # of every move, if the other program sets it
         self._temperature: float | None = None  # in place of the player's own
-        self._board, self._times = board_of(self._served.start), Times(overhead)
+        self._board, self._times = board_of(self._served.start), Times()
         self._analysis: Search | None = None
         self._opened()
         self._commands: dict[str, Callable[[list[str]], str]] = {
@@ -345,7 +339,7 @@ class Times:
         overhead: seconds a move that pass outside of the search.
     """
 
-    def __init__(self, overhead: float) -> None:
+    def __init__(self, overhead: float = 0.05) -> None:
         self._overhead = overhead
         self._system: _System | None = None  # None: no limit
         self._told: dict[int, tuple[float, int]] = {}  # by color: seconds, and stones or periods

@@ -56,12 +56,7 @@ class _Go:
 
 
 class Uci(Protocol):
-    """A conversation in UCI, or in UGI.
-
-    Args:
-        models: players by name; the first one plays until the option `Model` chooses another one.
-        talk: lines in and out.
-        word: "uci" or "ugi".
+    """A conversation in UCI, or in UGI, as `word` says.
 
     Raises:
         SettingsError: in UGI, players of different games.
