@@ -2,9 +2,6 @@
 
 import random
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,25 +249,6 @@ def test_two_lines_with_one_key_are_both_shown_and_both_short(few_lines: None) -
     assert failure.line is not None
     assert failure.other is not None
     assert len(failure.line) == len(failure.other) == 16
-
-
-def az_check_game(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "azpy.cli", "check_game", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def test_the_command_says_what_to_do_and_exits_with_1() -> None:
-    done = az_check_game("planted_games:Float64", cwd=Path(__file__).parent)
-    assert done.returncode == 1, done.stderr
-    assert done.stderr == ""
-    for text in (
-        "planted_games:Float64 is broken: it must hold that an observation is a numpy array of float32",
-        "at the start",
-        "got:      an array of float64",
-        "expected: a numpy array of float32, shape (3, 1, 1)",
-        "to do:    make it with np.zeros(self.obs_shape, np.float32)",
-    ):
-        assert text in done.stdout
 
 
 def test_the_command_shows_actions_by_name_and_the_board(capsys: pytest.CaptureFixture[str]) -> None:
