@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from azpy import _core
 
-__all__ = ["pondering"]
-
 _SLICE_SECONDS = 0.02  # how long leaving may have to wait, besides one call of the evaluator
 
 

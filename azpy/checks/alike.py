@@ -16,8 +16,6 @@ import numpy as np
 from azpy._core import TERMINAL, Facts, Look
 from azpy.checks.faults import Broken, Line, Path
 
-__all__ = ["Alike", "clash", "digest", "key_clash", "observed", "plain"]
-
 _ACTIONS = 8  # of a pair of positions, evenly chosen
 _ALIKE = "two positions of one observation and one list of legal actions"
 

@@ -24,8 +24,6 @@ from azpy.checks.game_checks import check_object
 from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
 
-__all__ = ["Report", "check_game"]
-
 _MOST_LINES = 20_000  # of the enumeration
 _ELSEWHERE_LINES = 300
 _HIDDEN = 0.1  # of the time, for what follows positions that look alike

@@ -13,8 +13,6 @@ from azpy.checks.faults import Broken
 from azpy.checks.game_checks import check_copy
 from azpy.games.names import is_python_class, make_game, python_game
 
-__all__ = ["answer", "begun", "facts_elsewhere", "made", "unasked"]
-
 _SECONDS = 60.0
 
 

@@ -10,8 +10,6 @@ from pathlib import Path as File
 from azpy._core import GameError
 from azpy.checks.rules import RULES
 
-__all__ = ["Broken", "Line", "NoLine", "Path", "asked", "broken_by", "shrink"]
-
 _SHRINK_SECONDS = 5.0
 
 Line = tuple[int, ...]

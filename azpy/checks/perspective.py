@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from azpy.checks.faults import Broken
 
-__all__ = ["Perspective"]
-
 _WINS = 20  # random games that one player has won while the other player won none
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
 _MOST_FEATURES, _MOST_CHANGES = 64, 2000  # of observations, and changes of turn that are compared

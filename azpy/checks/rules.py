@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["RULES", "Rule"]
-
 
 class Rule(NamedTuple):
     """Something that a game must keep: what it is, and what to do where it is broken."""

@@ -23,19 +23,6 @@ from azpy.games.names import is_python_class
 from azpy.settings.about import About
 from azpy.settings.run import parse
 
-__all__ = [
-    "GAME_OF_RUN",
-    "Parser",
-    "add_number",
-    "add_player",
-    "add_setting",
-    "columns",
-    "command",
-    "not_empty",
-    "run_command",
-    "was_interrupted",
-]
-
 GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
 

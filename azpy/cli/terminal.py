@@ -13,8 +13,6 @@ from azpy.serving.models import Model, chosen
 from azpy.serving.track import Track
 from azpy.settings.run import ABOUT
 
-__all__ = ["Terminal"]
-
 _SHOWN = 5  # candidates
 _HELP = """\
 NAME          play this action; several names play a line

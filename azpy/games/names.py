@@ -15,11 +15,6 @@ from azpy.errors import SettingsError, did_you_mean
 from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
-__all__ = [
-    *("is_python_class", "make_game", "make_position", "must_be_typed", "name_of"),
-    *("python_game", "refuse_untyped", "refuse_untyped_function", "spec_of"),
-]
-
 # In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
 _NAMES_FILES = "[en]fg_game|file|path|root"
 

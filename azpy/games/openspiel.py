@@ -16,8 +16,6 @@ from azpy._core import CHANCE, TERMINAL, State
 from azpy.errors import MissingPackageError, SettingsError, did_you_mean, one_line, pip_install
 from azpy.game import Game
 
-__all__ = ["PREFIX", "OpenSpielGame", "open_spiel"]
-
 PREFIX = "open_spiel:"  # before a game's name in a spec
 
 

@@ -14,8 +14,6 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.request import Clock, Protocol, Request, seconds_to_think, whole
 
-__all__ = ["Gomocup"]
-
 _ROW = 5
 _OVERHEAD = 0.05  # seconds a move that pass outside of the search
 _RULES = {0: "freestyle", 1: "exactly five", 2: "a continuous game", 4: "renju", 8: "caro"}  # bits of INFO rule

@@ -19,8 +19,6 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen
 from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think
 
-__all__ = ["KGS", "SYSTEMS", "Gtp", "Times"]
-
 KGS = ("none", "absolute", "byoyomi", "canadian")
 SYSTEMS = (*KGS, "fischer", "fischer-capped")
 """The time systems of `kata-time_settings`, as KataGo names them. KGS has the first four."""

@@ -20,8 +20,6 @@ from azpy._core import Line
 from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import decoded
 
-__all__ = ["COLORS", "Board", "board_of", "chains", "expect", "unsettled"]
-
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it

@@ -8,8 +8,6 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, with_engines
 from azpy.serving.queries import Analyst, Reply
 
-__all__ = ["JsonLines"]
-
 
 class JsonLines:
     """A conversation in analysis queries.

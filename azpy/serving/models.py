@@ -15,8 +15,6 @@ from azpy.matches.players import load_players, parse_player
 from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
 
-__all__ = ["TREES_MB", "Model", "Served", "chosen", "open_engine", "open_model", "open_player", "with_engines"]
-
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 

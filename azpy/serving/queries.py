@@ -24,8 +24,6 @@ from azpy.serving.models import Model, Served, chosen
 from azpy.serving.request import Request
 from azpy.serving.track import Track
 
-__all__ = ["Analyst", "Reply"]
-
 _MOST_WARNINGS = 100  # of a client
 
 

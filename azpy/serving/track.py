@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from azpy import _core
 
-__all__ = ["Track"]
-
 
 class Track:
     """A game of an engine. Its tree is kept along the actions that two positions share.

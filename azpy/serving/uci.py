@@ -21,8 +21,6 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
 
-__all__ = ["Positions", "Uci"]
-
 _REPORT_EVERY = 0.5  # seconds
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
 _NUMBERS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}

@@ -37,8 +37,6 @@ from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
 
-__all__ = ["LONGEST_MESSAGE", "Bounds", "Site"]
-
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
 _LOGIN_BYTES = 4 * 1024  # of the body of a login
 _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
