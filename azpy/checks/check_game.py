@@ -19,7 +19,7 @@ import numpy as np
 from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
 from azpy.checks.elsewhere import begun, facts_elsewhere, made, unasked
-from azpy.checks.faults import Broken, Line, NoLine, Path, asked, shrink
+from azpy.checks.faults import Broken, Gone, Line, Path, asked, shrink
 from azpy.checks.game_checks import check_object
 from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
@@ -118,7 +118,7 @@ class _Checker:
                 break
             try:
                 with self._shortening():
-                    look = self._inspect_again(line)
+                    look = self._inspect(line)
                 self._meet(Path(line, len(line)), look)
             except Broken as broken:
                 # Another line of this length may be at fault itself, where this one is by what follows it.
@@ -192,7 +192,6 @@ class _Checker:
 
         Raises:
             Broken: with the part of the line that is at fault.
-            NoLine: the game does not offer these actions.
         """
         with asked(()):
             self.walk.restart()
@@ -200,16 +199,9 @@ class _Checker:
             with asked(line[:ply]):
                 offered = self.walk.play(action)
             if not offered:
-                raise NoLine(ply)
+                got = f"action {action} is not legal after the same actions as before, when it was"
+                raise Gone("replay", got, "the same legal actions", line[:ply])
         return self._look(self.walk, line, from_start=True)
-
-    def _inspect_again(self, line: Line) -> Look:
-        """`_inspect` of a line that the game has offered before."""
-        try:
-            return self._inspect(line)
-        except NoLine as gone:
-            got = f"action {line[gone.ply]} is not legal after the same actions as before, when it was"
-            raise Broken("replay", got, "the same legal actions", line[: gone.ply]) from None
 
     def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
@@ -218,7 +210,7 @@ class _Checker:
         broken = None
         if other is not path:
             self.report.met_again += 1
-            if mark != known and (broken := key_clash(look, self._inspect_again(other.line))) is not None:
+            if mark != known and (broken := key_clash(look, self._inspect(other.line))) is not None:
                 broken.line, broken.other = path.line, other.line
         broken = broken or self.alike.meet(path, look)
         if broken is not None:
@@ -305,7 +297,7 @@ class _Checker:
             try:
                 self._inspect(lines[0])
             except Broken as shorter:
-                return shorter if shorter.rule == broken.rule else None
+                return shorter if shorter.rule == broken.rule and not isinstance(shorter, Gone) else None
             return None
 
         try:
@@ -321,8 +313,6 @@ class _Checker:
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             line, other = lines
             try:
-                if broken.rule == "key" and self._key_after(line) != self._key_after(other):
-                    return None  # most candidates, and soon seen
                 look, theirs = self._inspect(line), self._inspect(other)
             except Broken:
                 return None
@@ -337,16 +327,6 @@ class _Checker:
             return found if found is not None and found.rule == broken.rule else None
 
         return shrink(broken, fails)
-
-    def _key_after(self, line: Line) -> int:
-        """The key after actions that may not be possible."""
-        position = self.start.clone()
-        try:
-            for action in line:
-                position.play(action)
-            return position.key()
-        except Exception:
-            raise NoLine(len(line)) from None
 
     # For people.
 
