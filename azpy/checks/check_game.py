@@ -119,6 +119,7 @@ class _Checker:
             try:
                 with self._shortening():
                     look = self._inspect(line)
+                mark = self._mark(look)  # before the walk goes elsewhere
                 self._meet(Path(line, len(line)), look)
             except Broken as broken:
                 # Another line of this length may be at fault itself, where this one is by what follows it.
@@ -129,7 +130,6 @@ class _Checker:
             if report.lines % 50 == 0:
                 text = f"{report.lines:,} lines of play, of up to {len(line)} plies"
                 self.on_progress("every line from the start", report.lines / _MOST_LINES, text)
-            mark = self._mark(line, look)
             if mark not in seen:
                 seen.add(mark)
                 queue.extend((*line, action) for action in look.facts.playable)
@@ -275,17 +275,15 @@ class _Checker:
                     got = f"a start that differs from the first one in {self.first.differences(facts)}"
                     raise Broken("start", got, "the same start")
 
-    def _mark(self, line: Line, look: Look) -> bytes:
-        """Tells positions apart by all that they show, and by the content of a game in Python."""
-        with asked(line):
-            position = unasked(self.start, line)
-        text = str(position).encode()
-        if position.game_object is not None:
+    def _mark(self, look: Look) -> bytes:
+        """Tells the walk's position apart by all that it shows, and by the content of a game in Python."""
+        content = b""
+        if (game := self.walk.game_object) is not None:
             try:
-                text += pickle.dumps(position.game_object)
+                content = pickle.dumps(game)
             except Exception:  # a game that cannot be pickled is told apart by what it shows
                 self.opaque = True
-        return digest(look.facts, look.facts.key, text)
+        return digest(look.facts, look.facts.key, look.followers, content)
 
     # Shorter lines.
 
