@@ -128,11 +128,8 @@ def test_a_line_that_ends_in_an_illegal_move_is_read_as_stockfish_reads_it() -> 
             board.push_uci(moves[-1])
         moves.insert(rng.randrange(len(moves) + 1), rng.choice(["e2e5", "a1a1", "e1g1", "h7h8q", "0000", "x"]))
         lines.append(f"startpos moves {' '.join(moves)}")
-        start, played, _ = positions.read(lines[-1].split())
-        state = start.clone()
-        for action in played:
-            state.play(action)
-        fens.append(str(state).splitlines()[9])
+        line, _ = positions.read(lines[-1].split())
+        fens.append(str(line.state).splitlines()[9])
     told = "".join(f"position {line}\nd\n" for line in lines) + "quit\n"
     said = subprocess.run([str(STOCKFISH)], input=told, capture_output=True, text=True, timeout=60, check=True).stdout
     theirs = [line.removeprefix("Fen: ") for line in said.splitlines() if line.startswith("Fen: ")]

@@ -143,7 +143,7 @@ class Uci(Protocol):
         if name == "Model":
             model = self._labels[str(value)]
             positions = self._positions_of(self._models[model])
-            self._start, self._played, _ = positions.read(self._said)
+            self._line, _ = positions.read(self._said)
             self._model, self._positions = model, positions
         self._values[name] = value
         if name in _ENGINE or name == "Model":
@@ -172,7 +172,7 @@ class Uci(Protocol):
     def _set_position(self, words: list[str]) -> str | None:
         """Reads the words of a `position`; returns what is wrong with its first illegal move."""
         try:
-            self._start, self._played, problem = self._positions.read(words)
+            self._line, problem = self._positions.read(words)
         except Exception as error:  # of a user's game too
             self._refused = one_line(error)
             raise
@@ -187,7 +187,7 @@ class Uci(Protocol):
         """
         if self._refused is not None:
             raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
-        return self._opened().follow(self._start, self._played)
+        return self._opened().follow(self._line.start, self._line.played)
 
     def _query(self, words: list[str]) -> None:
         state = self._game().state
@@ -244,18 +244,17 @@ class Uci(Protocol):
     def _request(self, words: Sequence[str]) -> Request | None:
         """What a `go` asks for; None where there is no move."""
         numbers, moves = self._read_go(words)
+        if self._line.state.name == "chess":
+            self._line.go_on()
         state = self._game().state
-        if state.is_terminal and state.name == "chess":
-            state = self._start = state.without_past()
-            self._played = []
         if state.is_terminal or state.turn == _core.CHANCE:
             self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
             return None
         simulations, seconds = (WITHOUT_END, None) if _FLAGS.intersection(words) else self._limits(numbers, state)
         actions = [action for move in moves if (action := read_action(state, move)) is not None]
         return Request(
-            self._start,
-            self._played,
+            self._line.start,
+            self._line.played,
             simulations,
             seconds,
             actions or None,
@@ -440,10 +439,8 @@ class Positions:
         elif chess960:
             self._starts.append(azpy.make_game("chess", **(start.params | {"chess960": 518})))
 
-    def read(self, words: Sequence[str]) -> tuple[_core.State, list[int], str | None]:
-        """Where the line of a `position` begins, its actions up to an illegal move, and what is wrong with that move.
-
-        Where our rules end the game before the line does, the line goes on from there with less of a past.
+    def read(self, words: Sequence[str]) -> tuple[_core.Line, str | None]:
+        """The line of a `position` up to an illegal move, and what is wrong with that move.
 
         Raises:
             ValueError: words that are no position.
@@ -456,17 +453,13 @@ class Positions:
             start = self._parsed(" ".join(setup[1:]))
         else:
             raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
-        state, played = start.clone(), list[int]()
+        line = _core.Line(start)
         for number, move in enumerate(moves, 1):
-            if state.is_terminal and state.name == "chess":
-                start, played = state.without_past(), []
-                state = start.clone()
-            action = read_action(state, move)
-            if action is None:
-                return start, played, f"move {number}, {move!r}, is not legal there: the position is that before it"
-            state.play(action)
-            played.append(action)
-        return start, played, None
+            try:
+                line.play(move if self._chess960 is None else move.lower())
+            except ValueError:
+                return line, f"move {number}, {move!r}, is not legal there: the position is that before it"
+        return line, None
 
     def name(self, state: _core.State, action: int) -> str:
         """What the other program calls an action that is legal there."""
