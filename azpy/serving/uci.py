@@ -110,7 +110,7 @@ class Uci(Protocol):
 
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
-            f"id name azpy {azpy.__version__} ({_plain(self._served.name)})",
+            f"id name azpy {azpy.__version__} ({one_line(self._served.name)})",
             "id author the authors of azpy",
             *(f"option name {name} {option.declared}" for name, option in self._options.items()),
             f"{self._word}ok",
@@ -404,16 +404,11 @@ def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Op
     return options
 
 
-def _plain(text: str) -> str:
-    """A text in one line, without what cannot be written."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
 def _labels(names: Iterable[str]) -> dict[str, str]:
     """The names by a word for each, without blanks: none of the protocol's, and no two alike in any case."""
     labels: dict[str, str] = {}
     for name in names:
-        label = _plain(name).replace(" ", "_") or "player"
+        label = one_line(name).replace(" ", "_") or "player"
         while label.lower() in _RESERVED | {known.lower() for known in labels}:
             label += "_"
         labels[label] = name
