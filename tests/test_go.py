@@ -205,36 +205,6 @@ def test_what_sgfmill_writes_is_read() -> None:
         assert_same_stones(sgfmill_of(text)[1], read)
 
 
-def test_what_is_known_of_9x9_holds() -> None:
-    state = azpy.make_game("go", size=9)
-    assert (state.num_actions, len(state.legal_actions()), state.obs_shape) == (82, 82, (17, 9, 9))
-    assert state.action_name(0) == "A9"
-    assert [state.action_name(action) for action in (8, 72, 81)] == ["J9", "A1", "pass"]
-    assert score_of(azpy.parse_state(state, "pass pass").to_text()) == -7.5
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ("go(size=4)", "the size must be from 5 to 19, got 4"),
-        ("go(size=20)", "the size must be from 5 to 19, got 20"),
-        ("go(komi=7.25)", "komi must be a half or whole number from -1000 to 1000, got 7.25"),
-        ("go(komi=7.500000001)", "komi must be a half or whole number, got 7.500000001"),
-        ("go(komi=nan)", 'komi must be a number, got "nan"'),
-        ("go(komi=much)", "komi must be a number, got"),
-        ("go(superko=2)", "superko must be 0 or 1, got 2"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(spec: str, text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(text)):
-        azpy.make_game(spec)
-
-
-def test_numbers_have_one_spelling() -> None:
-    assert azpy.make_game("go(komi=7.50)").game == azpy.make_game("go", size=9, superko=True).game == "go"
-    assert azpy.make_game("go", komi=6.0).game == "go(size=9,komi=6,superko=1)"
-
-
 def fighting_position() -> azpy.State:
     """Six kos, of which either player has taken two."""
     state = azpy.make_game("go")
@@ -346,12 +316,3 @@ def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path
         text = (tmp_path / f"{number:06}.sgf").read_text()
         assert f"RE[{result}]" in text
         assert text.count("RE[") == 1
-
-
-def test_only_games_of_go_are_exported_to_sgf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings("tic_tac_toe", simulations=4, slots=2, games_per_iteration=2, iterations=1)
-    with Collector(settings, tmp_path / "run") as collector:
-        list(collector.run())
-    assert main([str(tmp_path / "run"), "--sgf", str(tmp_path / "sgf")]) == 2
-    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
-    assert not (tmp_path / "sgf").exists()

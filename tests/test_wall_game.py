@@ -2,7 +2,6 @@
 
 import functools
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -366,19 +365,6 @@ def test_short_turns_are_read_by_parse_state_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows", "walls", "then"), [(2, 2, 4, 0), (3, 3, 12, 10), (8, 8, 112, 110), (12, 10, 218, 216)]
-)
-def test_walls_are_counted_as_the_examples_say(columns: int, rows: int, walls: int, then: int) -> None:
-    state = azpy.make_game("wall_game", width=columns, height=rows)
-    assert len(state.legal_actions()) == walls + 4
-    assert len(azpy.make_game("wall_game", variant="classic", width=columns, height=rows).legal_actions()) == walls + 2
-    planes = state.observation()
-    assert (planes[4].sum(), planes[5].sum()) == (rows, columns)
-    state.play(state.parse_actions(f">a{rows}")[0])
-    assert len([action for action in state.legal_actions() if action < 2 * columns * rows]) == then
-
-
-@pytest.mark.parametrize(
     ("spec", "actions", "shape"),
     [
         ("wall_game", 136, (9, 8, 8)),
@@ -393,23 +379,6 @@ def test_the_policy_and_the_planes_have_the_sizes_of_the_original(
 ) -> None:
     state = azpy.make_game(spec)
     assert (state.num_actions, state.obs_shape) == (actions, shape)
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ("wall_game(variant=other)", 'the variant must be standard, classic or freestyle, got "other"'),
-        ("wall_game(width=21)", "columns and rows must be from 2 to 20, got 21 x 8"),
-        ("wall_game(width=wide)", 'width must be auto or a whole number >= 0, got "wide"'),
-        ("wall_game(variant=freestyle,width=8)", "freestyle is played on 12 x 10 cells, got 8 x 10"),
-        ("wall_game(seed=3)", "only freestyle has random starts"),
-        ("wall_game(variant=freestyle,seed=-1)", "seed must be random or a whole number >= 0, got -1"),
-        ("wall_game(classic_policy=1)", "needs the classic variant"),
-    ],
-)
-def test_what_is_no_wall_game_is_refused(spec: str, text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(text)):
-        azpy.make_game(spec)
 
 
 def test_equal_games_have_equal_names() -> None:
