@@ -383,24 +383,6 @@ def test_an_engine_with_games_in_python_is_dropped_while_it_searches() -> None:
     assert said == (0, "answered\n", "")
 
 
-def test_many_threads_may_ask_at_once() -> None:
-    found: list[int] = []
-
-    def player(engine: azpy.Engine, number: int) -> None:
-        for turn in range(10):
-            result = engine.submit(STATE, 20 + turn, seed=number).result(PATIENCE)
-            found.append(int(result.visits.sum()))
-
-    engine = azpy.Engine(Hashed(7))
-    threads = [threading.Thread(target=player, args=(engine, number)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    engine.close()
-    assert sorted(found) == sorted(20 + turn for turn in range(10) for _ in range(16))
-
-
 def test_callbacks_may_ask_again_but_not_wait_for_the_end() -> None:
     said: list[Any] = []
     done = threading.Event()

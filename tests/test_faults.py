@@ -618,19 +618,6 @@ def test_a_search_goes_on_after_an_exception_in_a_game() -> None:
         search.advance(0)
 
 
-def test_a_search_can_be_looked_at_after_its_root_moved() -> None:
-    search = azpy.VectorSearch([azpy.make_game("pig")], azpy.UniformEvaluator())
-    search.run(50)
-    search.advance([0])
-    assert search.action_probabilities().sum() == 0
-    assert search.select_actions().tolist() == [-1]
-    board = azpy.VectorSearch([azpy.make_game("tic_tac_toe")], azpy.UniformEvaluator())
-    board.run(9)
-    board.advance([0])
-    assert board.action_probabilities().sum() == pytest.approx(1)
-    assert len(board.results()[0].priors) == 8
-
-
 def test_self_play_that_is_collected_on_its_own_thread_ends() -> None:
     class Collecting(Hashed):
         calls = 0

@@ -393,18 +393,6 @@ def test_far_more_leaves_than_threads_are_outstanding_without_a_hang() -> None:
     assert contents(records) == contents(play("connect_four", Hashed(7), 128, eval_batch=16, simulations=64))
 
 
-def test_paused_pipelines_use_no_processor_time() -> None:
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=16, pipelines=3, simulations=20) as play:
-        for _ in range(5):
-            next(play)
-        play.pause()
-        begin = time.process_time()
-        time.sleep(0.5)
-        assert time.process_time() - begin < 0.25
-        play.resume()
-        next(play)
-
-
 @pytest.mark.parametrize("rule", ["PUCT", "Gumbel"])
 def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # An option that goes with none of some others has a test of its own.
