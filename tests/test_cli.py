@@ -188,23 +188,6 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert output.err.count("\n") == 1
 
 
-def test_a_damaged_run_is_refused_in_one_line_and_left_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command = ["tic_tac_toe", *TINY, "--out", "run"]
-    assert main([*command, "--iterations", "1"]) == 0
-    damaged = tmp_path / "run/checkpoints/000001/model.safetensors"
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    before = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
-    assert main([*command, "--iterations", "2"]) == 2
-    errors = capsys.readouterr().err
-    assert errors.startswith("az-train: run/checkpoints/000001 is damaged: model.safetensors differs")
-    assert errors.count("\n") == 1
-    after = sorted((path, path.stat().st_size) for path in (tmp_path / "run").rglob("*"))
-    assert after == before
-
-
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int

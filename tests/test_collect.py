@@ -175,18 +175,6 @@ def test_a_deterministic_collection_is_the_same_games_in_any_layout_and_in_parts
     assert [record.game_id for _, record in sealed(tmp_path / "parts")] == list(range(30))
 
 
-def test_a_deterministic_collection_is_its_own_games_whatever_else_is_in_the_journal(tmp_path: Path) -> None:
-    collect(tmp_path / "straight", deterministic=True)
-    with (
-        RunFolder(tmp_path / "run", vars(settings(deterministic=True))) as folder,
-        azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=100, games=5) as play,
-    ):
-        for record in play:
-            folder.append(record)
-    collect(tmp_path / "run", deterministic=True)
-    assert as_bytes(tmp_path / "straight") == as_bytes(tmp_path / "run")
-
-
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_the_next_iteration_is_played_by_the_model_that_the_file_holds_then(
     deterministic: bool, tmp_path: Path, model: Path

@@ -216,9 +216,9 @@ def test_an_evaluator_that_serves_is_not_taken_for_garbage() -> None:
 
 
 def test_several_threads_read_one_tree() -> None:
-    large = azpy.Search(azpy.UniformEvaluator(), simulations=100_000, lcb=1.0).run(azpy.make_game("go(size=9)"))
+    large = azpy.Search(azpy.UniformEvaluator(), simulations=20_000, lcb=1.0).run(azpy.make_game("go(size=9)"))
     many = azpy.VectorSearch([azpy.make_game("go(size=9)")] * 2, azpy.UniformEvaluator(), lcb=1.0)
-    many.run(50_000)
+    many.run(10_000)
     looks = (lambda: large.standard_errors, large.principal_variations, many.root_values, many.results)
     failed = list[Exception]()
 
@@ -289,10 +289,10 @@ def unswitched() -> Iterator[None]:
 
 @pytest.mark.usefixtures("unswitched")
 def test_other_threads_go_on_while_a_large_tree_is_read() -> None:
-    search = azpy.Search(azpy.UniformEvaluator(), simulations=200_000, lcb=1.0)
+    search = azpy.Search(azpy.UniformEvaluator(), simulations=60_000, lcb=1.0)
     large = search.run(azpy.make_game("go(size=9)"))
     many = azpy.VectorSearch([azpy.make_game("go(size=9)")], azpy.UniformEvaluator(), lcb=1.0)
-    many.run(200_000)
+    many.run(60_000)
     looks: dict[str, Callable[[], object]] = {
         "standard_errors": lambda: large.standard_errors,
         "results": many.results,

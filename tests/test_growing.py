@@ -169,16 +169,6 @@ def test_without_the_setting_no_record_and_no_row_has_a_number(tmp_path: Path) -
         assert not [row for row in run.metrics() if row["kind"] == "iteration" and "simulations" in row]
 
 
-def test_a_number_of_simulations_that_cannot_be_is_refused() -> None:
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, games=0) as play:
-        with pytest.raises(ValueError, match="n must be at least 1, got 0"):
-            play.set_simulations(0)
-        with pytest.raises(ValueError, match="n must be at most 4294967295"):
-            play.set_simulations(2**32)
-    with pytest.raises(ValueError, match="closed"):
-        play.set_simulations(1)
-
-
 def test_the_number_follows_the_share_of_the_run_that_is_done() -> None:
     clock = Clock()
 

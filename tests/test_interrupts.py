@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.errors import SettingsError
 from azpy.playing.selfplay import open_self_play
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
@@ -467,15 +466,3 @@ def test_threads_that_cannot_be_started_are_one_line() -> None:
     for line, thread in zip(lines, ("a pipeline thread", "4 threads"), strict=True):
         assert line.startswith(f"self-play cannot start: cannot start {thread}: ")
         assert line.endswith("; try fewer pipelines or threads")
-
-
-def test_self_play_that_the_settings_do_not_allow_is_refused_as_a_setting() -> None:
-    with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
-        open_self_play(
-            settings(),
-            azpy.make_game("pig"),
-            [azpy.UniformEvaluator()],
-            0,
-            games=2**70,
-            resign_below=-1.0,
-        )
