@@ -509,26 +509,6 @@ def test_limits_and_help_come_from_one_table(
     }
 
 
-def test_requests_from_many_threads_are_all_answered() -> None:
-    wrong: list[object] = []
-
-    def client(number: int) -> None:
-        with connect(f"ws://{PLAIN}/ws") as web:
-            for turn in range(20):
-                answer = ask(web, id=f"{number}-{turn}", moves=["4"] * (turn % 5), simulations=5 + turn)
-                if answer["id"] != f"{number}-{turn}" or answer["rootInfo"]["visits"] != 5 + turn:
-                    wrong.append(answer)
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert wrong == []
-    metrics = httpx.get(f"http://{PLAIN}/metrics").text
-    assert 'azpy_open_searches{model="main"} 0' in metrics
-
-
 @pytest.mark.skipif(not SERVING.exists(), reason="needs the source tree")
 def test_the_client_of_the_documentation_plays_a_game() -> None:
     (program,) = re.findall(r"```python\n(.*?)```", SERVING.read_text(), re.DOTALL)
