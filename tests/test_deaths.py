@@ -32,15 +32,13 @@ from azpy.fleet.channels import folder, pipe
 from azpy.fleet.channels.files import with_checksum
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.examine import MOST_BYTES
-from azpy.fleet.fleet import Lineup, PlayingNetwork
 from azpy.fleet.head import Head
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
-from azpy.games.names import make_position
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.training.trainer import Trainer
 from starts import Starts, command
-from test_fleet import settings
+from test_fleet import AtHead, settings
 from test_folder import KEY, AtFolder, az_workers
 from test_ray import NODE, a_cluster, actors_here, ray_environment  # noqa: F401 - one of them is a fixture
 
@@ -320,20 +318,16 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
     return data[:at] if rng.random() < 0.2 else data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
 
 
-class AtPipe:
+class AtPipe(AtHead):
     """A head whose worker processes are this test."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ends: list[tuple[socket.socket, Unpacker]] = []
         patch.setattr(pipe, "Child", self._child)
         chosen = settings(workers=2, historical_share=0.0)
-        self.head = Head(chosen, make_position("tic_tac_toe"), Pipes(chosen))
-        self.head.ask([range(IDS)], [])
+        super().__init__(chosen, Pipes(chosen), time.monotonic, IDS)
         self.head.table.lease("one that died", IDS)
         self.head.table.release("one that died")
-        self.head.play(Lineup(PlayingNetwork([azpy.UniformEvaluator()])))
-        self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 4, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": [None]}
 
     def _child(self, _: str) -> Any:
         mine, theirs = socket.socketpair()
@@ -348,9 +342,6 @@ class AtPipe:
                 return "it is gone"
 
         return Child()
-
-    def take(self) -> list[int]:
-        return [game.game_id for game in self.head.take(100)]
 
     def sent(self, data: bytes, worker: int) -> list[int]:
         """A worker sends bytes; returns the games that the head gives to its caller."""

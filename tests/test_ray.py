@@ -436,17 +436,13 @@ def with_environment(**changes: str) -> str:
 
 @here
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["this machine", "cluster"])
-def test_a_head_that_is_killed_goes_on_with_the_same_games(
-    where: str, starts: Starts, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if where == "cluster":
-        request.getfixturevalue("cluster").add_node(**NODE)
+def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
+    """On this machine; test_deaths.py kills heads of a cluster."""
     before = rays_here()
     arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--games-per-iteration", "60"]
     killed = starts.run(*arguments, "--workers", "ray", before=with_environment(), kill_when="iteration 2")
     assert killed.code == -9, killed
-    wait_until(lambda: rays_here() <= before)  # Ray ends the actors, and itself if az-train started it
+    wait_until(lambda: rays_here() <= before)  # Ray ends the actors, and itself, as az-train started it
     end = starts.run(*arguments, "--workers", "ray", before=with_environment())
     assert "done: " in end.output, end
     assert "going on after iteration " in end.output
