@@ -67,10 +67,8 @@ def test_iterations_are_sealed_with_a_row_of_metrics_each(tmp_path: Path, model:
     assert [iteration for iteration, _ in games] == [1] * 15 + [2] * 15
     assert {network for _, record in games for network in record.networks.tolist()} == {id_of(model)}
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    assert [(row["kind"], row["iteration"], row["games"]) for row in rows] == [
-        ("collected", 1, 15),
-        ("collected", 2, 15),
-    ]
+    counted = [(row["kind"], row["iteration"], row["games"]) for row in rows]
+    assert counted == [("collected", 1, 15), ("collected", 2, 15)]
     assert all(f"{id_of(model):#018x}" in row["model"] for row in rows)
     assert not any((tmp_path / "run/checkpoints").iterdir())
 

@@ -243,7 +243,7 @@ def test_a_process_plays_one_game_after_another(protocol: str, folder: Path) -> 
     assert commands(folder).count(begins) == 1 + 8
 
 
-@protocols
+@one_protocol
 def test_programs_of_several_games_think_at_the_same_time(protocol: str, folder: Path) -> None:
     play(folder, protocol, "meets", pairs=2, slots=4)
     assert len(list((folder / "notes").glob("thinks-*"))) >= 2
@@ -322,12 +322,8 @@ def test_a_program_is_given_its_options_and_limits(protocol: str, folder: Path) 
     options = "skill level=3&Style=Very Risky&UCI_Elo=1200"
     play(folder, protocol, "good", f"{options}&nodes=7&movetime=0.25&timeout=60", pairs=1)
     said = set(commands(folder))
-    expected = {
-        "setoption name Skill Level value 3",
-        "setoption name Style value Very Risky",
-        "go nodes 7 movetime 250",
-    }
-    assert expected <= said
+    set_options = {f"setoption name {text}" for text in ("Skill Level value 3", "Style value Very Risky")}
+    assert {*set_options, "go nodes 7 movetime 250"} <= said
     assert ("setoption name UCI_LimitStrength value true" in said) == (protocol == "uci")
 
 
@@ -428,7 +424,7 @@ def test_what_a_program_says_on_the_standard_error_is_read(protocol: str, folder
     assert pairs[0].faults == ((), ())
 
 
-@protocols
+@one_protocol
 def test_a_process_may_be_good_for_one_game_only(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "tired")
     assert [pair.faults for pair in pairs] == [((), ())] * 2

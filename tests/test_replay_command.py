@@ -300,7 +300,6 @@ def test_the_text_shows_boards_thoughts_and_the_action_played(
     collected: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = next(record for record in games(collected) if not record.flags[0] & 1)
-    record = next(record for record in games(collected) if not record.flags[0] & 1)
     assert main([str(collected), str(record.game_id)]) == 0
     text = capsys.readouterr().out
     assert "opening, not searched: played " in text
