@@ -20,7 +20,7 @@ import azpy
 from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
-from azpy.errors import SettingsError, pip_install
+from azpy.errors import pip_install
 from azpy.matches.results import MatchResult, Pair
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Noticed, Played, Saved
