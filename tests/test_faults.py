@@ -52,13 +52,7 @@ def vector(threads: int) -> Run:
 
 def self_play(threads: int, pipelines: int) -> Run:
     def run(start: Any, evaluator: Any) -> object:
-        settings: dict[str, Any] = {
-            "slots": 16,
-            "simulations": 50,
-            "games": 50,
-            "threads": threads,
-            "pipelines": pipelines,
-        }
+        settings = {"slots": 16, "simulations": 50, "games": 50, "threads": threads, "pipelines": pipelines}
         with azpy.SelfPlay(start, evaluator, **settings) as games:
             return list(games)
 
@@ -140,9 +134,7 @@ def test_a_search_is_as_good_as_new_after_a_fault(call: int) -> None:
 class Faulty(DiceCountdown):
     """Raises in the method of `plan` once its clones have called that so often as the number there says."""
 
-    def __init__(
-        self, heap: int, player: int = 0, roll: int = 0, plan: tuple[str, list[int]] | None = None
-    ) -> None:
+    def __init__(self, heap: int, player: int = 0, roll: int = 0, plan: tuple[str, list[int]] | None = None) -> None:
         super().__init__(heap, player, roll)
         self.plan = plan
 
@@ -395,14 +387,6 @@ def test_fortran_order_and_strides_mean_the_same_as_c_order() -> None:
         evaluator = Ordered(7)
         evaluator.order = order
         assert azpy.Search(evaluator, simulations=200, eval_batch=8).run(STATE).visits.tolist() == expected
-
-
-def test_one_search_with_a_bad_reply_leaves_the_next_alone() -> None:
-    found = azpy.Search(Hashed(7), simulations=100, eval_batch=1)
-    expected = found.run(STATE).visits.tolist()
-    with pytest.raises(azpy.EvaluatorError):
-        azpy.Search(replying(USELESS["NaN logit"][0])).run(STATE)
-    assert found.run(STATE).visits.tolist() == expected
 
 
 # Evaluators that misbehave.
