@@ -1,10 +1,8 @@
-"""Go is the game that other programs play: GNU Go, OpenSpiel and sgfmill; and a search sees all that the rules ask."""
+"""Go is the game that other programs play: OpenSpiel and sgfmill, and pgx in test_pgx.py; and a search sees all that the rules ask."""
 
 import itertools
 import random
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -22,67 +20,10 @@ from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
 
-GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
-COLOURS = ("black", "white")
 
 
 def names(state: azpy.State) -> set[str]:
     return {state.action_name(action) for action in state.legal_actions()[:-1]}
-
-
-def gtp(arguments: list[str], commands: list[str]) -> list[str]:
-    """The replies of a program to commands of the Go Text Protocol."""
-    run = subprocess.run(arguments, input="\n".join([*commands, "quit\n"]), capture_output=True, text=True, check=True)
-    replies = [reply.strip() for reply in run.stdout.split("\n\n")]
-    failed = [pair for pair in zip(commands, replies, strict=False) if not pair[1].startswith("=")]
-    assert not failed, failed[0]
-    return [reply[1:].strip() for reply in replies[: len(commands)]]
-
-
-def compare_with_gnugo(size: int, superko: int, seeds: range, kos: bool = False) -> tuple[int, int]:
-    """Compares the legal stones of the player to move at every ply; returns how many positions, and how many cells were
-    empty and barred there."""
-    assert GNUGO is not None
-    start = azpy.make_game("go", size=size, superko=superko)
-    commands, expected, barred = list[str](), list[set[str] | None](), 0
-    for seed in seeds:
-        commands += [f"boardsize {size}", "clear_board"]
-        expected += [None, None]
-        for state, action in random_game(start, seed, kos):
-            if action < 0:
-                break
-            colour = COLOURS[state.turn]
-            commands += [f"all_legal {colour}", f"play {colour} {state.action_name(action)}"]
-            expected += [names(state), None]
-            barred += cells_of(state).count(".") - len(names(state))
-    rules = ["--positional-superko" if superko else "--simple-ko", "--forbid-suicide"]
-    replies = gtp([GNUGO, "--mode", "gtp", "--chinese-rules", *rules], commands)
-    count = 0
-    for index, (reply, legal) in enumerate(zip(replies, expected, strict=True)):
-        if legal is not None:
-            assert set(reply.split()) == legal, commands[:index][-40:]
-            count += 1
-    return count, barred
-
-
-@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
-@pytest.mark.parametrize("superko", [0, 1])
-@pytest.mark.parametrize(("size", "games", "kos"), [(5, 12, False), (9, 3, False), (9, 5, True), (19, 2, False)])
-def test_legal_stones_are_those_of_gnugo(size: int, games: int, kos: bool, superko: int) -> None:
-    positions, barred = compare_with_gnugo(size, superko, range(games), kos)
-    assert positions > 300
-    assert barred > 20
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
-@pytest.mark.parametrize("superko", [0, 1])
-def test_legal_stones_are_those_of_gnugo_in_many_games(superko: int) -> None:
-    total = np.zeros(2, np.int64)
-    for size, games in ((5, 1000), (6, 500), (7, 300), (9, 200), (13, 60), (19, 30)):
-        total += compare_with_gnugo(size, superko, range(games))
-    total += compare_with_gnugo(9, superko, range(200), kos=True)
-    print(f"superko {superko}: {total[0]:,} positions, {total[1]:,} barred cells")
 
 
 def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[int, int]:
