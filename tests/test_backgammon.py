@@ -1,4 +1,4 @@
-"""Backgammon is that of OpenSpiel: positions after turns, rolls, outcomes; ids are GNU Backgammon's. Endings are exact."""
+"""Backgammon is OpenSpiel's: positions after turns, rolls, outcomes. Ids are GNU Backgammon's, endings are exact."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""Go is the game that other programs play: OpenSpiel and sgfmill, and pgx in test_pgx.py; and a search sees all that the rules ask."""
+"""Go is the game that OpenSpiel and sgfmill play, and pgx in test_pgx.py; a search sees all that the rules ask."""
 
 import itertools
 import random
@@ -19,7 +19,6 @@ from azpy.settings import Settings
 from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
-
 
 
 def names(state: azpy.State) -> set[str]:
