@@ -40,15 +40,9 @@ from starts import Starts, command
 from test_onnx import make_model
 
 PLAY = {"simulations": 8, "slots": 8, "eval_batch": 2, "games_per_iteration": 30, "opening_plies": 2}
-LEARN = {
-    "network": "1x8",
-    "iterations": 4,
-    "batch_size": 16,
-    "passes": 1.0,
-    "match_every": 1000,
-    "final_match_games": 2,
-}
+LEARN = {"network": "1x8", "iterations": 4, "batch_size": 16, "passes": 1.0, "match_every": 1000}
 SMALL: dict[str, Any] = PLAY | LEARN | {"historical_share": 0.3, "resign_below": -0.8, "deterministic": True}
+SMALL["final_match_games"] = 2
 SOON = 120.0  # seconds that no step takes
 
 

@@ -613,25 +613,6 @@ def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]
 # Files
 
 
-def test_a_write_is_whole_and_a_read_believes_nothing(tmp_path: Path) -> None:
-    place = Files(tmp_path / "place", make=True)
-    place.write("to", f"{KEY}-00000001", b"whole")
-    assert place.read("to", f"{KEY}-00000001", 5) == b"whole"
-    with pytest.raises(ValueError, match="has more than 4 bytes"):
-        place.read("to", f"{KEY}-00000001", 4)
-    for number, entry in enumerate(rubbish(tmp_path / "rubbish")):
-        entry.rename(tmp_path / "place" / "from" / f"{KEY}-{number:08d}")
-    (tmp_path / "place" / "from" / "other").touch()
-    names = place.names("from")
-    assert len(names) == 6
-    for name in names:
-        with contextlib.suppress(ValueError, IsADirectoryError):
-            assert place.read("from", name, 1000) in (b"", b"no result")
-        place.delete("from", name)
-    assert place.names("from") == []
-    place.close()
-
-
 def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
     whole = with_checksum(b"data")
     assert without_checksum(whole) == b"data"

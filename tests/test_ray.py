@@ -52,16 +52,10 @@ def node(name: str, alive: bool = True, **resources: float) -> dict[str, Any]:
 
 def test_each_node_gets_actors_for_its_cpus_or_gpus() -> None:
     nodes = [node("a", CPU=12), node("b", CPU=2, GPU=2), node("c", alive=False, CPU=8), node("d"), node("e", CPU=8)]
-    assert [(one.node, one.cpus, one.gpus) for one in places_of(nodes, False, 8)] == [
-        ("a", 6, 0),
-        ("a", 6, 0),
-        ("b", 2, 0),
-        ("e", 8, 0),
-    ]
-    assert [(one.node, one.number, one.cpus, one.gpus) for one in places_of(nodes, True, 8)] == [
-        ("b", 0, 1, 1),
-        ("b", 1, 1, 1),
-    ]
+    by_cpus = [(one.node, one.cpus, one.gpus) for one in places_of(nodes, False, 8)]
+    assert by_cpus == [("a", 6, 0), ("a", 6, 0), ("b", 2, 0), ("e", 8, 0)]
+    by_gpus = [(one.node, one.number, one.cpus, one.gpus) for one in places_of(nodes, True, 8)]
+    assert by_gpus == [("b", 0, 1, 1), ("b", 1, 1, 1)]
     assert len(places_of(nodes, False, 1)) == 22
 
 
@@ -539,14 +533,3 @@ def test_the_examples_for_clusters_are_of_rays_form() -> None:
     validate_config(prepare_config(launcher))
     assert kubernetes["kind"] == "RayCluster"
     assert kubernetes["spec"]["authOptions"] == {"mode": "token"}
-
-
-@here
-def test_az_train_ends_with_a_sentence_where_no_cluster_is(starts: Starts, tmp_path: Path) -> None:
-    arguments = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"]
-    end = starts.run(*arguments, before=with_environment(RAY_ADDRESS="127.0.0.1:1"))
-    assert end.code == 2
-    assert end.errors == (
-        "az-train: Ray at RAY_ADDRESS=127.0.0.1:1: nobody answers there ([Errno 111] Connection refused); "
-        "start it with `ray start --head`\n"
-    )
