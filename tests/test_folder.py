@@ -5,8 +5,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -594,20 +592,6 @@ def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
     waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
     monkeypatch.setattr("azpy.cli.worker.time", waiting)
     assert az_worker([str(tmp_path / "place")]) == 128 + number
-
-
-@contextlib.contextmanager
-def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many az-worker, each a process that plays few games at once."""
-    layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
-    begin = [sys.executable, "-m", "azpy.cli.worker", str(place), *layout]
-    found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
-    try:
-        yield found
-    finally:
-        for process in found:
-            process.kill()
-            process.wait()
 
 
 # Files
