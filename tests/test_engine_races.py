@@ -320,18 +320,6 @@ def test_other_threads_go_on_while_a_large_tree_is_read() -> None:
     assert stood_still == []
 
 
-def test_an_engines_results_have_standard_errors_where_the_request_asked_for_them() -> None:
-    with azpy.Engine(Hashed(9), simulations=50) as engine:
-        game, heard = engine.game(STATE), list[azpy.SearchResult]()
-        plain = game.search(on_report=heard.append, report_every=0).result(PATIENCE)
-        for result in (plain, *heard):
-            with pytest.raises(ValueError, match="ask for them, search"):
-                _ = result.standard_errors
-        other = engine.game(STATE).search(standard_errors=True).result(PATIENCE)
-        twin = engine.submit(STATE).result(PATIENCE)
-        np.testing.assert_array_equal(other.standard_errors, twin.standard_errors)
-
-
 def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
     program = """
         import resource, time
