@@ -379,9 +379,10 @@ atexit.register(print, "exits", flush=True)  # the last to be registered is the 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-@pytest.mark.parametrize("leave", ["exit", "close"])
-@pytest.mark.parametrize("how", ["sleeps", "waits"])
-@pytest.mark.parametrize("what", ["self-play", "serving"])
+@pytest.mark.parametrize(
+    ("what", "how", "leave"),
+    [("self-play", "sleeps", "exit"), ("self-play", "waits", "close"), ("serving", "waits", "exit"), ("serving", "sleeps", "close")],
+)
 def test_ctrl_c_ends_a_wait_for_an_evaluator_that_never_returns(what: str, how: str, leave: str) -> None:
     program = [sys.executable, "-c", NEVER, what, how, leave]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

@@ -562,9 +562,7 @@ def test_a_model_that_is_gone_stays_and_the_others_are_loaded(tmp_path: Path) ->
 def test_prometheus_takes_the_metrics(plain: str) -> None:
     httpx.post(f"http://{plain}/query", json={"id": "1"})
     httpx.post(f"http://{plain}/query", json={"id": 7})
-    with serving(
-        "pig",
-    ) as address:
+    with serving("pig") as address:
         texts = [httpx.get(f"http://{one}/metrics").text for one in (plain, address)]
     for text in texts:
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)

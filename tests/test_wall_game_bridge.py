@@ -478,7 +478,7 @@ def test_wrong_configs_raise_nothing_but_the_named_error() -> None:
     for value in JUNK:
         with pytest.raises(RequestError):
             state_of(value)
-    for _ in range(4_000):
+    for _ in range(1_000):
         config = rng.choice(bases)
         for _ in range(rng.choice((1, 1, 2, 3))):
             config = damaged(config, rng)
@@ -493,7 +493,7 @@ def test_wrong_configs_raise_nothing_but_the_named_error() -> None:
         refused += 1
         assert len(error) < 300
         assert "\n" not in error
-    assert 2_000 < refused < 4_000
+    assert 500 < refused < 1_000
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------
@@ -537,12 +537,8 @@ def test_whole_games_are_played_and_every_move_is_legal(server: Server) -> None:
     rng = random.Random(2)
     for game in range(3):
         name = f"game {game}"
-        assert server.ask("start_game_session", name, botId="bot", config=CONFIG) == {
-            "type": "game_session_started",
-            "bgsId": name,
-            "success": True,
-            "error": "",
-        }
+        started = {"type": "game_session_started", "bgsId": name, "success": True, "error": ""}
+        assert server.ask("start_game_session", name, botId="bot", config=CONFIG) == started
         state, ply = state_of(CONFIG), 0
         while not state.is_terminal and ply < 80:
             if ply % 2 == game % 2:
@@ -565,15 +561,9 @@ def test_whole_games_are_played_and_every_move_is_legal(server: Server) -> None:
 
 
 def test_what_fails_changes_nothing(server: Server) -> None:
-    assert server.ask("evaluate_position", "a", expectedPly=0) == {
-        "bestMove": "",
-        "evaluation": 0,
-        "type": "evaluate_response",
-        "bgsId": "a",
-        "success": False,
-        "error": "Session not found",
-        "ply": 0,
-    }
+    missing = {"type": "evaluate_response", "bgsId": "a", "success": False, "error": "Session not found"}
+    missing |= {"bestMove": "", "evaluation": 0, "ply": 0}
+    assert server.ask("evaluate_position", "a", expectedPly=0) == missing
     assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("start_game_session", {"botId": "bot", "config": CONFIG}, "Session a already exists"),
@@ -595,14 +585,6 @@ def test_what_fails_changes_nothing(server: Server) -> None:
     assert server.ask("end_game_session", "a")["success"]
     assert server.ask("end_game_session", "a")["error"] == "Session not found"
     assert server.ask("start_game_session", "a", botId="another", config=CONFIG)["success"], "the id is free again"
-
-
-def test_player_2_and_half_a_turn_are_answered(server: Server) -> None:
-    config = json.loads(json.dumps(CONFIG))
-    config["initialState"]["turn"] = {"playerId": 2, "actionsTaken": []}
-    assert server.ask("start_game_session", "a", botId="bot", config=config)["success"]
-    move = server.ask("evaluate_position", "a", expectedPly=0)["bestMove"]
-    assert apply_move(state_of(config), move).turn == 0
 
 
 def test_requests_of_many_games_keep_their_order_and_the_end_answers_all() -> None:
@@ -656,14 +638,8 @@ def test_the_end_and_a_signal_answer_what_waits(is_signal: bool) -> None:
 
 
 def test_ids_come_back_as_they_were_sent(server: Server) -> None:
-    for name in (
-        "",
-        " a ",
-        "\u00a0\u2028\u200b",
-        "\U0001f468\u200d\U0001f469",
-        "[" * 50 + '\\"' + "{" * 50,
-        "x" * 60_000,
-    ):
+    nested = "[" * 50 + '\\"' + "{" * 50
+    for name in ("", " a ", "\u00a0\u2028\u200b", "\U0001f468\u200d\U0001f469", nested, "x" * 60_000):
         for ascii_only in (False, True):
             line = json.dumps({"type": "evaluate_position", "bgsId": name, "expectedPly": 0}, ensure_ascii=ascii_only)
             server.say(line)
@@ -734,23 +710,6 @@ def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.ask("evaluate_position", "a", expectedPly=0)["success"]
     server.close()
     assert ended[0] == "memory"
-
-
-def test_ids_of_no_game_leave_nothing_behind() -> None:
-    protocols = list[WallGame]()
-
-    def run(talk: Conversation) -> None:
-        protocols.append(WallGame({"bot": open_player("uniform:1", "wall_game", 1)}, talk))
-        protocols[0].run()
-
-    server = Server(run)
-    for number in range(2_000):
-        server.send("evaluate_position", f"game {number}", expectedPly=0)
-    server.send("start_game_session", "a", botId="bot", config=CONFIG)
-    server.send("end_game_session", "a")
-    server.close()
-    assert len(server.heard) == 2_002
-    assert (dict(protocols[0]._turns), protocols[0]._sessions) == ({}, {})
 
 
 def test_no_more_is_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
