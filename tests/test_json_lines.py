@@ -153,13 +153,8 @@ def test_a_query_of_katago_for_go(go: Client) -> None:
     assert last["rootInfo"]["winrate"] == pytest.approx((1 - result.value) / 2, abs=1e-5), "Black's view, White to move"
     policy = last["policy"]
     assert len(policy) == 7 * 7 + 1
-    assert [index for index, prior in enumerate(policy) if prior < 0] == [
-        1 * 7 + 5,
-        2 * 7 + 4,
-        3 * 7 + 3,
-        4 * 7 + 2,
-        36,
-    ]
+    illegal = [1 * 7 + 5, 2 * 7 + 4, 3 * 7 + 3, 4 * 7 + 2, 36]
+    assert [index for index, prior in enumerate(policy) if prior < 0] == illegal
     assert sum(prior for prior in policy if prior > 0) == pytest.approx(1, abs=1e-4)
     for view, side in (("WHITE", -1), ("SIDETOMOVE", -1), ("BLACK", 1)):
         answer = go.ask(
@@ -298,10 +293,8 @@ def test_several_players_and_levels() -> None:
     assert client.ask()["rootInfo"]["visits"] == 2
     assert client.ask(model="strong")["rootInfo"]["visits"] == 90
     models = client.ask(action="query_models")["models"]
-    assert [(one["name"], one["game"], one["simulations"]) for one in models] == [
-        ("weak", "tic_tac_toe", 2),
-        ("strong", "tic_tac_toe", 90),
-    ]
+    told = [(one["name"], one["game"], one["simulations"]) for one in models]
+    assert told == [("weak", "tic_tac_toe", 2), ("strong", "tic_tac_toe", 90)]
     assert (models[0]["sideNames"], models[0]["canRotate"]) == (["x", "o"], True)
     assert client.ask(action="query_version")["version"] == azpy.__version__
     client.close()
