@@ -81,6 +81,19 @@ def all_positions(start: Position) -> dict[int, tuple[list[int], Position]]:
 # Evaluators.
 
 
+class Clock:
+    """Seconds that pass where a test says so."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+
 class Hashed:
     """Looks random, is fixed: logits and values are a hash of a row's bytes, the same in any batch and without ties."""
 

@@ -147,10 +147,7 @@ def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str,
         How often each result came, the plies, and the shortest rest of a clock, in seconds.
     """
     results, plies, shortest = dict[str, int](), 0, seconds
-    with (
-        chess.engine.SimpleEngine.popen_uci(CHESS) as first,
-        chess.engine.SimpleEngine.popen_uci(CHESS) as second,
-    ):
+    with chess.engine.SimpleEngine.popen_uci(CHESS) as first, chess.engine.SimpleEngine.popen_uci(CHESS) as second:
         for engine in (first, second):
             engine.configure({"Threads": 1, "Hash": 64, "Temperature": 50, "Move Overhead": 20})
         for game in range(count):

@@ -20,15 +20,7 @@ import azpy
 from azpy.errors import RequestError
 from azpy.serving.lines import LONGEST_LINE, Conversation
 from azpy.serving.models import open_player
-from azpy.serving.wall_game import (
-    LAST_TURN,
-    MOST_SESSIONS,
-    WallGame,
-    apply_move,
-    move_text,
-    state_of,
-    winning_action,
-)
+from azpy.serving.wall_game import LAST_TURN, MOST_SESSIONS, WallGame, apply_move, move_text, state_of, winning_action
 from talks import COMMAND, PATIENCE, Talk
 
 
@@ -296,13 +288,7 @@ def test_a_player_who_cannot_act_ends_the_turn() -> None:
 
 def test_actions_become_the_text_of_one_turn() -> None:
     start = state_of(standard())
-    for line, text in [
-        ("Cb8 Cb7", "Cb7"),
-        (">e4 Cb8", "Cb8.>e4"),
-        ("^a1 >e4", ">e4.^a1"),
-        ("Ma2", "Ma2"),
-        ("", "---"),
-    ]:
+    for line, text in [("Cb8 Cb7", "Cb7"), (">e4 Cb8", "Cb8.>e4"), ("^a1 >e4", ">e4.^a1"), ("Ma2", "Ma2"), ("", "---")]:
         assert move_text(start, start.parse_actions(line)) == text
     with pytest.raises(ValueError, match="those of several: Cb7 >e4"):
         move_text(start, start.parse_actions("Cb7 >e4"))
