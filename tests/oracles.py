@@ -78,9 +78,6 @@ def all_positions(start: Position) -> dict[int, tuple[list[int], Position]]:
     return found
 
 
-# Evaluators.
-
-
 class Clock:
     """Seconds that pass where a test says so."""
 
@@ -92,6 +89,8 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
+
+# Evaluators.
 
 
 class Hashed:
