@@ -22,25 +22,12 @@ from azpy.training.budget import Budget
 from azpy.training.collector import Collector
 from azpy.training.events import Finished, Saved
 from azpy.training.trainer import Trainer
-from test_budget import Clock
+from oracles import Clock
 
-GROWING: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "network": "1x8",
-    "simulations_start": 2,
-    "simulations": 16,
-    "tree_reuse": False,  # so that visits are simulations
-    "full_search_share": 0.5,
-    "slots": 8,
-    "eval_batch": 2,
-    "games_per_iteration": 20,
-    "iterations": 3,
-    "batch_size": 16,
-    "passes": 1.0,
-    "match_every": 100,
-    "final_match_games": 2,
-    "deterministic": True,
-}
+GROWING: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "simulations_start": 2, "simulations": 16}
+GROWING |= {"full_search_share": 0.5, "slots": 8, "eval_batch": 2, "games_per_iteration": 20, "iterations": 3}
+GROWING |= {"batch_size": 16, "passes": 1.0, "match_every": 100, "final_match_games": 2, "deterministic": True}
+GROWING |= {"tree_reuse": False}  # so that visits are simulations
 NUMBERS = {1: 2, 2: 4, 3: 8}  # 2 * 8^(0 / 3), 2 * 8^(1 / 3), 2 * 8^(2 / 3)
 
 

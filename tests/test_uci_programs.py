@@ -1,11 +1,9 @@
-"""Programs that are not ours play chess with az-engine: polyglot, Stockfish, python-chess with a clock."""
+"""Programs that are not ours play chess with az-engine: Stockfish, and python-chess with a clock."""
 
 import random
-import shlex
 import shutil
 import subprocess
 import time
-from pathlib import Path
 
 import chess
 import chess.engine
@@ -16,82 +14,7 @@ from azpy.serving.uci import Positions
 from talks import COMMAND
 
 CHESS = [*COMMAND, "uniform:20", "--game", "chess", "--protocol", "uci"]
-POLYGLOT = shutil.which("polyglot", path="/usr/games:/usr/local/bin:/usr/bin")
 STOCKFISH = shutil.which("stockfish", path="/usr/games:/usr/local/bin:/usr/bin")
-
-
-class Xboard:
-    """The xboard side of polyglot, which drives az-engine in UCI."""
-
-    def __init__(self, folder: Path) -> None:
-        config = folder / "polyglot.ini"
-        # polyglot's shell splits the command; its own reader of the file ends values at ; and #.
-        runner = folder / "engine.sh"
-        runner.write_text(f"#!/bin/sh\nexec {shlex.join(CHESS)}\n")
-        runner.chmod(0o755)
-        config.write_text(
-            f"[PolyGlot]\nEngineDir = {folder}\nEngineCommand = {runner}\nLog = true\nLogFile = {folder / 'talk.log'}\n"
-            "Book = false\nResign = false\n[Engine]\nTemperature = 100\nSimulations = 20\n"
-        )
-        self.process = subprocess.Popen(
-            [str(POLYGLOT), str(config)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-            bufsize=1,
-        )
-
-    def say(self, *lines: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("".join(f"{line}\n" for line in lines))
-        self.process.stdin.flush()
-
-    def hear(self, *first: str) -> str:
-        """The next line that begins so."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            assert not line.startswith(("Illegal", "Error", "tellusererror")), line
-            if line.startswith(first):
-                return line.strip()
-        raise AssertionError(f"polyglot ended before {first}")
-
-    def close(self) -> None:
-        self.say("quit")
-        assert self.process.wait(60) == 0
-
-
-@pytest.mark.skipif(POLYGLOT is None, reason="polyglot is not installed")
-def test_polyglot_plays_games_with_it(tmp_path: Path) -> None:
-    xboard, rng, asked, ends = Xboard(tmp_path), random.Random(4), 0, list[str]()
-    try:
-        xboard.say("xboard", "protover 2")
-        xboard.hear("feature done=1")
-        for ours in (chess.BLACK, chess.WHITE):
-            xboard.say("new", "easy", "level 0 1 0", "force", "post")
-            board = chess.Board()
-            while not board.is_game_over(claim_draw=True):
-                if board.turn == ours:
-                    xboard.say("time 6000", "otim 6000", "go")
-                    asked += 1
-                    words = xboard.hear("move ").split()
-                    board.push_uci(words[1])  # refuses what is not legal
-                    xboard.say("force")
-                else:
-                    # Captures first, so that the game ends soon.
-                    moves = sorted(board.legal_moves, key=lambda move: (board.is_capture(move), rng.random()))
-                    xboard.say(moves[-1].uci())
-                    board.push(moves[-1])
-                if board.ply() == 80:
-                    break
-            ends.append(board.result(claim_draw=True))
-    finally:
-        xboard.close()
-    log = (tmp_path / "talk.log").read_text(errors="replace")
-    assert log.count("bestmove") >= asked > 20  # a game may end early: moves depend on the time
-    assert "illegal" not in log.lower()
-    assert "info string error" not in log
-    assert len(ends) == 2
 
 
 @pytest.mark.skipif(STOCKFISH is None, reason="Stockfish is not installed")
