@@ -132,12 +132,8 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         ),
     ],
 )
-def test_what_is_wrong_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], text: str) -> None:
-    assert main(arguments) == 2
-    err = capsys.readouterr().err
-    assert text in err
-    assert err.startswith("az-bench: ")
-    assert err.count("\n") == 1
+def test_what_is_wrong_is_one_line(one_line: Any, arguments: list[str], text: str) -> None:
+    assert text in one_line(main, arguments, "az-bench: ")
 
 
 def test_ctrl_c_is_no_error_even_where_a_library_makes_one_of_it(

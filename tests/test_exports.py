@@ -400,19 +400,10 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str],
-    text: str,
-    collected: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], text: str, collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(collected, "run")
     Path("loop").symlink_to("loop")
-    assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert text in said
-    assert said.startswith("az-export: ")
-    assert said.count("\n") == 1
+    assert text in one_line(main, arguments, "az-export: ")
     assert not Path("x").exists()

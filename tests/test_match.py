@@ -482,7 +482,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str], text: str, run: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], text: str, run: str, one_line: Any
 ) -> None:
     Path("empty").mkdir()
     Path("text.onnx").write_text("no model")
@@ -493,12 +493,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         Path(name, "config.toml").write_text(config)
     for name in ("broken", "other", "odd"):
         shutil.copytree("c4/checkpoints/000001", f"{name}/checkpoints/000001")
-    assert main(arguments) == 2
-    output = capsys.readouterr()
-    assert text in output.err
-    assert output.err.startswith("az-match: ")
-    assert output.err.count("\n") == 1
-    assert output.out == ""
+    assert text in one_line(main, arguments, "az-match: ")
 
 
 def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp_path: Path) -> None:

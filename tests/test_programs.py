@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -549,17 +550,13 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
     ],
 )
 def test_a_program_that_cannot_play_is_refused_before_the_match(
-    player: str, game: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    player: str, game: str, text: str, folder: Path, one_line: Any
 ) -> None:
     if player.startswith("{"):
         words, _, settings = player[1:].partition("}")
         protocol, _, how = words.partition(" ")
         player = spec(folder, protocol, how or "good").partition("?")[0] + settings
-    assert main([player, "random", "--game", game]) == 2
-    output = capsys.readouterr()
-    assert text in output.err
-    assert output.err.startswith("az-match: player ")
-    assert output.err.count("\n") == 1
+    assert text in one_line(main, [player, "random", "--game", game], "az-match: player ")
     assert all(is_gone(process) for process in started(folder))
 
 

@@ -223,14 +223,11 @@ def test_a_whole_number_will_do_for_a_number() -> None:
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
-    text: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, error: str, tmp_path: Path, one_line: Any
 ) -> None:
     (tmp_path / "run.toml").write_text(text)
-    assert main(["pig", "--config", str(tmp_path / "run.toml")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"az-train: {tmp_path / 'run.toml'}")
-    assert error in said
-    assert said.count("\n") == 1
+    file = str(tmp_path / "run.toml")
+    assert error in one_line(main, ["pig", "--config", file], f"az-train: {file}")
 
 
 def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_path: Path) -> None:
