@@ -46,7 +46,7 @@ def one_thread() -> None:
 
 @pytest.fixture
 def one_line(capsys: pytest.CaptureFixture[str]) -> Callable[[Callable[[list[str]], int], list[str], str], str]:
-    """Runs a command with arguments that are wrong: it must end with 2 and one line with this begin, which comes back."""
+    """Runs a command with wrong arguments: it must end with 2 and one line with this begin, which comes back."""
 
     def said(main: Callable[[list[str]], int], arguments: list[str], begin: str) -> str:
         assert main(arguments) == 2

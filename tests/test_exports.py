@@ -207,7 +207,9 @@ def test_a_device_is_written_into_and_stays_a_device(with_models: Path, tmp_path
         os.close(theirs)
 
 
-@pytest.mark.parametrize(("flag", "target"), [("--jsonl", "/dev/stdout"), ("--npz", "/proc/self/fd/1"), ("--npz", "log")])
+@pytest.mark.parametrize(
+    ("flag", "target"), [("--jsonl", "/dev/stdout"), ("--npz", "/proc/self/fd/1"), ("--npz", "log")]
+)
 def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
     flag: str, target: str, collected: Path, tmp_path: Path
 ) -> None:

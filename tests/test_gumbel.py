@@ -187,7 +187,8 @@ def test_visits_equal_a_slow_twin_with_dice_and_turns_in_any_order(game: str) ->
     answers = Answers(evaluator)
     for seed, (_, position) in enumerate(random_positions(start, 5, seed=2, longest=12)):
         wrapped = Wrapped(position)
-        for simulations, considered, options in [(5, 16, {}), (40, 3, SCALES[0][0]), (40, 8, SCALES[1][0]), (150, 4, {})]:
+        cases = [(5, 16, {}), (40, 3, SCALES[0][0]), (40, 8, SCALES[1][0]), (150, 4, {})]
+        for simulations, considered, options in cases:
             draws = np.random.default_rng(seed).gumbel(size=len(position.legal_actions())).tolist()
             wrapped.rolls.clear()
             search = azpy.Search(

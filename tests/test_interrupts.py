@@ -381,7 +381,12 @@ atexit.register(print, "exits", flush=True)  # the last to be registered is the 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 @pytest.mark.parametrize(
     ("what", "how", "leave"),
-    [("self-play", "sleeps", "exit"), ("self-play", "waits", "close"), ("serving", "waits", "exit"), ("serving", "sleeps", "close")],
+    [
+        ("self-play", "sleeps", "exit"),
+        ("self-play", "waits", "close"),
+        ("serving", "waits", "exit"),
+        ("serving", "sleeps", "close"),
+    ],
 )
 def test_ctrl_c_ends_a_wait_for_an_evaluator_that_never_returns(what: str, how: str, leave: str) -> None:
     program = [sys.executable, "-c", NEVER, what, how, leave]

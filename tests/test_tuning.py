@@ -186,8 +186,8 @@ def test_what_must_not_depend_on_the_clock_is_not_tuned(flag: str, capsys: pytes
 
 def test_each_pipeline_grows_its_own_trees_where_its_network_runs_on_its_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfplay, "usable_cores", lambda: 4)
-    cases = [(4, "cpu", None, 1), (5, "cpu", None, 1), (3, "cpu", None, None), (4, "cuda:0", None, None), (4, "cpu", 3, 3)]
-    for pipelines, device, threads, expected in cases:
+    many = [(4, "cpu", None, 1), (5, "cpu", None, 1), (4, "cpu", 3, 3)]
+    for pipelines, device, threads, expected in [*many, (3, "cpu", None, None), (4, "cuda:0", None, None)]:
         run = Settings("connect_four", pipelines=pipelines, threads=threads)
         assert selfplay.threads_of_trees(run, Device(0, 0, device)) == expected
     assert selfplay.threads_of_trees(Settings("connect_four", pipelines=4), azpy.UniformEvaluator()) is None

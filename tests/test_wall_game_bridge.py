@@ -18,7 +18,7 @@ import pytest
 
 import azpy
 from azpy.errors import RequestError
-from azpy.serving.lines import LONGEST_LINE, Conversation
+from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
 from azpy.serving.wall_game import LAST_TURN, MOST_SESSIONS, WallGame, apply_move, move_text, state_of, winning_action
 from talks import COMMAND, PATIENCE, Talk

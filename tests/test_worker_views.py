@@ -41,8 +41,8 @@ def test_a_row_is_what_happened_between_two_looks() -> None:
     (row,) = worker_rows({"worker 1": before}, [after], 10.0)
     now = {"worker": "worker 1", "alive": True, "held": 3, "behind": 0, "silent": 1.5}
     since = {"games": 4, "evaluations": 200.0, "evaluations_per_second": 20.0, "batch_fill": 0.5}
-    shape = {"plies": 40.0, "score": 2.5} | dict.fromkeys(("shape_games", "plies_squared", "score_squared", "draws"), 0.0)
-    assert row == now | since | shape
+    shape = dict.fromkeys(("shape_games", "plies_squared", "score_squared", "draws"), 0.0)
+    assert row == now | since | shape | {"plies": 40.0, "score": 2.5}
 
 
 def test_a_worker_that_is_gone_has_a_row_only_for_what_it_did() -> None:
