@@ -189,19 +189,9 @@ def test_each_device_needs_slots_and_counts_in_auto() -> None:
     assert one.device_batch == two.device_batch == 64
 
 
-SMALL: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "network": "1x16",
-    "device": "cuda",
-    "devices": "0,1",
-    "eval_batch": 2,
-    "simulations": 12,
-    "slots": 8,
-    "games_per_iteration": 100,  # more than may wait to be fetched: each network plays
-    "iterations": 2,
-    "match_every": 100,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x16", "device": "cuda", "devices": "0,1", "eval_batch": 2}
+SMALL |= {"simulations": 12, "slots": 8, "iterations": 2, "match_every": 100, "final_match_games": 2}
+SMALL |= {"games_per_iteration": 100}  # more than may wait to be fetched: each network plays
 
 
 @pytest.fixture

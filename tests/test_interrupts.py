@@ -24,17 +24,8 @@ from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played, Saved
 from azpy.training.trainer import Trainer
 
-SMALL: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "network": "1x8",
-    "eval_batch": 2,
-    "simulations": 8,
-    "slots": 8,
-    "games_per_iteration": 150,
-    "iterations": 2,
-    "match_opening_plies": 1,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "eval_batch": 2, "simulations": 8, "slots": 8}
+SMALL |= {"games_per_iteration": 150, "iterations": 2, "match_opening_plies": 1, "final_match_games": 2}
 BOTH = pytest.mark.parametrize("kind", [Trainer, Collector])
 
 
