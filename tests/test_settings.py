@@ -97,15 +97,6 @@ def flags(settings: dict[str, Any]) -> list[str]:
     return given
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_setting_says_what_it_is(name: str) -> None:
-    about = ABOUT[name]
-    assert about.help
-    assert about.source
-    assert about.group in GROUPS
-    assert "\n" not in about.help
-
-
 def test_what_a_setting_may_be_is_said_in_words() -> None:
     said = {name: ABOUT[name].range for name in NAMES}
     assert said["eval_batch"] == "1 to 65536"
