@@ -187,27 +187,22 @@ def games(seeds: range, max_plies: int) -> Iterator[tuple[chess.Board, str, int]
             yield chess.Board(fen), f"chess(encoding={encoding},max_plies={max_plies + 170 * (kind == 2)})", seed
 
 
-def test_games_are_python_chess_games() -> None:
+@pytest.mark.parametrize(
+    ("first", "max_plies"), [(0, 90), *(pytest.param(n, 11000, marks=pytest.mark.slow) for n in range(1000, 1400, 16))]
+)
+def test_games_are_python_chess_games(first: int, max_plies: int) -> None:
     count = Counter[str]()
-    for board, spec, seed in games(range(16), 90):
-        play(board, spec, seed, count)
-    # A game from each of the endings, far from any cap.
+    for board, spec, seed in games(range(first, first + 16), max_plies):
+        play(board, spec, seed, count, names=first == 0 or seed % 4 < 2)
+    assert count["positions"] > 1000
+
+
+def test_a_game_from_each_of_the_endings_is_that_of_python_chess_far_from_any_cap() -> None:
+    count = Counter[str]()
     for seed, fen in enumerate(ENDINGS):
         spec = f"chess(encoding={('az119', 'az18')[seed % 2]},max_plies=12000)"
         play(chess.Board(fen), spec, seed, count, names=False)
-    print(dict(count))
-    assert count["positions"] > 1000
     assert count["draw: threefold repetition"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 1400, 16))
-def test_many_games_are_python_chess_games(first: int) -> None:
-    count = Counter[str]()
-    for board, spec, seed in games(range(first, first + 16), 11000):
-        play(board, spec, seed, count, names=seed % 4 < 2)
-    print(dict(count))
-    assert count["positions"] > 1000
 
 
 def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:

@@ -57,20 +57,12 @@ def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[
     return count, repeated
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [5, 9, 13, 19])
-def test_actions_boards_and_outcomes_are_openspiels(size: int) -> None:
-    positions, _ = compare_with_openspiel(size, range(20 if size == 5 else 2))
+def test_actions_boards_and_outcomes_are_openspiels(size: int, times: int) -> None:
+    positions, _ = compare_with_openspiel(size, range(times * (20 if size == 5 else 2)))
     assert positions > 150
-    assert size != 9 or compare_with_openspiel(9, range(6), kos=True)[1] > 0
-
-
-@pytest.mark.slow
-def test_actions_boards_and_outcomes_are_openspiels_in_many_games() -> None:
-    total = np.zeros(2, np.int64)
-    for size, games in ((5, 300), (6, 100), (7, 100), (9, 50), (13, 15), (19, 5)):
-        total += compare_with_openspiel(size, range(games))
-    total += compare_with_openspiel(9, range(60), kos=True)
-    print(f"{total[0]:,} positions, {total[1]:,} games with a board that came back")
+    assert size != 9 or compare_with_openspiel(9, range(6 * times), kos=True)[1] > 0
 
 
 def score_of(text: str) -> float:

@@ -112,8 +112,9 @@ def play_gnugo(size: int, games: int) -> int:
 
 
 @needs_gnugo
-def test_games_with_gnugo_have_no_illegal_move() -> None:
-    assert play_gnugo(5, 3) + play_gnugo(7, 1) > 40
+@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
+def test_games_with_gnugo_have_no_illegal_move(times: int) -> None:
+    assert play_gnugo(5, 3 * times) + play_gnugo(7, times) > 40
 
 
 @needs_gnugo
@@ -266,17 +267,6 @@ def play_rhino(games: int) -> list[str]:
 
 
 @needs_rhino
-def test_games_with_rhino_have_no_illegal_move_and_one_score() -> None:
-    assert len(play_rhino(3)) == 3
-
-
-@pytest.mark.slow
-@needs_gnugo
-def test_a_hundred_games_with_gnugo() -> None:
-    print(play_gnugo(5, 40) + play_gnugo(7, 40) + play_gnugo(9, 20), "moves")
-
-
-@pytest.mark.slow
-@needs_rhino
-def test_a_hundred_games_of_othello_with_rhino() -> None:
-    assert len(play_rhino(100)) == 100
+@pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_games_with_rhino_have_no_illegal_move_and_one_score(count: int) -> None:
+    assert len(play_rhino(count)) == count

@@ -63,13 +63,11 @@ def test_a_line_that_ends_in_an_illegal_move_is_read_as_stockfish_reads_it() -> 
     assert [chess.Board(fen).fen() for fen in fens] == [chess.Board(fen).fen() for fen in theirs]
 
 
-def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str, int], int, float]:
-    """Games of az-engine against itself with a clock; python-chess is the client, the judge of moves and of the flag.
-
-    Returns:
-        How often each result came, the plies, and the shortest rest of a clock, in seconds.
-    """
-    results, plies, shortest = dict[str, int](), 0, seconds
+@pytest.mark.parametrize(
+    ("count", "seconds", "increment"), [(1, 60.0, 0.1), pytest.param(200, 3.0, 0.03, marks=pytest.mark.slow)]
+)
+def test_python_chess_plays_games_with_a_clock(count: int, seconds: float, increment: float) -> None:
+    """az-engine plays itself; python-chess is the client, the judge of moves and of the flag."""
     with chess.engine.SimpleEngine.popen_uci(CHESS) as first, chess.engine.SimpleEngine.popen_uci(CHESS) as second:
         for engine in (first, second):
             engine.configure({"Threads": 1, "Hash": 64, "Temperature": 50, "Move Overhead": 20})
@@ -78,36 +76,14 @@ def clock_games(count: int, seconds: float, increment: float) -> tuple[dict[str,
             if game % 4 == 3:
                 board = chess.Board.from_chess960_pos(random.Random(game).randrange(960))
             while not board.is_game_over(claim_draw=True):
-                mover = board.turn
+                mover, white, black = board.turn, left[chess.WHITE], left[chess.BLACK]
                 limit = chess.engine.Limit(
-                    white_clock=left[chess.WHITE],
-                    black_clock=left[chess.BLACK],
-                    white_inc=increment,
-                    black_inc=increment,
-                    nodes=8,
+                    white_clock=white, black_clock=black, white_inc=increment, black_inc=increment, nodes=8
                 )
                 began = time.perf_counter()
                 found = (first if mover == (game % 2 == 0) else second).play(board, limit, game=game)
                 left[mover] -= time.perf_counter() - began
                 assert left[mover] > 0, f"the flag fell in game {game}, ply {board.ply()}"
-                shortest = min(shortest, left[mover])
                 left[mover] += increment
-                assert found.move is not None
                 assert found.move in board.legal_moves, board.fen()
                 board.push(found.move)
-                plies += 1
-            result = board.result(claim_draw=True)
-            assert result != "*"
-            results[result] = results.get(result, 0) + 1
-    return results, plies, shortest
-
-
-def test_python_chess_plays_a_game_with_a_clock() -> None:
-    assert sum(clock_games(1, 60.0, 0.1)[0].values()) == 1
-
-
-@pytest.mark.slow
-def test_python_chess_plays_hundreds_of_games_with_a_clock() -> None:
-    results, plies, shortest = clock_games(200, 3.0, 0.03)
-    print(f"{results}, {plies} plies, the shortest rest {shortest:.2f} s")
-    assert sum(results.values()) == 200
