@@ -456,8 +456,9 @@ def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted(
 
 
 def test_a_killed_match_leaves_whole_games_and_the_next_one_is_appended() -> None:
-    given = [sys.executable, "-m", "azpy.cli.match", "random", "mcts:2", "--game", GAME, "--save", "g.jsonl", "--games"]
-    with subprocess.Popen([*given, "9999998"], stdout=subprocess.DEVNULL) as process:
+    given = ["random", "mcts:2", "--game", GAME, "--save", "g.jsonl", "--games"]
+    command = [sys.executable, "-m", "azpy.cli.match", *given, "9999998"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while not (path := Path("g.jsonl")).exists() or path.stat().st_size < 100_000:
             assert process.poll() is None
             time.sleep(0.01)
@@ -516,20 +517,14 @@ def test_a_match_goes_on_though_its_games_cannot_be_saved(
         (["--book", "bad.txt"], 'bad.txt: line 2: action 1 is "z9"'),
     ],
 )
-def test_bad_files_are_one_line_and_exit_code_2(
-    options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_files_are_one_line_and_exit_code_2(options: list[str], problem: str, one_line: Any) -> None:
     Path("b.txt").write_text("b2\n")
     Path("bad.txt").write_text("# mine\nz9\n")
     Path("folder.jsonl").mkdir()
     os.mkfifo("pipe.jsonl")
     with Path("locked.jsonl").open("wb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        assert main(["random", "mcts:2", "--game", GAME, "--games", "2", *options]) == 2
-    output = capsys.readouterr()
-    assert problem in output.err
-    assert output.err.startswith("az-match: ")
-    assert (output.err.count("\n"), output.out) == (1, "")
+        assert problem in one_line(main, ["random", "mcts:2", "--game", GAME, "--games", "2", *options], "az-match: ")
     assert not Path("games").exists()
 
 
