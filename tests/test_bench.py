@@ -126,10 +126,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
         (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
         (["games", "--seconds", "nan"], "--seconds must be a finite number, got nan"),
-        (
-            ["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/folder/x"],
-            "no/such/folder/x cannot be used: No",
-        ),
+        (["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/file"], "no/such/file cannot be used: No"),
     ],
 )
 def test_what_is_wrong_is_one_line(one_line: Any, arguments: list[str], text: str) -> None:

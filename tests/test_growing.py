@@ -205,10 +205,7 @@ def test_a_match_costs_what_games_with_so_few_simulations_say() -> None:
     ("changes", "text"),
     [
         ({"simulations_start": 17}, "simulations must be at least simulations_start, 17, got 16"),
-        (
-            {"iterations": None},
-            "simulations_start needs the run's length: give iterations, minutes or total_evaluations",
-        ),
+        ({"iterations": None}, "simulations_start needs the run's length: give iterations, minutes or total"),
         ({"simulations_start": 0}, "simulations_start must be at least 1, got 0"),
     ],
 )

@@ -532,11 +532,7 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
         ("{gtp}", "othello", "has no command set_game, so it plays Go only"),
         ("{gtp small}", "go", "refuses 'boardsize 9': 'unacceptable size'"),
         ("{gtp timeless}?movetime=1", "go", "has no command time_settings: leave movetime out"),
-        (
-            "{gtp broken}",
-            "go",
-            "ends with exit status 1 in place of an answer to 'list_commands', its last words 'no n",
-        ),
+        ("{gtp broken}", "go", "exit status 1 in place of an answer to 'list_commands', its last words 'no n"),
         ("{uci mute}?start_timeout=0.3", "chess", "gives no answer to 'uci' in 0.3 s"),
         ("{uci}?nodes=many", "chess", "nodes must be a whole number, got 'many'"),
         ("{uci}?nodes=0", "chess", "nodes must be at least 1, got 0"),
