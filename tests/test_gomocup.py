@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.cli import engine
+from azpy.cli.engine import main
 from azpy.errors import SettingsError
 from azpy.serving.gomocup import Gomocup
 from azpy.serving.lines import LONGEST_LINE
@@ -369,7 +369,7 @@ def test_only_one_player_of_five_in_a_row(one_line: Any) -> None:
         "gomocup is for five in a row, and gomoku(size=9,k=4) plays gomoku("
     )
     assert refused("gomoku", "gomoku(size=9)") == "--model: gomocup cannot ask for another player than gomoku"
-    said = one_line(engine.main, ["uniform:1", "--game", "hex(size=5)", "--protocol", "gomocup"], "az-engine: ")
+    said = one_line(main, ["uniform:1", "--game", "hex(size=5)", "--protocol", "gomocup"], "az-engine: ")
     assert "gomocup is for gomoku, and uniform:1 plays hex(size=5" in said
 
 

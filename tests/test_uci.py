@@ -1,15 +1,15 @@
 """az-engine speaks UCI and UGI: programs that are not ours play whole games with it."""
 
-import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import chess
 import chess.engine
 import pytest
 
-import azpy
+from azpy.cli.engine import main
 from azpy.errors import AzpyError
 from azpy.serving.models import open_player
 from azpy.serving.request import Clock, seconds_to_think
@@ -20,13 +20,6 @@ from uci_talks import talk
 @pytest.fixture
 def uci() -> Iterator[Talk]:
     engine = talk("uniform:100", "chess", "uci")
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def ugi() -> Iterator[Talk]:
-    engine = talk("mcts:60", "connect_four", "ugi")
     yield engine
     engine.close()
 
@@ -126,34 +119,6 @@ def test_options_are_found_in_any_case_and_change_the_search(uci: Talk) -> None:
     uci.hear("bestmove")
 
 
-def test_other_games_are_played_with_their_own_names_of_actions(ugi: Talk) -> None:
-    ugi.say("ugi")
-    ugi.hear("ugiok")
-    rng = random.Random(1)
-    for game in range(4):
-        ugi.say("uginewgame")
-        state, moves = azpy.make_game("connect_four"), list[str]()
-        while not state.is_terminal:
-            ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query p1turn", "query result")
-            assert ugi.hear("response") == "response false"
-            assert ugi.hear("response") == f"response {str(state.turn == 0).lower()}"
-            assert ugi.hear("response") == "response none"
-            legal = {state.action_name(action): action for action in state.legal_actions()}
-            if state.turn == game % 2:
-                ugi.say("go")
-                move = ugi.hear("bestmove").split()[1]
-            else:
-                move = rng.choice(sorted(legal))
-            state.play(legal[move])
-            moves.append(move)
-        ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query result")
-        assert ugi.hear("response") == "response true"
-        result = {1.0: "p1win", 0.0: "draw", -1.0: "p2win"}[state.outcome()]
-        assert ugi.hear("response") == f"response {result}"
-        ugi.say("go")
-        assert ugi.hear("bestmove") == "bestmove (none)"
-
-
 def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
     for left, increment, moves in [
         (60, 0, None),
@@ -194,17 +159,13 @@ def test_a_clock_that_has_time_for_the_overhead_of_its_moves_never_runs_out(move
         assert left > -1e-9, (still, seconds)
 
 
-def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
-    def run(*arguments: str) -> tuple[int, str]:
-        done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        return done.returncode, done.stderr.strip()
-
-    assert run("uniform", "--protocol", "uci", "--game", "go") == (
-        2,
-        "az-engine: uci is for chess, and uniform plays go: take --protocol ugi or json",
-    )
-    assert run("uniform", "--protocol", "ugi") == (2, "az-engine: which game does 'uniform' play? give --game")
-    assert "does not search" in run("random", "--protocol", "ugi", "--game", "hex")[1]
+def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path, one_line: Any) -> None:
+    for arguments, said in (
+        (["uniform", "--protocol", "uci", "--game", "go"], "uci is for chess, and uniform plays go: take --protocol"),
+        (["uniform", "--protocol", "ugi"], "which game does 'uniform' play? give --game"),
+    ):
+        one_line(main, arguments, f"az-engine: {said}")
+    assert "does not search" in one_line(main, ["random", "--protocol", "ugi", "--game", "hex"], "az-engine: ")
     with pytest.raises(AzpyError):
         open_player(str(tmp_path / "nothing"), "hex", 10)
 
