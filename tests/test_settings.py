@@ -121,6 +121,8 @@ def test_help_shows_every_setting_with_its_range_and_default(
     lines = {entry.split()[0].strip(","): entry for entry in entries}
     for name in NAMES[1:]:
         line, default = lines["--" + name.replace("_", "-")], default_of(name)
+        assert ABOUT[name].help
+        assert ABOUT[name].source
         assert f"{ABOUT[name].help}; {ABOUT[name].range}".removesuffix("; ") in line
         if default not in (None, False):
             assert f"(default {default}" in line
