@@ -11,8 +11,19 @@ import pytest
 
 import azpy
 from mctx_games import gumbel_search
-from oracles import Answer, Answers, Hashed, Position, Wrapped, after, all_positions, game_starts, random_positions
-from oracles import replayed, turn_of
+from oracles import (
+    Answer,
+    Answers,
+    Hashed,
+    Position,
+    Wrapped,
+    after,
+    all_positions,
+    game_starts,
+    random_positions,
+    replayed,
+    turn_of,
+)
 
 # Simulations and considered actions; each pair gets roots of its own.
 PAIRS = [(2, 2), (7, 4), (16, 16), (32, 5), (100, 8), (200, 16)]
