@@ -72,8 +72,15 @@ def test_an_iterations_opponents_are_checkpoints_that_are_kept() -> None:
     assert met >= {1, 10, 20, 30, 40, 50, 60}
 
 
-CHANGES: dict[str, Any] = {"deterministic": True, "iterations": 4, "full_search_share": 0.5, "fast_simulations": 4}
-CHANGES |= {"surprise_weight": 0.5, "historical_share": 0.5, "temperature_plies": 4}
+CHANGES: dict[str, Any] = {
+    "deterministic": True,
+    "iterations": 4,
+    "full_search_share": 0.5,
+    "fast_simulations": 4,
+    "surprise_weight": 0.5,
+    "historical_share": 0.5,
+    "temperature_plies": 4,
+}
 
 
 @pytest.fixture(scope="module")
