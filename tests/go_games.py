@@ -13,7 +13,6 @@ PAIRS = [(27 * band + cell, 27 * band + cell + 1) for band in range(3) for cell 
 PARTNER = {cell: partner for one, other in PAIRS for cell, partner in ((one, other), (other, one))}
 
 
-
 def ko_opening() -> list[int]:
     """The actions that lead to `KOS` from the empty board."""
     black, white = ([cell for cell, stone in enumerate(KOS) if stone == own] for own in "xo")

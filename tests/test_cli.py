@@ -360,9 +360,7 @@ def test_every_command_says_its_version_and_loads_no_network_library(
         ("doctor", ["--json=3"], "--json: ignored explicit argument '3'"),
     ],
 )
-def test_wrong_arguments_are_told_in_plain_words(
-    command: str, arguments: list[str], text: str, one_line: Any
-) -> None:
+def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
     main = importlib.import_module(f"azpy.cli.{command}").main
     one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
 
@@ -464,9 +462,7 @@ def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
         ("match", ["random"]),
     ],
 )
-def test_a_name_that_is_too_long_is_one_line(
-    command: str, arguments: list[str], one_line: Any
-) -> None:
+def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str], one_line: Any) -> None:
     name = "x" * 300
     given = [*arguments, name] if command in ("train", "match") else [name, *arguments]
     assert name in one_line(importlib.import_module(f"azpy.cli.{command}").main, given, f"az-{command}: ")

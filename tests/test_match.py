@@ -472,9 +472,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str], text: str, run: str, one_line: Any
-) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, run: str, one_line: Any) -> None:
     Path("empty").mkdir()
     Path("text.onnx").write_text("no model")
     configs = {"new": 'game = "pig"', "broken": "game = ", "other": 'game = "tic_tac_toe"'}

@@ -145,9 +145,7 @@ def test_without_the_packages_of_the_board_it_says_what_to_install(package: str)
         (["nowhere"], "there is no such file or folder"),
     ],
 )
-def test_what_cannot_be_played_is_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_played_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--terminal"]) == 2
     output = capsys.readouterr()
     assert output.out == ""

@@ -57,9 +57,7 @@ def test_a_program_plays_whole_matches(
 @pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
 def test_gnu_backgammon_plays_whole_games(capsys: pytest.CaptureFixture[str]) -> None:
     """Doubles, hits, the bar and bearing off; every third opening or so ends in mid-turn."""
-    report = met(
-        capsys, f"ugi:{bench('gnubg_ugi.py')} --plies 0", "random", "--game", "backgammon", "--games", "20"
-    )
+    report = met(capsys, f"ugi:{bench('gnubg_ugi.py')} --plies 0", "random", "--game", "backgammon", "--games", "20")
     assert "(GNU Backgammon 1." in report["a"]
     assert report["score"] == 1.0
     assert report["outcome"] > 0.5
