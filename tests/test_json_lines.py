@@ -280,12 +280,12 @@ def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
     assert "warnings" not in go.ask(simulation=5, simulations=2)
 
 
-def test_rules_that_are_not_played_are_said(go: Client) -> None:
+@pytest.mark.parametrize("rules", ["japanese", {"scoring": "TERRITORY"}, 3])
+def test_rules_that_are_not_played_are_said(go: Client, rules: Any) -> None:
+    for played in ("chinese", "Tromp-Taylor", {"scoring": "AREA", "ko": "POSITIONAL"}):
+        assert "warnings" not in go.ask(rules=played, simulations=2)
     said = ["rules: azpy counts areas, with positional superko: other rules are not played"]
-    for rules in ("chinese", "Tromp-Taylor", {"scoring": "AREA", "ko": "POSITIONAL"}):
-        assert "warnings" not in go.ask(rules=rules, simulations=2)
-    for rules in ("japanese", {"scoring": "TERRITORY"}, 3):
-        assert go.ask(rules=rules, simulations=2)["warnings"] == said
+    assert go.ask(rules=rules, simulations=2)["warnings"] == said
 
 
 def test_several_players_and_levels() -> None:

@@ -401,7 +401,7 @@ ACTION = "initialState.turn.actionsTaken.0"
         ("initialState.walls.0.cell", [2, 7], 'between two cells of the board, or turn, got ">h3"'),
         ("initialState.walls.1.cell", [0, 3], 'between two cells of the board, or turn, got "^d5"'),
         ("initialState.turn.playerId", True, "turn.playerId: expected a whole number from 1 to 2, got True"),
-        ("initialState.turn.actionsTaken", [{}, {}], "initialState.turn.actionsTaken: expected at most one action"),
+        ("initialState.turn.actionsTaken", 2 * [{"type": "cat"}], "actionsTaken: expected at most one action, got 2"),
         (f"{ACTION}.type", "dog", "actionsTaken[0].type: expected cat, mouse or wall, got 'dog'"),
         (f"{ACTION}.type", "wall", "actionsTaken[0].wallOrientation: expected vertical or horizontal, got None"),
         (f"{ACTION}.target", [0, 2], "actionsTaken[0].target: player 1's cat is at b5, not c5"),
