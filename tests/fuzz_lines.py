@@ -58,7 +58,7 @@ class Dialect(Protocol):
 
     arguments: Sequence[str]
     words: Sequence[bytes]
-    questions = 0
+    questions: int = 0
 
     def correct(self, rng: random.Random) -> bytes: ...
     def question(self) -> list[bytes]: ...

@@ -52,8 +52,8 @@ def vector(threads: int) -> Run:
 
 def self_play(threads: int, pipelines: int) -> Run:
     def run(start: Any, evaluator: Any) -> object:
-        settings = {"slots": 16, "simulations": 50, "games": 50, "threads": threads, "pipelines": pipelines}
-        with azpy.SelfPlay(start, evaluator, **settings) as games:
+        layout: dict[str, Any] = {"slots": 16, "threads": threads, "pipelines": pipelines}
+        with azpy.SelfPlay(start, evaluator, **layout, simulations=50, games=50) as games:
             return list(games)
 
     return run

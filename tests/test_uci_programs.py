@@ -85,5 +85,6 @@ def test_python_chess_plays_games_with_a_clock(count: int, seconds: float, incre
                 left[mover] -= time.perf_counter() - began
                 assert left[mover] > 0, f"the flag fell in game {game}, ply {board.ply()}"
                 left[mover] += increment
+                assert found.move is not None
                 assert found.move in board.legal_moves, board.fen()
                 board.push(found.move)

@@ -227,7 +227,8 @@ def test_a_worker_that_is_behind_is_said_to_be() -> None:
 
 
 def test_games_that_all_end_alike_are_no_sign() -> None:
-    alike = {"shape_games": 100, "plies": 900.0, "plies_squared": 8100.0, "score": 100.0, "score_squared": 100.0}
+    alike: dict[str, Any] = {"shape_games": 100, "plies": 900.0, "plies_squared": 8100.0, "score": 100.0}
+    alike["score_squared"] = 100.0
     assert alarms([row(i, f"worker {w}", **alike) for i in range(1, 20) for w in (1, 2, 3)]) == []
 
 
