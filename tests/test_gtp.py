@@ -19,7 +19,7 @@ import azpy
 from azpy.serving.gtp import Gtp
 from azpy.serving.lines import Conversation
 from azpy.serving.models import open_player
-from go_games import KO_AT_THE_END, random_game
+from go_games import random_game
 from talks import PATIENCE, GtpTalk
 
 GO_ALONE = ["komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf"]
@@ -72,20 +72,6 @@ def test_a_game_goes_on_after_two_passes_and_two_stones_in_a_row(gtp: GtpTalk) -
     board = [line.split()[1:] for line in gtp.ask("showboard").splitlines()[2:]]
     assert (board[3][3], board[4][2], board[6][0], board[5][0]) == ("x", "x", "o", "o")
     assert gtp.ask("genmove b").startswith("= ")
-
-
-def test_ko_holds_where_too_many_plies_ended_the_game() -> None:
-    with talk_with(player="go(size=5)") as gtp:
-        for number, vertex in enumerate(KO_AT_THE_END):
-            assert gtp.ask(f"play {'bw'[number % 2]} {vertex}") == "="
-        board = gtp.ask("showboard")
-        assert gtp.ask("play b C4") == "? illegal move"
-        assert gtp.ask("reg_genmove b") in {"= D2", "= E2", "= E1", "= pass"}
-        assert gtp.ask("play w C4") == "="
-        assert gtp.ask("undo") == "="
-        assert gtp.ask("showboard") == board
-        assert gtp.ask("play b D2") == "="
-        assert gtp.ask("genmove w").startswith("= ")
 
 
 def test_undo_leads_back_to_the_past_that_a_set_up_position_lost(gtp: GtpTalk) -> None:

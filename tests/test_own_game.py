@@ -11,7 +11,6 @@ import pytest
 from hexapawn import Hexapawn
 
 import azpy
-from azpy.checks.check_game import check_game
 from oracles import Solver
 from starts import Starts
 
@@ -100,9 +99,3 @@ def test_hexapawn_looks_the_same_to_both_players() -> None:
     assert str(state).splitlines()[1] == "2 x . ."
     np.testing.assert_array_equal(state.encode()[1], [[1, 1, 0], [0, 0, 1], [0, 0, 0]])
     np.testing.assert_array_equal(Start(player=1).encode(), first)
-
-
-def test_the_whole_example_is_checked() -> None:
-    report = check_game("hexapawn:Hexapawn", games=5)
-    assert report.failure is None
-    assert report.complete

@@ -260,33 +260,11 @@ def test_a_listed_origin_opens_a_websocket_with_the_token_alone() -> None:
             assert "rootInfo" in str(web.recv(30))
 
 
-NEVER_SENT = [
-    "*",
-    "null",
-    "",
-    "example.org",
-    f"{PAGE}/",
-    f"{PAGE}/page",
-    "https://Board.example",
-    f"{PAGE}?",
-    "https://",
-]
+NEVER_SENT = ["*", "null", "", "example.org", f"{PAGE}/", f"{PAGE}/page", "https://Board.example", f"{PAGE}?"]
 NEVER_SENT += [f"{PAGE}:443", "http://board.example:80", "http://[::1]:80", f"{PAGE}:", f"{PAGE}:0443", f"{PAGE}:x"]
-NEVER_SENT += [
-    f"{PAGE}:123456",
-    f"{PAGE},{PAGE}",
-    f"{PAGE}, {PAGE}",
-    "https://b\u00fccher.example",
-    f"{PAGE}:\u0664\u0664",
-]
-NEVER_SENT += [
-    f"{PAGE},x",
-    "https://[2001:DB8::7]",
-    "https://2001:db8::7",
-    "https://[::1",
-    f"{PAGE}\n",
-    "https://a@board.example",
-]
+NEVER_SENT += [f"{PAGE}:123456", f"{PAGE},{PAGE}", f"{PAGE}, {PAGE}", "https://b\u00fccher.example", f"{PAGE},x"]
+NEVER_SENT += [f"{PAGE}:\u0664\u0664", "https://[2001:DB8::7]", "https://2001:db8::7", "https://[::1", f"{PAGE}\n"]
+NEVER_SENT += ["https://a@board.example", "https://"]
 
 
 @pytest.mark.parametrize("origin", NEVER_SENT)

@@ -35,6 +35,7 @@ MATED = "position startpos moves f2f3 e7e5 g2g4 d8h4"
         ["go infinite", "setoption name UCI_Chess960 value true", "go nodes 5"],
         ["go nodes 99999999999999999999999", "stop"],
         ["go movetime 99999999999999999999999", "stop"],
+        ["go ponder movetime 999999999999999999", "ponderhit", "stop", "go movetime 100000000000000000", "stop"],
         ["go wtime 99999999999999999999 btime 9 winc 99999999999999999999 movestogo 99999999999999999999", "stop"],
         ["go wtime -100 btime -100 winc -5 binc -5 movestogo -3"],
         [
