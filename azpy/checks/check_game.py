@@ -93,8 +93,6 @@ class _Checker:
         self.warned: dict[str, Broken] = {}  # by rule
         self.opaque = False  # two different positions may look the same
 
-    # The stages.
-
     def begin(self) -> None:
         """Checks the start."""
         with asked(()):
@@ -176,8 +174,6 @@ class _Checker:
         hidden = [] if self.alike.warning is None else [self.alike.warning]
         return [*hidden, *self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
 
-    # One position.
-
     def _look(self, walk: Walk, line: Line, *, from_start: bool) -> Look:
         """Checks the position of a walk, which is at the end of `line`."""
         with asked(line):
@@ -220,8 +216,6 @@ class _Checker:
         """The facts after a line that is played without a question."""
         with self._shortening(), asked(line):
             return Walk(unasked(self.start, line)).facts()
-
-    # Games.
 
     def _play_game(self, number: int, until: float) -> int:
         """Plays a game until its end, or until time is up; gives its plies."""
@@ -285,8 +279,6 @@ class _Checker:
                 self.opaque = True
         return digest(look.facts, look.facts.key, look.followers, content)
 
-    # Shorter lines.
-
     @contextlib.contextmanager
     def _shortening(self) -> Iterator[None]:
         """Shortens the line of a fault, if the line still fails without some of its actions."""
@@ -325,8 +317,6 @@ class _Checker:
             return found if found is not None and found.rule == broken.rule else None
 
         return shrink(broken, fails)
-
-    # For people.
 
     def shown(self, broken: Broken) -> Broken:
         """A fault with its lines by name, and its boards."""

@@ -80,8 +80,6 @@ class Gomocup(Protocol):
     def _about(self, _: str) -> str:
         return f'name="azpy", version="{azpy.__version__}", author="the authors of azpy", country="", www=""'
 
-    # The board --------------------------------------------------------------------------------------------------------
-
     def _start(self, text: str) -> str:
         found = re.fullmatch(r"([0-9]{1,4})(?:\s*,\s*([0-9]{1,4}))?", text)
         if found is None:
@@ -151,8 +149,6 @@ class Gomocup(Protocol):
 
     def _name(self, cell: int) -> str:
         return f"{cell % self._size},{cell // self._size}"
-
-    # Moves and time ---------------------------------------------------------------------------------------------------
 
     def _move(self, played: list[int]) -> str:
         """The player's own stone after these, which are on the board then."""

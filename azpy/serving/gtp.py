@@ -107,8 +107,6 @@ class Gtp(Protocol):
             self._talk.say(f"?{number} {one_line(error)}", "")
         return True
 
-    # The board --------------------------------------------------------------------------------------------------------
-
     def _set_game(self, words: list[str]) -> str:
         expect(words, r"\S+", "a game")
         if words[0].lower() != self._board.name.lower():
@@ -131,8 +129,6 @@ class Gtp(Protocol):
         expect(words, r"\S+ \S+", "a color and a vertex")
         self._board.play(_color(words), words[1])
         return ""
-
-    # Parameters -------------------------------------------------------------------------------------------------------
 
     def _parameters(self) -> dict[str, str]:
         """KataGo's names of what can be set, and the values now."""
@@ -178,8 +174,6 @@ class Gtp(Protocol):
             self._close()
             self._model = name
             self._opened()
-
-    # Searches ---------------------------------------------------------------------------------------------------------
 
     def _genmove(self, words: list[str], plays: bool) -> str:
         color = _color(words, alone=True)

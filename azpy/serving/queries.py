@@ -118,8 +118,6 @@ class Analyst:
             if (pending := one.pending) is not None:  # the answer may come in another thread
                 pending.cancel()
 
-    # Actions ----------------------------------------------------------------------------------------------------------
-
     def _act(self, action: str, message: _core.Message) -> None:
         said: dict[str, Any] = {}
         match action:
@@ -167,8 +165,6 @@ class Analyst:
         for pending in found:
             if pending is not None:
                 pending.stop()
-
-    # Searches ---------------------------------------------------------------------------------------------------------
 
     def _search(self, message: _core.Message) -> None:
         model = self._model(message)

@@ -106,8 +106,6 @@ class Uci(Protocol):
     def _say_error(self, error: BaseException) -> None:
         self._talk.say(f"info string error: {one_line(error)}")
 
-    # Options ----------------------------------------------------------------------------------------------------------
-
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
             f"id name azpy {azpy.__version__} ({one_line(self._served.name)})",
@@ -154,8 +152,6 @@ class Uci(Protocol):
     def _engine_options(self) -> dict[str, int]:
         return {ours: int(self._values[name]) for name, ours in _ENGINE.items()}
 
-    # Positions --------------------------------------------------------------------------------------------------------
-
     def _positions_of(self, served: Served) -> "Positions":
         return Positions(served.start, self._values["UCI_Chess960"] == "true" if self._word == "uci" else None)
 
@@ -200,8 +196,6 @@ class Uci(Protocol):
         if not words or words[0] not in answers:
             raise ValueError(f"query: expected {', '.join(answers)}")
         self._talk.say(f"response {answers[words[0]]}")
-
-    # Searches ---------------------------------------------------------------------------------------------------------
 
     def _begin(self, words: Sequence[str]) -> None:
         """Begins the search of a `go`."""

@@ -221,9 +221,6 @@ def _check_ply(request: Mapping[str, Any], session: _Session) -> None:
         raise RequestError(f"Ply mismatch: expected {session.ply}, got {ply}")
 
 
-# Positions and turns --------------------------------------------------------------------------------------------------
-
-
 def state_of(config: object, *, one_move_rule: bool = False) -> State:
     """The position that a config describes: whoever begins, and whether half a turn is played.
 

@@ -140,8 +140,6 @@ class Site:
                 except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 
-    # Plain requests ---------------------------------------------------------------------------------------------------
-
     async def _health(self, _: Request) -> Response:
         return PlainTextResponse("ok\n")
 
@@ -222,8 +220,6 @@ class Site:
         """The answer to a request that is refused, and counted by its reason."""
         self.metrics.refused.labels(reason).inc()
         return JSONResponse({"error": said}, status, headers)
-
-    # Queries ----------------------------------------------------------------------------------------------------------
 
     async def _query(self, request: Request) -> Response:
         body = await self._body(request, self.bounds.body)
