@@ -307,14 +307,14 @@ class _Checker:
             except Broken:
                 return None
             found = None
-            if broken.rule == "key":
-                if line != other and look.facts.key == theirs.facts.key:
-                    found = key_clash(look, theirs)
-            elif observed(look.facts) == observed(theirs.facts) and look.facts.key != theirs.facts.key:
+            if look.facts.key == theirs.facts.key:
+                found = key_clash(look, theirs) if line != other else None
+            elif observed(look.facts) == observed(theirs.facts):
                 found = clash(look.facts.turn, look.ends, theirs.facts.turn, theirs.ends)
-            if found is not None:
-                found.line, found.other = lines
-            return found if found is not None and found.rule == broken.rule else None
+            if found is None or found.rule != broken.rule:
+                return None
+            found.line, found.other = lines
+            return found
 
         return shrink(broken, fails)
 

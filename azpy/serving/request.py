@@ -195,7 +195,7 @@ class Protocol(ABC):
         """Closes the engine. The next search opens another one."""
         track, self._track = self._track, None
         if track is not None:
-            track.close()
+            track.engine.close(cancel=True)
 
 
 def whole(text: str) -> int | None:

@@ -44,7 +44,3 @@ class Track:
     def forget(self) -> None:
         """Drops the tree."""
         self._game = None
-
-    def close(self) -> None:
-        """Closes the engine: its searches are cancelled."""
-        self.engine.close(cancel=True)
