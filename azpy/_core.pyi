@@ -637,24 +637,11 @@ class ReplayBuffer:
         symmetries: bool = True,
         surprise_weight: float = 0.0,
         value_lambda: float = 1.0,
-        imported_value_weight: float,
-        details: Literal[False] = False,
-    ) -> tuple[
-        NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]
-    ]: ...  # and weights [B] of the value targets
-    @overload
-    def sample(
-        self,
-        rows: int,
-        *,
-        seed: int,
-        root_value_weight: float = 0.0,
-        symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: float | None = None,
-        details: Literal[True],
-    ) -> tuple[Any, ...]: ...  # the same, and a dict: game_ids, plies, symmetries [B] and states (B States)
+        details: bool = False,
+    ) -> tuple[Any, ...]:
+        """The same, then with `imported_value_weight` the weights [B] of the value targets, and with `details` a dict:
+        game_ids, plies, symmetries [B] and states (B States)."""
 
 @final
 class SelfPlay:

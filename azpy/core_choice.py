@@ -15,8 +15,6 @@ import sys
 import warnings
 from importlib.machinery import EXTENSION_SUFFIXES
 
-__all__ = ["installed_cores"]
-
 _PREFIX = "azpy_with_"
 
 

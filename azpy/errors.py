@@ -134,6 +134,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_line(what: object, most: int = 500) -> str:
-    """What a text or an error says: one line of limited length, without control characters."""
+    """What a text or an error says: one line of limited length, without control characters; an error says something."""
     words = "".join(letter if letter.isprintable() else " " for letter in str(what)).split()
-    return " ".join(words)[:most] or type(what).__name__
+    return " ".join(words)[:most] or (type(what).__name__ if isinstance(what, BaseException) else "")

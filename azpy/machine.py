@@ -12,18 +12,6 @@ from pathlib import Path
 
 from azpy import _core
 
-__all__ = [
-    "allowed_cores",
-    "cpu_flags",
-    "cpu_name",
-    "cpu_quota",
-    "keep_freed_memory",
-    "made_with",
-    "memory_limit",
-    "read",
-    "usable_cores",
-]
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 
 

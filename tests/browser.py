@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
@@ -16,8 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-import azpy
 from azpy.serving.models import open_model
+from oracles import Countdown
 from served import site_of
 from talks import PATIENCE
 
@@ -38,36 +37,11 @@ GAMES = {
 }
 
 
-class Rude(azpy.Game):
+class Rude(Countdown):
     """One move ends it. Its texts and its picture try to be more than texts and a picture."""
 
-    num_actions, obs_shape, max_plies = 1, (1, 1, 1), 1
-
-    def __init__(self) -> None:
-        self.over = False
-
-    def turn(self) -> int:
-        return azpy.TERMINAL if self.over else 0
-
-    def legal_actions(self) -> list[int]:
-        return [0]
-
-    def play(self, action: int) -> None:
-        self.over = True
-
-    def clone(self) -> "Rude":
-        copy = Rude()
-        copy.over = self.over
-        return copy
-
-    def outcome(self) -> float:
-        return 1.0
-
-    def encode(self) -> Any:
-        return np.zeros((1, 1, 1), np.float32)
-
-    def key(self) -> int:
-        return int(self.over)
+    def __init__(self, heap: int = 1, player: int = 0, *, turns: int = 1) -> None:
+        super().__init__(heap, player, turns=turns)
 
     def action_name(self, action: int) -> str:
         return "<img/src=x/onerror=document.title='rude'>"

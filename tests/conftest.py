@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -42,3 +42,17 @@ def one_thread() -> None:
     """Torch begins every test with one thread: several take ten times the processor time for networks this small."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture
+def one_line(capsys: pytest.CaptureFixture[str]) -> Callable[[Callable[[list[str]], int], list[str], str], str]:
+    """Runs a command with wrong arguments: it must end with 2 and one line with this begin, which comes back."""
+
+    def said(main: Callable[[list[str]], int], arguments: list[str], begin: str) -> str:
+        assert main(arguments) == 2
+        output = capsys.readouterr()
+        assert output.err.startswith(begin)
+        assert output.err.count("\n") == 1
+        return output.err
+
+    return said

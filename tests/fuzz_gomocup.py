@@ -13,7 +13,6 @@ class Gomocup(Dialect):
     commands = frozenset(["START", "RECTSTART", "RESTART", "BEGIN", "TURN", "TAKEBACK", "INFO", "ABOUT"])
 
     def __init__(self) -> None:
-        super().__init__()
         self.due, self.came, self.in_board = 0, 0, False
         self.last = list[str]()
         said = """START RECTSTART RESTART BEGIN TURN TAKEBACK BOARD DONE INFO ABOUT SWAP2BOARD PLAY 6 6,6 15 0,0 5,5 1,2

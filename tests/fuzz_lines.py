@@ -17,7 +17,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from azpy._core import LONGEST_NAME, Message
 from azpy.serving.lines import LONGEST_LINE
@@ -40,55 +40,39 @@ def plain(raw: bytes) -> str:
     return "".join(one for one in text if one.isprintable() or one == "\t").strip()
 
 
-class Dialect:
+class Dialect(Protocol):
     """A protocol: its correct lines, and what is due and has come.
 
     Attributes:
         arguments: of az-engine.
         words: of its correct lines.
         questions: how often `question` was asked.
+        correct: a correct line.
+        question: lines whose answers are known.
+        takes: notes what is due for a line. False: the line ends the conversation or is no mistake, and is not sent.
+        hears: checks a line that came.
+        is_settled: whether all that is due has come.
+        check: checks, once settled, that nothing came twice.
+        check_question: checks that the last question has its answer.
     """
 
     arguments: Sequence[str]
     words: Sequence[bytes]
+    questions: int = 0
 
-    def __init__(self) -> None:
-        self.questions = 0
-
-    def correct(self, rng: random.Random) -> bytes:
-        """A correct line."""
-        raise NotImplementedError
-
-    def question(self) -> list[bytes]:
-        """Lines whose answers are known."""
-        raise NotImplementedError
-
-    def takes(self, line: bytes) -> bool:
-        """Notes what is due for a line. False: the line ends the conversation or is no mistake, and is not sent."""
-        raise NotImplementedError
-
-    def hears(self, line: str) -> None:
-        """Checks a line that came."""
-        raise NotImplementedError
-
-    def is_settled(self) -> bool:
-        """Whether all that is due has come."""
-        raise NotImplementedError
-
-    def check(self) -> None:
-        """Checks, once settled, that nothing came twice."""
-        raise NotImplementedError
-
-    def check_question(self) -> None:
-        """Checks that the last question has its answer."""
-        raise NotImplementedError
+    def correct(self, rng: random.Random) -> bytes: ...
+    def question(self) -> list[bytes]: ...
+    def takes(self, line: bytes) -> bool: ...
+    def hears(self, line: str) -> None: ...
+    def is_settled(self) -> bool: ...
+    def check(self) -> None: ...
+    def check_question(self) -> None: ...
 
 
 class Words(Dialect):
     """UCI and UGI: one `bestmove` a `go`, one `readyok` an `isready`."""
 
     def __init__(self, word: str, game: str, moves: str, setups: Sequence[str]) -> None:
-        super().__init__()
         self.word = word
         self.arguments = ["uniform:1", "--game", game, "--protocol", word]
         self.moves, self.setups = moves.split(), setups
@@ -170,7 +154,6 @@ class Gtp(Dialect):
     arguments = ("uniform:1", "--game", "go(size=5)", "--protocol", "gtp")
 
     def __init__(self) -> None:
-        super().__init__()
         self.due = deque[str]()
         self.block: list[str] = []
         self.answers = dict[str, str]()
@@ -265,7 +248,6 @@ class WallGame(Dialect):
     arguments = ("uniform:1", "--game", "wall_game", "--protocol", "wallgame")
 
     def __init__(self) -> None:
-        super().__init__()
         self.due, self.came = 0, 0
         self.open, self.names = set[str](), [f"game {number}" for number in range(60)]
         self.answers = list[dict[str, Any]]()
@@ -348,7 +330,6 @@ class Json(Dialect):
     """Analysis queries: each turn has one last answer, or the whole query has one error; an action has one answer."""
 
     def __init__(self, game: str, moves: str, position: str) -> None:
-        super().__init__()
         self.arguments = ["uniform:1", "--game", game, "--protocol", "json", "--model", "other=uniform:1?solver=true"]
         self.moves, self.position, self.is_go = moves.split(), position, game.startswith("go")
         self.number = self.due_errors = self.came_errors = 0

@@ -27,84 +27,26 @@ CHUNK = 100  # messages between two questions
 CHUNKS = 10  # of a connection
 MOST_GROWTH = 60  # MB, after the first tenth
 ARGUMENTS = ["uniform:2", "--game", "connect_four", "--max-seconds", "2"]
-NUMBERS = [
-    "0",
-    "-1",
-    "1",
-    "2",
-    "1.5",
-    "1e400",
-    "-1e400",
-    "NaN",
-    "Infinity",
-    "1e-9",
-    "4294967296",
-    "9" * 400,
-    "9" * 5000,
-]
+NUMBERS = ["0", "-1", "1", "2", "1.5", "1e400", "-1e400", "NaN", "Infinity", "1e-9", "4294967296"]
+NUMBERS += ["9" * 400, "9" * 5000]
 VALUES = [*NUMBERS, "true", "false", "null", '""', '"x"', "[]", "{}", '"\\ud800"', '"\\u0000"', '"\u202e\U0001f600"']
 VALUES += ["[" * 40 + "]" * 40, '{"a":' * 40 + "1" + "}" * 40, '"' + "x" * 60_000 + '"', '["4","4","4"]', '"4 4 4"']
 FIELDS = ["id", "moves", "position", "analyzeTurns", "simulations", "seconds", "model", "game", "priority", "action"]
 FIELDS += ["reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy", "terminateId"]
-FIELDS += ["text", "nodes", "players", "result"]
-FIELDS += ["turnNumbers", "warnings", "maxVisits", "__proto__", "\u00e9"]
+FIELDS += ["text", "nodes", "players", "result", "turnNumbers", "warnings", "maxVisits", "__proto__", "\u00e9"]
 ACTIONS = ["show", "read", "query_version", "query_models", "terminate", "terminate_all", "write", "renew", "nothing"]
 METHODS = ["GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "TRACE", "X" * 99, "g\x00t", "\u00e9"]
-PATHS = [
-    "/",
-    "/query",
-    "/health",
-    "/ready",
-    "/metrics",
-    "/about",
-    "/games",
-    "/games/1",
-    "/login",
-    "/logout",
-    "/ws",
-    "*",
-]
-PATHS += [
-    "/board/..%2f..%2fapp.py",
-    "/board/../app.py",
-    "/board/%00",
-    "//",
-    "/%",
-    "/%ff",
-    "http://evil.example/",
-    "/?a=%",
-]
+PATHS = ["/", "/query", "/health", "/ready", "/metrics", "/about", "/games", "/games/1", "/login", "/logout", "/ws"]
+PATHS += ["/board/..%2f..%2fapp.py", "/board/../app.py", "/board/%00", "//", "/%", "/%ff"]
+PATHS += ["http://evil.example/", "/?a=%", "*"]
 HEADERS = ["Content-Length: 0", "Content-Length: 5", "Content-Length: -1", "Content-Length: 99999999999999999999"]
 HEADERS += ["Transfer-Encoding: chunked", "Transfer-Encoding: identity", "Expect: 100-continue", "Connection: close"]
-HEADERS += [
-    "Upgrade: websocket",
-    "Connection: Upgrade",
-    "Sec-WebSocket-Version: 13",
-    "Sec-WebSocket-Key: x",
-    "Host: evil",
-]
-HEADERS += [
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    "Content-Type: application/json",
-    "Origin: null",
-    "Range: bytes=0-",
-]
-HEADERS += [
-    "Cookie: a[=;;=azpy_session",
-    "Authorization: Bearer \x01",
-    "X-Forwarded-For: " + "1," * 99,
-    "X: " + "y" * 9000,
-]
-BODIES = [
-    "",
-    "{}",
-    "{",
-    '{"id":"1","simulations":1}',
-    "5\r\n{}{}{\r\n0\r\n\r\n",
-    "0\r\n\r\n",
-    "ffffffffffffffffff\r\n",
-    "\xff",
-]
+HEADERS += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"]
+HEADERS += ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Content-Type: application/json", "Origin: null"]
+HEADERS += ["Range: bytes=0-", "Cookie: a[=;;=azpy_session", "Authorization: Bearer \x01", "X: " + "y" * 9000]
+HEADERS += ["X-Forwarded-For: " + "1," * 99, "Host: evil"]
+BODIES = ["", "{}", "{", '{"id":"1","simulations":1}', "5\r\n{}{}{\r\n0\r\n\r\n", "0\r\n\r\n", "\xff"]
+BODIES.append("ffffffffffffffffff\r\n")
 
 
 def correct(rng: random.Random) -> dict[str, Any]:

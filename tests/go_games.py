@@ -1,7 +1,6 @@
 """Random games of Go, some of them full of kos."""
 
 import random
-import re
 from collections.abc import Iterator
 
 import azpy
@@ -12,12 +11,6 @@ PASS_SHARE = 0.02
 KOS = (".xo...ox." + "xo.o.ox.x" + ".xo...ox.") * 3
 PAIRS = [(27 * band + cell, 27 * band + cell + 1) for band in range(3) for cell in (10, 15)]
 PARTNER = {cell: partner for one, other in PAIRS for cell, partner in ((one, other), (other, one))}
-
-# As many plies as azpy plays on 5 x 5. The last move takes the stone C4, and is in ko.
-KO_AT_THE_END = re.findall(
-    "pass|..",
-    "A1A2A5B5A3A4C5A5B1B2D5B3E5B4C4A3C1D4C2C3D1E4C4C5D5C4D3E5E3passD5A5B5C5E5A2A4B4A3A5B2B5C4D4A2E4D5E5B3C3",
-)
 
 
 def ko_opening() -> list[int]:

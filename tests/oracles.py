@@ -78,6 +78,18 @@ def all_positions(start: Position) -> dict[int, tuple[list[int], Position]]:
     return found
 
 
+class Clock:
+    """Seconds that pass where a test says so."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 # Evaluators.
 
 

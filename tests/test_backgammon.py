@@ -1,4 +1,4 @@
-"""Backgammon is that of OpenSpiel and GNU Backgammon: positions after turns, rolls, outcomes. Endings are exact."""
+"""Backgammon is OpenSpiel's: positions after turns, rolls, outcomes. Ids are GNU Backgammon's, endings are exact."""
 
 import base64
 import os
@@ -104,18 +104,11 @@ def play_both(scoring: str, gammons: int, seed: int) -> tuple[int, float]:
     return compared, abs(theirs.returns()[0])
 
 
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 21))])
 @pytest.mark.parametrize(("scoring", "gammons"), [("full_scoring", 1), ("winloss_scoring", 0)])
-def test_turns_end_where_openspiels_do(scoring: str, gammons: int) -> None:
-    compared = sum(play_both(scoring, gammons, seed)[0] for seed in range(2))
-    assert compared > 1000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(20))
-@pytest.mark.parametrize(("scoring", "gammons"), [("full_scoring", 1), ("winloss_scoring", 0)])
-def test_turns_of_many_games_end_where_openspiels_do(scoring: str, gammons: int, part: int) -> None:
-    games = [play_both(scoring, gammons, 1000 + 10 * part + n) for n in range(10)]
-    print(f"{scoring}: {sum(compared for compared, _ in games)} positions after turns compared, none differs")
+def test_turns_end_where_openspiels_do(scoring: str, gammons: int, part: int) -> None:
+    games = [play_both(scoring, gammons, 10 * part + n) for n in range(10 if part else 2)]
+    assert sum(compared for compared, _ in games) > 1000
     assert {outcome for _, outcome in games} <= ({1, 2, 3} if gammons else {1})
 
 
@@ -128,8 +121,6 @@ set automatic game off
 set automatic roll off
 new game
 set turn 0
-set evaluation chequerplay evaluation plies 0
-set evaluation movefilter 1 0 5000 5000 1.0
 """
 
 
@@ -148,49 +139,6 @@ def position_id(own: list[int], other: list[int]) -> str:
     return base64.b64encode(bytes(int(bits[i : i + 8][::-1], 2) for i in range(0, 80, 8))).decode().rstrip("=")
 
 
-def after_play(own: list[int], other: list[int], play: str) -> str:
-    """The checkers of both after a play such as "bar/22 13/11*(2)"."""
-    own, other = [*own], [*other]
-    for part in play.split():
-        path, _, times = part.rstrip(")").partition("(")
-        stops, count = path.split("/"), int(times or 1)
-        first, last = stops[0], stops[-1].rstrip("*")
-        own[24 if first == "bar" else int(first) - 1] -= count
-        if last != "off":
-            own[int(last) - 1] += count
-        for stop in stops:
-            if stop.endswith("*"):
-                other[24 - int(stop[:-1])] -= 1
-                other[24] += 1
-    return f"{own} {other}"
-
-
-def compare_with_gnubg(positions: list[azpy.State]) -> int:
-    """Compares the plays of positions before a roll, one roll each; returns how many boards were the same."""
-    asked, commands = [], SET_UP
-    rng = random.Random(len(positions))
-    for state in positions:
-        mover = 0 if "turn=x" in state.to_text() else 1
-        sides = counts_of(state)
-        own, other = sides[mover], sides[1 - mover]
-        roll = rng.choice([outcome for outcome, _ in state.chance_outcomes()])
-        dice = state.action_name(roll).split("-")
-        rolled = after(state, roll)
-        if rolled.turn != mover:
-            continue  # it says nothing where there is no play
-        ends = {f"{end[mover]} {end[1 - mover]}" for end in map(counts_of, our_ends(rolled, mover).values())}
-        asked.append((own, other, ends, str(rolled)))
-        commands += f"set board {position_id(own, other)}\nset dice {' '.join(dice)}\nhint 5000\n"
-    command = [str(GNUBG), "-t", "-q", "-r"]
-    done = subprocess.run(command, input=commands, capture_output=True, text=True, check=True, timeout=250)
-    _, *answers = done.stdout.split("The dice have been set to")
-    assert len(answers) == len(asked)
-    for (own, other, ends, board), answer in zip(asked, answers, strict=True):
-        plays = re.findall(r"^ +\d+\. \S+ \S+ +(\S.*?) +Eq\.:", answer, re.MULTILINE)
-        assert {after_play(own, other, play) for play in plays} == ends, f"{board}\n{answer}"
-    return sum(len(ends) for _, _, ends, _ in asked)
-
-
 def before_rolls(games: int) -> list[azpy.State]:
     """Positions of random games where a player is to roll."""
     found = []
@@ -205,58 +153,7 @@ def before_rolls(games: int) -> list[azpy.State]:
     return found
 
 
-@pytest.mark.skipif(GNUBG is None, reason="needs gnubg")
-def test_plays_are_those_of_gnu_backgammon() -> None:
-    assert compare_with_gnubg(before_rolls(8)[::8]) > 500
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(GNUBG is None, reason="needs gnubg")
-def test_plays_of_many_positions_are_those_of_gnu_backgammon() -> None:
-    positions = before_rolls(30)
-    compared = [compare_with_gnubg(positions[n : n + 500]) for n in range(0, len(positions), 500)]
-    print(f"{len(positions)} positions, {sum(compared)} boards after plays compared with GNU Backgammon, none differs")
-
-
 # Ids of other programs ------------------------------------------------------------------------------------------------
-
-
-def read_position_id(text: str) -> list[list[int]]:
-    """The checkers of the player to move and of the other one, from the own side: places 1 to 24 and the bar."""
-    data = base64.b64decode(text + "==")
-    bits = [data[at // 8] >> at % 8 & 1 for at in range(80)]
-    sides = []
-    for _ in range(2):
-        counts = []
-        for _ in range(25):
-            counts.append(0)
-            while bits.pop(0):
-                counts[-1] += 1
-        sides.append(counts)
-    return sides[::-1]
-
-
-def read_match_id(text: str) -> tuple[int, list[int]]:
-    """Who is to move, 0 for the player that is called X, and the dice; [0, 0] before a roll."""
-    number = int.from_bytes(base64.b64decode(text), "little")
-    bits = f"{number:072b}"[::-1]
-
-    def part(first: int, last: int) -> int:
-        return int(bits[first : last + 1][::-1], 2)
-
-    return 1 - part(6, 6), [part(15, 17), part(18, 20)]
-
-
-def read_xgid(text: str) -> tuple[list[list[int]], int, list[int]]:
-    """The checkers of X and O, each from the own side, who is to move, and the dice."""
-    board, _, _, turn, dice, *_ = text.removeprefix("XGID=").split(":")
-    sides = [[0] * 25, [0] * 25]
-    for index, letter in enumerate(board):
-        if letter.isupper():
-            sides[0][index - 1] = ord(letter) - 64
-        elif letter.islower():
-            sides[1][24 - index] = ord(letter) - 96
-    return sides, {"1": 0, "-1": 1}[turn], [int(die) for die in dice]
 
 
 def words_of(sides: list[list[int]], mover: int, dice: list[int]) -> str:
@@ -302,7 +199,7 @@ def xgid(sides: list[list[int]], mover: int, dice: list[int], rng: random.Random
     return ":".join(["".join(board), str(rng.randrange(4)), rng.choice(["-1", "0", "1"]), turn, rolled, *rest])
 
 
-def test_ids_are_read_as_a_slow_decoder_reads_them() -> None:
+def test_ids_are_read_as_a_slow_encoder_writes_them() -> None:
     rng, checked, passed = random.Random(4), 0, 0
     for state in before_rolls(6)[::2]:
         mover = 0 if "turn=x" in state.to_text() else 1
@@ -311,10 +208,7 @@ def test_ids_are_read_as_a_slow_decoder_reads_them() -> None:
         passed += any(dice) and expected.turn == azpy.CHANCE
         position = position_id(sides[mover], sides[1 - mover])
         ids = f"{position}:{match_id(mover, dice, rng)}"
-        assert read_position_id(position) == [sides[mover], sides[1 - mover]]
-        assert read_match_id(ids.partition(":")[2]) == (mover, dice)
         text = xgid(sides, mover, dice, rng)
-        assert read_xgid(text) == (sides, mover, dice)
         for each in (ids, text, f"XGID={text}"):
             read = azpy.parse_state("backgammon", each)
             assert (read.key(), read.to_text()) == (expected.key(), expected.to_text()), each
@@ -369,15 +263,3 @@ def test_who_can_bear_off_is_found_as_a_plain_recursion_says() -> None:
         assert exact[result.action] == best, f"{state}: {result.action} instead of {exact}"
         assert abs(result.q[result.actions.tolist().index(result.action)] - best) < 0.05
     assert decided > 3
-
-
-def test_parameters_are_read_and_refused() -> None:
-    assert azpy.make_game("backgammon").max_plies == 3000
-    assert azpy.make_game("backgammon", gammons=False).game == "backgammon(gammons=0,max_plies=3000)"
-    with pytest.raises(ValueError, match="gammons must be 0 or 1, got 2"):
-        azpy.make_game("backgammon(gammons=2)")
-    with pytest.raises(ValueError, match="max_plies must be from 1 to 65535, got 0"):
-        azpy.make_game("backgammon(max_plies=0)")
-    start = azpy.make_game("backgammon")
-    assert azpy.parse_state("backgammon", start.to_text()).key() == start.key()
-    assert azpy.parse_state("backgammon", "3-1 8/5 6/5").turn == azpy.CHANCE

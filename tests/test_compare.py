@@ -168,12 +168,9 @@ def test_a_folder_with_other_settings_is_refused(training: FakeTraining, capsys:
     ],
 )
 def test_what_cannot_be_compared_is_one_line(
-    arguments: list[str], text: str, training: FakeTraining, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], text: str, training: FakeTraining, one_line: Any
 ) -> None:
-    assert main(["tic_tac_toe", *arguments, "--total-evaluations", "10"]) == 2
-    said = capsys.readouterr()
-    assert text in said.err
-    assert said.err.count("\n") == 1
+    assert text in one_line(main, ["tic_tac_toe", *arguments, "--total-evaluations", "10"], "az-compare: ")
     assert not training.trained
 
 

@@ -224,12 +224,7 @@ ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object],
         repair_config,
         "going on after iteration 3",
     ),
-    "games/journal.bin": (
-        flip,
-        "journal.bin is damaged at byte ",
-        Path.unlink,
-        "going on after iteration 3",
-    ),
+    "games/journal.bin": (flip, "journal.bin is damaged at byte ", Path.unlink, "going on after iteration 3"),
     "games/000003.npz": (flip, "000003.npz is damaged", Path.unlink, "going on without the games of iteration 3"),
     "checkpoints/000003/model.onnx": (
         flip,

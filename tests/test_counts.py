@@ -177,13 +177,3 @@ def test_root_noise_mixes_into_the_search_but_not_into_the_priors_given_out() ->
         assert result.priors.tolist() == clean.priors.tolist()
         assert result.visits.tolist() != clean.visits.tolist()
     assert noisy[0].visits.tolist() == noisy[2].visits.tolist() != noisy[1].visits.tolist()
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [{"eval_batch": 0}, {"c_puct": float("nan")}, {"c_puct_base": 0.0}, {"fpu": "two"}, {"virtual_loss": -1.0}],
-    ids=str,
-)
-def test_settings_out_of_range_are_refused_by_name(setting: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(setting))):
-        azpy.Search(azpy.UniformEvaluator(), **setting)

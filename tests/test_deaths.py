@@ -1,11 +1,10 @@
-"""Two tables: deaths of workers and heads, and workers that send what they must not. Nothing is lost or counts twice.
+"""A table of deaths of workers and heads: nothing is lost or counts twice.
 
     pytest -m slow -s tests/test_deaths.py
 
-prints them. A trial of the first table is a run in which something is killed once, by each channel, deterministic and
-free: a deterministic run has the hashes of an undisturbed one, a free run each game once. A trial of the second one is
-a head with a few games, one bad worker, and a good one that plays what the head gives it. AZPY_DEATHS sets the number
-of trials of a kind.
+prints it. A trial is a run in which something is killed once, by each channel, deterministic and free: a deterministic
+run has the hashes of an undisturbed one, a free run each game once. AZPY_DEATHS sets the number of trials of a kind.
+Workers that send what they must not: test_fleet.py and test_folder.py.
 """
 
 import contextlib
@@ -15,7 +14,7 @@ import os
 import random
 import shutil
 import signal
-import socket
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -27,21 +26,12 @@ from typing import Any
 
 import pytest
 
-import azpy
 from azpy.fleet.channels import folder, pipe
-from azpy.fleet.channels.files import with_checksum
-from azpy.fleet.channels.pipe import Pipes
-from azpy.fleet.examine import MOST_BYTES
-from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
-from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Unpacker, pack
-from azpy.games.names import make_position
-from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.training.trainer import Trainer
 from starts import Starts, command
 from test_fleet import settings
-from test_folder import KEY, AtFolder, az_workers
 from test_ray import NODE, a_cluster, actors_here, ray_environment  # noqa: F401 - one of them is a fixture
 
 pytestmark = pytest.mark.slow
@@ -50,20 +40,18 @@ TRIALS = int(os.environ.get("AZPY_DEATHS", "4"))
 ITERATIONS, GAMES = 2, 24  # of a run
 
 DEATHS = "death", "trials", "killed", "right", "lost", "twice", "seconds"  # right: both hashes, or the number of games
-BAD = "bad worker", "trials", "refused", "counted", "lost", "twice"  # refused or dropped; its games that counted
 
-Tables = dict[tuple[str, ...], defaultdict[str, Counter[str]]]
+Table = defaultdict[str, Counter[str]]
 
 
 @pytest.fixture(scope="module")
-def tables() -> Iterator[Tables]:
-    """Rows of the two tables, printed at the end."""
-    found: Tables = {DEATHS: defaultdict(Counter), BAD: defaultdict(Counter)}
+def table() -> Iterator[Table]:
+    """The rows of the table, printed at the end."""
+    found: Table = defaultdict(Counter)
     yield found
-    for columns, rows in found.items():
-        print("\n\n" + " | ".join(columns))
-        for kind, sums in rows.items():
-            print(" | ".join([kind, *(str(sums[name]) for name in columns[1:])]))
+    print("\n\n" + " | ".join(DEATHS))
+    for kind, sums in found.items():
+        print(" | ".join([kind, *(str(sums[name]) for name in DEATHS[1:])]))
 
 
 # Deaths
@@ -84,6 +72,20 @@ def trained(path: Path, workers: int | str, deterministic: bool) -> Facts:
     with Trainer(settings(**chosen), path) as trainer:
         assert list(trainer.run())
     return facts_of(path)
+
+
+@contextlib.contextmanager
+def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """So many az-worker, each a process that plays few games at once."""
+    layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
+    begin = [sys.executable, "-m", "azpy.cli", "worker", str(place), *layout]
+    found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
+    try:
+        yield found
+    finally:
+        for process in found:
+            process.kill()
+            process.wait()
 
 
 @dataclass
@@ -250,13 +252,13 @@ def test_a_death_loses_no_game(
     number: int,
     starts: Starts,
     tmp_path: Path,
-    tables: Tables,
+    table: Table,
     request: pytest.FixtureRequest,
 ) -> None:
     right = request.getfixturevalue("undisturbed")["head" in kind]
     cluster = request.getfixturevalue("nodes") if channel == "ray" else None
     row = f"{kind}, {channel}, {'deterministic' if deterministic else 'free'}"
-    sums, begin = tables[DEATHS][row], time.monotonic()
+    sums, begin = table[row], time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
         patch.setattr("azpy.fleet.channels.ray._LOOK_SECONDS", 0.1)
@@ -271,167 +273,3 @@ def test_a_death_loses_no_game(
     sums["seconds"] += round(time.monotonic() - begin)
     assert found == Counter(trials=1, killed=1, right=1, lost=0, twice=0)
     shutil.rmtree(tmp_path)
-
-
-# Bad workers
-
-MANY = 10 * TRIALS
-IDS = 10
-
-Games = list[azpy.GameRecord]
-
-
-def played(**options: Any) -> Games:
-    chosen = {"slots": 2, "simulations": 8, "games": IDS, "seed": 0} | options
-    with azpy.SelfPlay(chosen.pop("game", "tic_tac_toe"), azpy.UniformEvaluator(), **chosen) as play:
-        return sorted(play, key=lambda game: game.game_id)
-
-
-@dataclass(frozen=True)
-class Stock:
-    """Games to send: right ones, and some of other runs."""
-
-    right: Games
-    foreign: Games
-    unasked: Games  # by the run's rules, with ids that the head gives to nobody
-
-    def illegal(self, rng: random.Random) -> azpy.GameRecord:
-        """A game in which a player moves to a cell that is taken."""
-        while True:
-            record = rng.choice(self.right)
-            data, ply = bytearray(record.to_bytes()), rng.randrange(1, len(record))
-            place = data.index(record.actions[ply].tobytes() + record.players[ply].tobytes())
-            data[place : place + 4] = record.actions[rng.randrange(ply)].tobytes()
-            found = azpy.GameRecord.from_bytes(bytes(data))
-            if len(set(found.actions.tolist())) < len(found):  # else the bytes were those of a policy
-                return found
-
-
-@pytest.fixture(scope="module")
-def stock() -> Stock:
-    foreign = [*played(seed=1), *played(game="connect_four"), *played(simulations=2, seed=7)]
-    unasked = [*played(first_game=2**63 - 2, games=1), *played(first_game=IDS + 20)]
-    return Stock(played(), foreign, unasked)
-
-
-def flipped(data: bytes, rng: random.Random) -> bytes:
-    """With another bit somewhere, or cut."""
-    at = rng.randrange(len(data))
-    return data[:at] if rng.random() < 0.2 else data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
-
-
-class AtPipe:
-    """A head whose worker processes are this test."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.ends: list[tuple[socket.socket, Unpacker]] = []
-        patch.setattr(pipe, "Child", self._child)
-        chosen = settings(workers=2)
-        self.head = Head(chosen, make_position("tic_tac_toe"), Pipes(chosen))
-        self.head.ask([range(IDS)], [])
-        self.head.table.lease("one that died", IDS)
-        self.head.table.release("one that died")
-        self.head.play(Lineup([azpy.UniformEvaluator()]))
-        self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 4, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
-
-    def _child(self, _: str) -> Any:
-        mine, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        self.ends.append((theirs, Unpacker(MOST_OF_A_HEAD)))
-
-        class Child:
-            socket, process = mine, None
-
-            def end(self, _: float) -> str:
-                mine.close()
-                return "it is gone"
-
-        return Child()
-
-    def take(self) -> list[int]:
-        return [game.game_id for game in self.head.take(100)]
-
-    def sent(self, data: bytes, worker: int) -> list[int]:
-        """A worker sends bytes; returns the games that the head gives to its caller."""
-        connection, found = self.ends[worker][0], list[int]()
-        while data:
-            try:
-                data = data[connection.send(data) :]
-            except BlockingIOError:  # the head has to read first
-                found += self.take()
-            except OSError:  # it has closed the line
-                break
-        return found + self.take() + self.take()
-
-    def send(self, games: Games, worker: int, **facts: Any) -> list[int]:
-        return self.sent(pack(self.facts | facts, storage.frame(*games) if games else b""), worker)
-
-    def close(self) -> None:
-        self.head.close()
-        for connection, _ in self.ends:
-            connection.close()
-
-
-class _Long:
-    """A game that is too long."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._size = MOST_BYTES + rng.randrange(1, 1000)
-
-    def to_bytes(self) -> bytes:
-        return bytes(self._size)
-
-
-KINDS_OF_BAD = ("wrong rules", "wrong bits", "corrupt", "illegal", "foreign", "not leased", "oversized")
-
-
-@pytest.mark.parametrize(("channel", "kind"), list(itertools.product(("pipe", "folder"), KINDS_OF_BAD)))
-def test_nothing_of_a_bad_worker_counts(channel: str, kind: str, stock: Stock, tmp_path: Path, tables: Tables) -> None:
-    sums, trials = tables[BAD][f"{kind}, {channel}"], TRIALS if kind == "oversized" else MANY
-    for number in range(trials):
-        rng = random.Random(f"{channel} {kind} {number}")
-        with pytest.MonkeyPatch.context() as patch:
-            at: Any = AtPipe(patch) if channel == "pipe" else AtFolder(tmp_path / f"{number}")
-            bad, good = (0, 1) if channel == "pipe" else (KEY, "c" * 16)
-            if channel == "folder":
-                at.comes(bad)
-            at.send([], bad)
-            assert at.head.table.held("worker 1")
-            game = rng.choice(stock.right)
-            whole = pack(at.facts, storage.frame(game))
-            match kind:
-                case "wrong rules":
-                    counted = at.send([game], bad, run=f"{rng.getrandbits(256):064x}")
-                case "wrong bits":
-                    counted = at.send([game], bad, answers=f"{rng.random()}")
-                case "corrupt" if channel == "pipe":
-                    counted = at.sent(pack(at.facts, flipped(storage.frame(game), rng)), bad)
-                case "corrupt":
-                    counted = at.sent(flipped(with_checksum(whole), rng), bad)
-                case "illegal":
-                    counted = at.send([stock.illegal(rng)], bad)
-                case "foreign":
-                    counted = at.send([rng.choice(stock.foreign)], bad)
-                case "not leased":
-                    counted = at.send([rng.choice(stock.unasked)], bad)
-                case "oversized" if rng.random() < 0.5:
-                    counted = at.send([_Long(rng)], bad)
-                case "oversized":
-                    size = rng.randrange(MOST_OF_A_WORKER + 1, 1 << 27)
-                    counted = at.sent(pack(at.facts, bytes(size))[:100] if channel == "pipe" else bytes(size), bad)
-            sums["counted"] += len(counted)
-            sums["refused"] += len(at.head.notices)
-            assert at.head.table.held("worker 1") == 0  # others get its games
-            if channel == "folder":
-                at.comes(good)
-            accepted = at.send([], good) + at.send(stock.right, good)
-            at.head.close()
-            if channel == "pipe":
-                at.close()
-            else:
-                shutil.rmtree(tmp_path / f"{number}")
-        sums["lost"] += len(set(range(IDS)) - set(accepted))
-        sums["twice"] += len(accepted) - len(set(accepted))
-        sums["trials"] += 1
-    assert sums == Counter(trials=trials, refused=trials, counted=0, lost=0, twice=0)

@@ -36,15 +36,6 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_threads_slots_pipelines_
     assert games != check_run(tmp_path / "other", 3)[0]
 
 
-def test_auto_is_the_same_eval_batch_for_any_slots_and_pipelines(starts: Starts, tmp_path: Path) -> None:
-    hashes = set()
-    for name, flags in {"3 slots": ["--slots", "3"], "37 slots": ["--slots", "37"]}.items():
-        auto = ["--eval-batch", "auto", "--simulations", "16"]
-        starts.finish(*command(GAMES[0], tmp_path / name, 2), *auto, *flags, "--pipelines", "1")
-        hashes.add(check_run(tmp_path / name, 2))
-    assert len(hashes) == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
 def test_one_core_gives_the_same_bits_as_all(starts: Starts, tmp_path: Path) -> None:
     starts.finish(*command(GAMES[0], tmp_path / "all", 2))

@@ -13,16 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy import _core
 from azpy.devices import name_devices
 from azpy.errors import SettingsError
 from azpy.settings.run import Settings, combine
 from azpy.training.collector import Collector
 from azpy.training.events import Started
 from azpy.training.trainer import Trainer
-from oracles import Answers, Batch, Hashed, after
-
-MIXED = _core.MIXED_NETWORKS
+from oracles import Batch, Hashed
 
 
 class OnDevice(Hashed):
@@ -119,36 +116,6 @@ def test_a_list_that_cannot_be_meant_is_refused() -> None:
 # Swaps under load
 
 
-@pytest.mark.parametrize("pipelines", [1, 3])
-def test_moves_name_the_network_that_searched_them(pipelines: int) -> None:
-    """Priors of different networks differ, so that each move's show who was asked."""
-    networks = [Hashed(9, salt=number, network_id=number) for number in range(1, 8)]
-    answers = {number: Answers(Hashed(9, salt=number)) for number in range(1, 8)}
-    options: dict[str, Any] = {"slots": 12, "simulations": 24, "eval_batch": 3, "tree_reuse": False, "seed": 3}
-    records = list[azpy.GameRecord]()
-    with azpy.SelfPlay("tic_tac_toe", networks[0], pipelines=pipelines, games=300, **options) as games:
-        for network in networks[1:]:
-            records += [next(games) for _ in range(25)]
-            games.swap(network)
-        records += games
-        rows = games.stats["rows"]
-    assert sum(sum(network.batches) for network in networks) == rows  # each row was sent to one of them, once
-    start, seen, changed = azpy.make_game("tic_tac_toe"), set[int](), 0
-    for record in records:
-        used = record.networks.tolist()
-        assert used == sorted(used)
-        changed += len(set(used)) > 1
-        for ply, network in enumerate(used):
-            if record.flags[ply] & MIXED:
-                continue
-            expected, _ = answers[network](after(start, *record.actions[:ply].tolist()))
-            assert record.priors[record.offsets[ply] : record.offsets[ply + 1]].tolist() == list(expected.values())
-            seen.add(network)
-    # A network in the middle may play nothing: enough games may wait when it comes.
-    assert {1, 7} <= seen <= set(range(1, 8))
-    assert changed > 0
-
-
 def test_nothing_is_left_of_the_old_network_when_a_swap_returns() -> None:
     gc.disable()  # what is let go of must not need looking for
     try:
@@ -215,19 +182,9 @@ def test_each_device_needs_slots_and_counts_in_auto() -> None:
     assert one.device_batch == two.device_batch == 64
 
 
-SMALL: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "network": "1x16",
-    "device": "cuda",
-    "devices": "0,1",
-    "eval_batch": 2,
-    "simulations": 12,
-    "slots": 8,
-    "games_per_iteration": 100,  # more than may wait to be fetched: each network plays
-    "iterations": 2,
-    "match_every": 100,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x16", "device": "cuda", "devices": "0,1", "eval_batch": 2}
+SMALL |= {"simulations": 12, "slots": 8, "iterations": 2, "match_every": 100, "final_match_games": 2}
+SMALL |= {"games_per_iteration": 100}  # more than may wait to be fetched: each network plays
 
 
 @pytest.fixture

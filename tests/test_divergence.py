@@ -19,18 +19,8 @@ from azpy.training.fitting import DivergedError, diverged
 from azpy.training.trainer import Trainer
 from test_supervised import files  # noqa: F401  a fixture
 
-SMALL: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "network": "1x8",
-    "simulations": 8,
-    "slots": 8,
-    "eval_batch": 2,
-    "games_per_iteration": 8,
-    "iterations": 3,
-    "batch_size": 16,
-    "match_every": 1000,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "simulations": 8, "slots": 8, "eval_batch": 2}
+SMALL |= {"games_per_iteration": 8, "iterations": 3, "batch_size": 16, "match_every": 1000, "final_match_games": 2}
 TOO_HIGH = 1e30  # the first steps take the weights beyond what a float can hold
 
 

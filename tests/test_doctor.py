@@ -25,15 +25,8 @@ GOOD: dict[str, Any] = {
     "azpy": "0.1.0",
     "python": "3.11.7",
     "system": "Linux x86_64",
-    "packages": {
-        "numpy": "2.4.6",
-        "onnxruntime": "1.31.1",
-        "onnxruntime-gpu": None,
-        "torch": "2.15.0",
-        "safetensors": "0.8.0",
-        "onnx": "1.23.2",
-        "matplotlib": "3.10.8",
-    },
+    "packages": {"numpy": "2.4.6", "onnxruntime": "1.31.1", "onnxruntime-gpu": None, "torch": "2.15.0"}
+    | {"safetensors": "0.8.0", "onnx": "1.23.2", "matplotlib": "3.10.8"},
     "broken": {},
     "conflict": None,
     "providers": {"cpu": None, "cuda": "CUDA cannot be used: no driver", "tensorrt": "TensorRT cannot be used: no"},

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed, Held
+from oracles import Batch, Constant, Countdown, Hashed, Held
 
 STATE = azpy.make_game("connect_four")
 PATIENCE = 20  # seconds; what takes longer hangs
@@ -265,16 +265,6 @@ def test_a_game_that_fails_fails_its_own_request_alone(method: str) -> None:
             same(future.result(PATIENCE), twin)
 
 
-def test_games_in_python_and_dice_are_searched_as_ever() -> None:
-    with azpy.Engine(Hashed(3), simulations=100) as engine:
-        futures = [engine.submit(DiceCountdown(12, roll=2), seed=seed) for seed in range(8)]
-        for seed, future in enumerate(futures):
-            same(
-                future.result(PATIENCE),
-                azpy.Search(Hashed(3), simulations=100, seed=seed).run(DiceCountdown(12, roll=2)),
-            )
-
-
 def test_a_result_keeps_its_tree_and_nothing_else_does() -> None:
     evaluator = Hashed(7)
     engine = azpy.Engine(evaluator, simulations=200)
@@ -381,24 +371,6 @@ def test_an_engine_with_games_in_python_is_dropped_while_it_searches() -> None:
         print("answered")
     """)
     assert said == (0, "answered\n", "")
-
-
-def test_many_threads_may_ask_at_once() -> None:
-    found: list[int] = []
-
-    def player(engine: azpy.Engine, number: int) -> None:
-        for turn in range(10):
-            result = engine.submit(STATE, 20 + turn, seed=number).result(PATIENCE)
-            found.append(int(result.visits.sum()))
-
-    engine = azpy.Engine(Hashed(7))
-    threads = [threading.Thread(target=player, args=(engine, number)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    engine.close()
-    assert sorted(found) == sorted(20 + turn for turn in range(10) for _ in range(16))
 
 
 def test_callbacks_may_ask_again_but_not_wait_for_the_end() -> None:
@@ -540,36 +512,3 @@ def test_ctrl_c_ends_a_wait() -> None:
             print(future.cancelled())
     """)
     assert said == (0, "interrupted\ninterrupted\nTrue\n", "")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
-def test_a_forked_process_is_told_that_it_has_no_engine() -> None:
-    text = "this engine's threads are in the process that was forked: make an engine in each process"
-    said = program("""
-        import warnings
-        warnings.simplefilter("ignore")
-        if os.fork() == 0:
-            try:
-                engine.submit(state)
-            except RuntimeError as error:
-                print(error, flush=True)
-            engine.close()
-            sys.exit()
-        print(os.wait()[1], flush=True)
-    """)
-    assert said == (0, f"{text}\n0\n", "")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
-def test_a_forked_process_may_have_an_engine_of_its_own() -> None:
-    said = program("""
-        import warnings
-        warnings.simplefilter("ignore")
-        if os.fork() == 0:
-            with azpy.Engine(azpy.RolloutEvaluator(1)) as own:
-                print(own.submit(state, 10).result().visits.sum(), own.stats["finished"], flush=True)
-            left = azpy.Engine(azpy.RolloutEvaluator(1)).submit(state, 2**32 - 1)
-            sys.exit()
-        print(os.wait()[1], flush=True)
-    """)
-    assert said == (0, "10 1\n0\n", "")

@@ -10,7 +10,7 @@ import pytest
 
 import azpy
 from azpy.pending import Pending
-from oracles import Hashed, Held
+from oracles import Countdown, DiceCountdown, Hashed, Held
 
 PATIENCE = 60.0
 STATE = azpy.make_game("connect_four")
@@ -41,27 +41,11 @@ def test_models_answer_each_for_itself_beside_each_other() -> None:
 
 
 def test_one_model_takes_games_of_several_sizes() -> None:
-    games = [azpy.make_game(name) for name in ("connect_four", "tic_tac_toe", "hex(size=5)")]
+    games: list[Any] = [azpy.make_game(name) for name in ("connect_four", "tic_tac_toe", "hex(size=5)")]
+    games += [Countdown(14), DiceCountdown(12, roll=2)]
     with azpy.Engine(azpy.RolloutEvaluator(3), simulations=60) as engine:
         for game, pending in [(game, engine.submit(game, seed=2)) for game in games for _ in range(3)]:
             same(pending.result(PATIENCE), azpy.Search(azpy.RolloutEvaluator(3), simulations=60, seed=2).run(game))
-
-
-def test_a_game_keeps_its_tree_as_a_search_that_is_advanced_does() -> None:
-    for seed in range(8):
-        rng = random.Random(seed)
-        search = azpy.Search(Hashed(7), seed=seed)
-        with azpy.Engine(Hashed(7)) as engine:
-            game, state = engine.game(STATE, seed=seed), azpy.make_game("connect_four")
-            same(game.search(30, standard_errors=True).result(PATIENCE), search.run(state, 30))
-            while not state.is_terminal and game.num_played < 12:
-                for simulations in rng.sample((5, 40, 100), k=rng.randrange(3)):
-                    same(game.search(simulations, standard_errors=True).result(PATIENCE), search.run(None, simulations))
-                action = rng.choice(state.legal_actions())
-                state.play(action)
-                game.play(action)
-                search.advance(action)
-                assert game.state.key() == state.key()
 
 
 def test_a_request_is_answered_for_the_position_at_which_it_was_made() -> None:

@@ -147,11 +147,8 @@ def test_an_ensemble_of_one_is_that_one_and_knows_what_a_table_proves() -> None:
 
 def test_an_ensemble_is_told_apart_and_forked_where_its_evaluators_are() -> None:
     named = [Hashed(9, network_id=one) for one in (1, 2)]
-    ids = {
-        azpy.Ensemble(named).network_id,
-        azpy.Ensemble(named[::-1]).network_id,
-        azpy.Ensemble(named, [2, 1]).network_id,
-    }
+    ensembles = azpy.Ensemble(named), azpy.Ensemble(named[::-1]), azpy.Ensemble(named, [2, 1])
+    ids = {ensemble.network_id for ensemble in ensembles}
     assert len(ids) == 3
     assert None not in ids
     assert azpy.Ensemble([*named, Hashed(9)]).network_id is None

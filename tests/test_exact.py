@@ -12,7 +12,6 @@ from mctx_games import muzero_visits
 from oracles import (
     Answers,
     Constant,
-    Countdown,
     Hashed,
     Position,
     Puct,
@@ -71,18 +70,6 @@ def test_ties_go_to_the_lowest_action(game: str) -> None:
     answers = Answers(Constant(game_starts()[game].num_actions))  # every action alike until values tell them apart
     for _, position in random_positions(game_starts()[game], 4, seed=6, longest=12):
         assert visits(position, azpy.UniformEvaluator(), 300) == Puct(answers).run(position, 300)
-
-
-@pytest.mark.parametrize("eval_batch", [1, 4])
-@pytest.mark.parametrize("rules", [{}, {"turns": 2}, {"passes": 1}], ids=str)
-def test_exchanging_the_players_changes_no_visit(rules: dict[str, int], eval_batch: int) -> None:
-    # The evaluator answers for the player to move and is not told who that is.
-    zero, one = (
-        azpy.Search(Hashed(3), simulations=300, eval_batch=eval_batch).run(Countdown(14, player, **rules))
-        for player in (0, 1)
-    )
-    assert zero.visits.tolist() == one.visits.tolist()
-    assert zero.q.tolist() == one.q.tolist()
 
 
 def test_priors_are_the_softmax_over_legal_actions_alone() -> None:

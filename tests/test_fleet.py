@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,15 +40,9 @@ from starts import Starts, command
 from test_onnx import make_model
 
 PLAY = {"simulations": 8, "slots": 8, "eval_batch": 2, "games_per_iteration": 30, "opening_plies": 2}
-LEARN = {
-    "network": "1x8",
-    "iterations": 4,
-    "batch_size": 16,
-    "passes": 1.0,
-    "match_every": 1000,
-    "final_match_games": 2,
-}
+LEARN = {"network": "1x8", "iterations": 4, "batch_size": 16, "passes": 1.0, "match_every": 1000}
 SMALL: dict[str, Any] = PLAY | LEARN | {"resign_below": -0.8, "deterministic": True}
+SMALL["final_match_games"] = 2
 SOON = 120.0  # seconds that no step takes
 
 
@@ -111,7 +104,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
     return found
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 4])
 def test_any_number_of_workers_gives_the_same_games_and_weights(
     workers: int, straight: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -135,21 +128,6 @@ def test_a_worker_that_is_killed_in_every_iteration_changes_no_game(straight: tu
     told = notices(events)
     assert all("ended: killed by SIGKILL; its games are open again" in text for text in told)
     assert 3 <= len(told) <= 4  # the other worker may have had the last iteration's games
-
-
-def test_the_only_worker_may_be_killed(straight: tuple[str, str], tmp_path: Path) -> None:
-    killed = list[int]()
-
-    def kill(fleet: Head, event: Event) -> None:
-        if middle(event, 2) and not killed:
-            killed.append(1)
-            process_of(fleet, 0).kill()
-        if isinstance(event, Noticed):
-            assert fleet.table.held("worker 1") == 0  # its ids are open again, or another's
-
-    events = train(tmp_path, kill, workers=1)
-    assert hashes(events) == straight
-    assert notices(events) == ["worker 1 ended: killed by SIGKILL; its games are open again"]
 
 
 def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tmp_path: Path) -> None:
@@ -344,7 +322,7 @@ def head(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A collection with two workers that play, and their process ids."""
     arguments = ["tic_tac_toe", "--collect-only", "--workers", "2", "--out", str(tmp_path / "run")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "azpy.cli.train", *arguments],
+        [sys.executable, "-m", "azpy.cli", "train", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -486,20 +464,6 @@ def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.Mon
     assert [len(storage.unframe(frame)) for frame in said] == [1] * 20
 
 
-def test_finished_games_wait_for_others_while_all_slots_play() -> None:
-    player = Worker(queue.SimpleQueue(), lambda *_: None)
-    player._self_play, player._settings = SimpleNamespace(), SimpleNamespace(slots=8)  # type: ignore[assignment]
-    for paused, in_hand, pace, expected in (
-        (False, 9, 1.0, 0.1),  # seconds between two games
-        (False, 40, 0.001, 0.008),
-        (False, 10, 0.001, 0.001),  # after two games more, a slot would have none
-        (False, 8, 1.0, 0.0),
-        (True, 9, 1.0, 0.0),
-    ):
-        player._paused, player._in_hand, player._pace = paused, in_hand, pace
-        assert player._gather_seconds() == pytest.approx(expected)
-
-
 class Told(Channel):
     """A line to a worker that hears messages, and says what the test has it say."""
 
@@ -539,27 +503,34 @@ class Telling(Backend):
         pass
 
 
-class Alone:
-    """A head with one worker, on a clock that the test moves; it has told the worker what to play."""
+class AtHead:
+    """A head that has told its workers what to play; the test is the workers."""
+
+    def __init__(self, run: Settings, backend: Backend, clock: Callable[[], float], ids: int = 10) -> None:
+        self.head = Head(run, make_position("tic_tac_toe"), backend, clock)
+        self.head.ask([range(ids)], [])
+        self.head.play(Lineup([azpy.UniformEvaluator()]))
+        self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
+
+    def take(self, most: int = 100) -> list[int]:
+        """The games that the head gives to its caller."""
+        return [game.game_id for game in self.head.take(most)]
+
+
+class Alone(AtHead):
+    """A head with one worker, on a clock that the test moves."""
 
     def __init__(self, ids: int = 10, **changes: Any) -> None:
         run, self.backend = settings(**changes), Telling()
         self.line = Told(run)
         self.backend.come.append(self.line)
-        self.head = Head(run, make_position("tic_tac_toe"), self.backend, lambda: self.backend.now)
-        self.head.ask([range(ids)], [])
-        self.head.play(Lineup([azpy.UniformEvaluator()]))
-        self.worker = self.head.members[0]
-        self.facts = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
+        super().__init__(run, self.backend, lambda: self.backend.now, ids)
 
     def says(self, games: Sequence[azpy.GameRecord] = (), most: int = 100, **facts: Any) -> list[int]:
         """The worker sends a message; returns the games that the head gives to its caller."""
         self.line.says.append((self.facts | facts, storage.frame(*games) if games else b""))
         return self.take(most)
-
-    def take(self, most: int = 100) -> list[int]:
-        return [game.game_id for game in self.head.take(most)]
 
     def passes(self, seconds: float) -> None:
         """So much time, in which the head looks."""
@@ -845,16 +816,6 @@ def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = settings_of_worker(run, ["cuda:0", "cuda:1"], 3)
     assert (mine.slots, mine.pipelines, mine.threads, mine.device) == (2, 1, 2, "cuda:1")
     assert mine.search_options() == run.search_options()
-
-
-def test_a_run_of_a_version_without_workers_goes_on_and_says_nothing(tmp_path: Path) -> None:
-    made = asdict(settings())
-    with RunFolder(tmp_path, {name: value for name, value in made.items() if name != "workers"}):
-        pass
-    with RunFolder(tmp_path, made) as run:
-        assert run.changed == {}
-    with RunFolder(tmp_path, made | {"workers": 2}) as run:
-        assert run.changed == {"workers": (None, 2)}
 
 
 def test_workers_that_cannot_be_are_refused() -> None:

@@ -9,16 +9,7 @@ import pytest
 
 from azpy.errors import RunError
 from azpy.fleet.table import AHEAD, ENDLESS, LEAST_LEASE, IdTable
-
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from oracles import Clock
 
 
 def ids(ranges: list[range]) -> list[int]:

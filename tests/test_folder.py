@@ -5,8 +5,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -32,14 +30,12 @@ from azpy.fleet.channels.files import (
 from azpy.fleet.channels.folder import Folder
 from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
 from azpy.fleet.fleet import Lineup
-from azpy.fleet.head import Head
 from azpy.fleet.wire import as_object, pack, unpack
-from azpy.games.names import make_position
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
-from test_fleet import games_of, hashes, middle, settings, train
+from test_fleet import AtHead, games_of, hashes, middle, settings, train
 
 KEY = "0123456789abcdef"
 
@@ -91,14 +87,11 @@ def with_folder(tmp_path: Path, **changes: Any) -> list[Event]:
         return list(trainer.run())
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_workers_at_a_folder_give_the_same_games_and_weights(
-    count: int, straight: tuple[str, str], tmp_path: Path
-) -> None:
-    with Workers(tmp_path / "place", count) as workers:
+def test_workers_at_a_folder_give_the_same_games_and_weights(straight: tuple[str, str], tmp_path: Path) -> None:
+    with Workers(tmp_path / "place", 2) as workers:
         assert hashes(with_folder(tmp_path)) == straight
         workers.join()
-    assert workers.said == ["the run has ended"] * count
+    assert workers.said == ["the run has ended"] * 2
 
 
 def rubbish(path: Path) -> Iterator[Path]:
@@ -166,19 +159,14 @@ def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> 
     head.head.close()
 
 
-class AtFolder:
+class AtFolder(AtHead):
     """A head at a folder, whose workers are this test, on a clock that moves while the head waits; or on a real one."""
 
     def __init__(self, path: Path, *, real: bool = False, **changes: Any) -> None:
         run, self.now = settings(workers=f"folder:{path}", **changes), 1000.0
-        self.path = path
         clock = time.monotonic if real else lambda: self.now
         self.folder = Folder(run, str(path), clock, time.sleep if real else self._sleep)
-        self.head = Head(run, make_position("tic_tac_toe"), self.folder, clock)
-        self.head.ask([range(10)], [])
-        self.head.play(Lineup([azpy.UniformEvaluator()]))
-        self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": 8, "stats": {}, "pipelines": {}}
-        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
+        super().__init__(run, self.folder, clock)
         self._sent = dict[str, int]()
 
     def _sleep(self, seconds: float) -> None:
@@ -200,9 +188,9 @@ class AtFolder:
         self.folder.files.write("from", f"{key}-{number:08d}", data)
         return self.take()
 
-    def take(self) -> list[int]:
+    def take(self, most: int = 100) -> list[int]:
         self.now += 0.1
-        return [game.game_id for game in self.head.take(100)]
+        return super().take(most)
 
     def passes(self, seconds: float) -> None:
         """So much time, in which the head looks."""
@@ -488,17 +476,18 @@ def test_what_is_damaged_on_its_way_to_a_worker_is_not_believed(
     assert not damaged
 
 
-def test_a_worker_that_slept_while_the_head_let_it_go_begins_anew(tmp_path: Path) -> None:
-    """It waited for a network that was deleted, and did not see that it was told to stop."""
+@pytest.mark.parametrize("slept", [True, False])
+def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path) -> None:
+    """One that slept waited for a network that was deleted, and did not see that it was told to stop."""
     at = AtFolder(tmp_path, real=True)
     at.head.ask([range(10, 10000)], [])
     with Workers(tmp_path, 1) as workers:
-        while not at.head.members:
+        while not (at.head.members if slept else any(worker.games for worker in at.head.workers)):
             at.take()
         line = at.head.members[0].line
         assert isinstance(line, folder.FolderLine)
-        line._sent += 5  # messages that it has not read are gone
-        at.head._bury(at.head.members[0])
+        line._sent += 5 * slept  # messages that it has not read are gone
+        at.head._bury(at.head.members[0], "it finished no game in 60 seconds")
         while not any(worker.games and worker.name == "worker 2" for worker in at.head.workers):
             at.take()
         at.head.close()
@@ -515,20 +504,6 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
         workers.join()
     assert workers.said == ["az-train refused this worker: it plays another run"]
     at.head.close()
-
-
-def test_a_worker_whose_games_are_let_go_begins_anew(tmp_path: Path) -> None:
-    at = AtFolder(tmp_path, real=True)
-    at.head.ask([range(10, 10000)], [])
-    with Workers(tmp_path, 1) as workers:
-        while not any(worker.games for worker in at.head.workers):
-            at.take()
-        at.head._bury(at.head.members[0], "it finished no game in 60 seconds")
-        while [worker.name for worker in at.head.workers if worker.games] != ["worker 1", "worker 2"]:
-            at.take()
-        at.head.close()
-        workers.join()
-    assert workers.said == ["the run has ended"]
 
 
 def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
@@ -616,39 +591,7 @@ def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
     assert az_worker([str(tmp_path / "place")]) == 128 + number
 
 
-@contextlib.contextmanager
-def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many az-worker, each a process that plays few games at once."""
-    layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
-    begin = [sys.executable, "-m", "azpy.cli.worker", str(place), *layout]
-    found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
-    try:
-        yield found
-    finally:
-        for process in found:
-            process.kill()
-            process.wait()
-
-
 # Files
-
-
-def test_a_write_is_whole_and_a_read_believes_nothing(tmp_path: Path) -> None:
-    place = Files(tmp_path / "place", make=True)
-    place.write("to", f"{KEY}-00000001", b"whole")
-    assert place.read("to", f"{KEY}-00000001", 5) == b"whole"
-    with pytest.raises(ValueError, match="has more than 4 bytes"):
-        place.read("to", f"{KEY}-00000001", 4)
-    for number, entry in enumerate(rubbish(tmp_path / "rubbish")):
-        entry.rename(tmp_path / "place" / "from" / f"{KEY}-{number:08d}")
-    (tmp_path / "place" / "from" / "other").touch()
-    names = place.names("from")
-    assert len(names) == 6
-    for name in names:
-        with contextlib.suppress(ValueError, IsADirectoryError):
-            assert place.read("from", name, 1000) in (b"", b"no result")
-        place.delete("from", name)
-    assert place.names("from") == []
 
 
 def test_a_checksum_shows_damage_and_a_pulse_life() -> None:

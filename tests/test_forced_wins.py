@@ -8,15 +8,6 @@ from oracles import Countdown, DiceCountdown, Position, Solver, turn_of
 UNIFORM = azpy.UniformEvaluator()
 
 
-@pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize(("heap", "winning", "expected"), [(4, 0, 392), (5, 1, 388), (7, 0, 387), (8, 1, 378)])
-def test_countdown_has_the_known_visits(heap: int, winning: int, expected: int, player: int) -> None:
-    result = azpy.Search(UNIFORM, simulations=400, eval_batch=1, c_puct=1.5).run(Countdown(heap, player))
-    assert result.visits.tolist()[winning] == expected
-    assert result.action == winning
-    assert result.value > 0.8
-
-
 def forced(games: list[Position]) -> list[tuple[Position, int]]:
     """Positions reachable from the given ones where exactly one action wins by force and the others lose."""
     solver, found, seen = Solver(), list[tuple[Position, int]](), set[int]()

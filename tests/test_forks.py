@@ -146,6 +146,23 @@ def test_a_fork_may_have_self_play_of_its_own() -> None:
         assert in_a_fork(own) == 10
 
 
+def test_an_engine_of_the_parent_is_refused_in_a_fork_which_may_have_one_of_its_own() -> None:
+    def own() -> int:
+        with azpy.Engine(azpy.RolloutEvaluator(1)) as engine:
+            return int(engine.submit(STATE, 10).result(PATIENCE).visits.sum())
+
+    with azpy.Engine(Hashed(7)) as engine:
+        engine.submit(STATE, 10).result(PATIENCE)
+        error = in_a_fork(lambda: engine.submit(STATE))
+        assert isinstance(error, RuntimeError)
+        assert str(error) == (
+            "this engine's threads are in the process that was forked: make an engine in each process"
+        )
+        assert in_a_fork(engine.close) is None
+        assert in_a_fork(own) == 10
+        assert engine.submit(STATE, 10).result(PATIENCE).visits.sum() == 10
+
+
 def test_a_fork_ends_with_what_its_parent_had_going() -> None:
     program = textwrap.dedent(f"""
         import azpy, os, signal, sys, time, warnings
@@ -155,6 +172,7 @@ def test_a_fork_ends_with_what_its_parent_had_going() -> None:
         search.run(10)
         buffer = azpy.ReplayBuffer("tic_tac_toe")
         buffer.add(next(play))
+        pending = azpy.Engine(azpy.UniformEvaluator()).submit(azpy.make_game("connect_four"), 2**32 - 1)
         forks = []
         for _ in range(20):
             if (fork := os.fork()) == 0:

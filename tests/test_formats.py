@@ -16,7 +16,6 @@ from azpy.learning.export import check_parity
 from azpy.learning.network import Network, grown, load_arrays, spec_of
 from azpy.runs.imports import Filters, import_games
 from azpy.runs.reader import StoredRun, check_rules, read_checkpoint
-from azpy.training.fitting import Window
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* is no setting of azpy")  # of a version before 0.1.0
 DATA = Path(__file__).parent / "data"
@@ -126,12 +125,3 @@ def test_a_network_with_more_of_everything_begins_as_it(stored: tuple[str, Path]
     flags |= {"simulations": 4, "final-match-games": 2, "match-simulations": 2}
     assert az_train([run.settings.game, *(f"--{key}={value}" for key, value in flags.items())]) == 0
     assert spec_of(read_checkpoint(out / "checkpoints/000001").model) == larger
-
-
-def test_its_window_holds_its_games(stored: tuple[str, Path]) -> None:
-    name, path = stored
-    run = StoredRun(path)
-    window = Window(run.settings, run.start)
-    for iteration in RUNS[name][0]:
-        window.add([record for _, record in run.games([iteration])])
-    assert window.buffer.num_positions > 40

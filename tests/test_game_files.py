@@ -228,17 +228,14 @@ def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reas
     ids=lambda value: value if isinstance(value, str) else "",  # packed bytes have the time in them
 )
 def test_a_bad_file_is_one_line_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes | None, said: str
+    tmp_path: Path, one_line: Any, name: str, data: bytes | None, said: str
 ) -> None:
     path = tmp_path / name
     if data is not None:
         path.write_bytes(data)
-    code = train.main(["go(size=5)", "--out", str(tmp_path / "run"), "--supervised", str(path)])
-    out = capsys.readouterr().err
-    assert code == 2
-    assert said in out
-    assert str(path) in out
-    assert out.count("\n") == 1
+    line = one_line(train.main, ["go(size=5)", "--out", str(tmp_path / "run"), "--supervised", str(path)], "az-train: ")
+    assert said in line
+    assert str(path) in line
     assert not (tmp_path / "run").exists()
 
 

@@ -76,13 +76,13 @@ def their_planes(position: azpy.State, state: Any) -> NDArray[np.float32]:
     return stones if kind == "gomoku" else np.array([*stones[:, ::-1], np.full((height, width), player)])
 
 
-@pytest.mark.parametrize("size", range(3, 14))
+@pytest.mark.parametrize("size", [3, 4, 8, 11, 13])
 def test_hex_is_openspiels(size: int) -> None:
     start, theirs = both(f"hex(size={size})", f"hex(board_size={size})")
     assert {play_both(start, theirs, seed) for seed in range(20)} == {-1, 1}
 
 
-@pytest.mark.parametrize("size", range(3, 14))
+@pytest.mark.parametrize("size", [3, 4, 8, 11, 13])
 def test_hex_with_swap_is_openspiels(size: int) -> None:
     start, theirs = both(f"hex(size={size},swap=1)", f"hex(board_size={size},swap=True)")
     swap, rng = size * size, random.Random(size)
@@ -106,13 +106,3 @@ def test_gomoku_is_openspiels(size: int, k: int, games: int) -> None:
 @pytest.mark.parametrize(("width", "height"), BREAKTHROUGH)
 def test_breakthrough_is_openspiels(width: int, height: int) -> None:
     assert {play_both(*breakthrough(width, height), seed) for seed in range(20)} == {-1, 1}
-
-
-@pytest.mark.slow
-def test_gomoku_and_breakthrough_are_openspiels_in_many_games() -> None:
-    for size, k, games in ((3, 3, 500), (5, 4, 500), (7, 5, 300), (9, 5, 150), (15, 5, 60), (19, 5, 20)):
-        for seed in range(games):
-            play_both(*gomoku(size, k), seed)
-    for board in BREAKTHROUGH:
-        for seed in range(200):
-            play_both(*breakthrough(*board), seed)

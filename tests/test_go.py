@@ -1,10 +1,8 @@
-"""Go is the game that other programs play: GNU Go, OpenSpiel and sgfmill; and a search sees all that the rules ask."""
+"""Go is the game that OpenSpiel and sgfmill play, and pgx in test_pgx.py; a search sees all that the rules ask."""
 
 import itertools
 import random
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -22,67 +20,9 @@ from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
 
-GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
-COLOURS = ("black", "white")
-
 
 def names(state: azpy.State) -> set[str]:
     return {state.action_name(action) for action in state.legal_actions()[:-1]}
-
-
-def gtp(arguments: list[str], commands: list[str]) -> list[str]:
-    """The replies of a program to commands of the Go Text Protocol."""
-    run = subprocess.run(arguments, input="\n".join([*commands, "quit\n"]), capture_output=True, text=True, check=True)
-    replies = [reply.strip() for reply in run.stdout.split("\n\n")]
-    failed = [pair for pair in zip(commands, replies, strict=False) if not pair[1].startswith("=")]
-    assert not failed, failed[0]
-    return [reply[1:].strip() for reply in replies[: len(commands)]]
-
-
-def compare_with_gnugo(size: int, superko: int, seeds: range, kos: bool = False) -> tuple[int, int]:
-    """Compares the legal stones of the player to move at every ply; returns how many positions, and how many cells were
-    empty and barred there."""
-    assert GNUGO is not None
-    start = azpy.make_game("go", size=size, superko=superko)
-    commands, expected, barred = list[str](), list[set[str] | None](), 0
-    for seed in seeds:
-        commands += [f"boardsize {size}", "clear_board"]
-        expected += [None, None]
-        for state, action in random_game(start, seed, kos):
-            if action < 0:
-                break
-            colour = COLOURS[state.turn]
-            commands += [f"all_legal {colour}", f"play {colour} {state.action_name(action)}"]
-            expected += [names(state), None]
-            barred += cells_of(state).count(".") - len(names(state))
-    rules = ["--positional-superko" if superko else "--simple-ko", "--forbid-suicide"]
-    replies = gtp([GNUGO, "--mode", "gtp", "--chinese-rules", *rules], commands)
-    count = 0
-    for index, (reply, legal) in enumerate(zip(replies, expected, strict=True)):
-        if legal is not None:
-            assert set(reply.split()) == legal, commands[:index][-40:]
-            count += 1
-    return count, barred
-
-
-@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
-@pytest.mark.parametrize("superko", [0, 1])
-@pytest.mark.parametrize(("size", "games", "kos"), [(5, 12, False), (9, 3, False), (9, 5, True), (19, 2, False)])
-def test_legal_stones_are_those_of_gnugo(size: int, games: int, kos: bool, superko: int) -> None:
-    positions, barred = compare_with_gnugo(size, superko, range(games), kos)
-    assert positions > 300
-    assert barred > 20
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
-@pytest.mark.parametrize("superko", [0, 1])
-def test_legal_stones_are_those_of_gnugo_in_many_games(superko: int) -> None:
-    total = np.zeros(2, np.int64)
-    for size, games in ((5, 1000), (6, 500), (7, 300), (9, 200), (13, 60), (19, 30)):
-        total += compare_with_gnugo(size, superko, range(games))
-    total += compare_with_gnugo(9, superko, range(200), kos=True)
-    print(f"superko {superko}: {total[0]:,} positions, {total[1]:,} barred cells")
 
 
 def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[int, int]:
@@ -117,20 +57,12 @@ def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[
     return count, repeated
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [5, 9, 13, 19])
-def test_actions_boards_and_outcomes_are_openspiels(size: int) -> None:
-    positions, _ = compare_with_openspiel(size, range(20 if size == 5 else 2))
+def test_actions_boards_and_outcomes_are_openspiels(size: int, times: int) -> None:
+    positions, _ = compare_with_openspiel(size, range(times * (20 if size == 5 else 2)))
     assert positions > 150
-    assert size != 9 or compare_with_openspiel(9, range(6), kos=True)[1] > 0
-
-
-@pytest.mark.slow
-def test_actions_boards_and_outcomes_are_openspiels_in_many_games() -> None:
-    total = np.zeros(2, np.int64)
-    for size, games in ((5, 300), (6, 100), (7, 100), (9, 50), (13, 15), (19, 5)):
-        total += compare_with_openspiel(size, range(games))
-    total += compare_with_openspiel(9, range(60), kos=True)
-    print(f"{total[0]:,} positions, {total[1]:,} games with a board that came back")
+    assert size != 9 or compare_with_openspiel(9, range(6 * times), kos=True)[1] > 0
 
 
 def score_of(text: str) -> float:
@@ -203,36 +135,6 @@ def test_what_sgfmill_writes_is_read() -> None:
         read = azpy.parse_state(start, text)
         assert (read.key(), str(read)) == (state.key(), str(state))
         assert_same_stones(sgfmill_of(text)[1], read)
-
-
-def test_what_is_known_of_9x9_holds() -> None:
-    state = azpy.make_game("go", size=9)
-    assert (state.num_actions, len(state.legal_actions()), state.obs_shape) == (82, 82, (17, 9, 9))
-    assert state.action_name(0) == "A9"
-    assert [state.action_name(action) for action in (8, 72, 81)] == ["J9", "A1", "pass"]
-    assert score_of(azpy.parse_state(state, "pass pass").to_text()) == -7.5
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ("go(size=4)", "the size must be from 5 to 19, got 4"),
-        ("go(size=20)", "the size must be from 5 to 19, got 20"),
-        ("go(komi=7.25)", "komi must be a half or whole number from -1000 to 1000, got 7.25"),
-        ("go(komi=7.500000001)", "komi must be a half or whole number, got 7.500000001"),
-        ("go(komi=nan)", 'komi must be a number, got "nan"'),
-        ("go(komi=much)", "komi must be a number, got"),
-        ("go(superko=2)", "superko must be 0 or 1, got 2"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(spec: str, text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(text)):
-        azpy.make_game(spec)
-
-
-def test_numbers_have_one_spelling() -> None:
-    assert azpy.make_game("go(komi=7.50)").game == azpy.make_game("go", size=9, superko=True).game == "go"
-    assert azpy.make_game("go", komi=6.0).game == "go(size=9,komi=6,superko=1)"
 
 
 def fighting_position() -> azpy.State:
@@ -346,12 +248,3 @@ def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path
         text = (tmp_path / f"{number:06}.sgf").read_text()
         assert f"RE[{result}]" in text
         assert text.count("RE[") == 1
-
-
-def test_only_games_of_go_are_exported_to_sgf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings("tic_tac_toe", simulations=4, slots=2, games_per_iteration=2, iterations=1)
-    with Collector(settings, tmp_path / "run") as collector:
-        list(collector.run())
-    assert main([str(tmp_path / "run"), "--sgf", str(tmp_path / "sgf")]) == 2
-    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
-    assert not (tmp_path / "sgf").exists()

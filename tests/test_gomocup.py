@@ -2,7 +2,6 @@
 
 import dataclasses
 import random
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 import pytest
 
 import azpy
+from azpy.cli.engine import main
 from azpy.errors import SettingsError
 from azpy.serving.gomocup import Gomocup
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import Served, open_player
-from talks import COMMAND, PATIENCE, Talk
+from talks import PATIENCE, Talk
 
 SIZE = 7
 Cell = tuple[int, int]  # x, the column, and y, the row from the top
@@ -84,6 +84,7 @@ def brain(served: Served) -> Iterator[GomocupTalk]:
 
 def test_whole_games_are_played_by_the_managers_rules(brain: GomocupTalk) -> None:
     rng, ends = random.Random(1), set[bool]()
+    assert brain.ask("ABOUT").startswith('name="azpy", version="')
     for game in range(6):
         manager = Manager(SIZE)
         assert brain.ask(f"START {SIZE}" if game % 2 else "RESTART") == "OK"
@@ -99,45 +100,6 @@ def test_whole_games_are_played_by_the_managers_rules(brain: GomocupTalk) -> Non
                 manager.put(brain.move(f"TURN {x},{y}"))
         ends.add(manager.has_row())
     assert True in ends
-
-
-def test_the_process_plays_two_players_against_each_other() -> None:
-    command = [*COMMAND, "mcts:30", "--game", f"gomoku(size={SIZE})", "--protocol", "gomocup"]
-    brains = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) for _ in range(2)
-    ]
-
-    def ask(brain: "subprocess.Popen[str]", line: str) -> str:
-        assert brain.stdin is not None
-        assert brain.stdout is not None
-        brain.stdin.write(line + "\r\n")
-        return brain.stdout.readline().strip()
-
-    manager = Manager(SIZE)
-    try:
-        for brain in brains:
-            assert brain.stdin is not None
-            brain.stdin.write("INFO game_type 1\nINFO rule 0\nINFO max_memory 83886080\nINFO folder /tmp\n")
-            assert ask(brain, f"START {SIZE}") == "OK"
-            assert ask(brain, "ABOUT").startswith('name="azpy", version="')
-        line = "BEGIN"
-        while not manager.is_over():
-            cell = cell_of(ask(brains[len(manager.moves) % 2], line))
-            manager.put(cell)
-            line = f"TURN {cell[0]},{cell[1]}"
-        for brain in brains:
-            assert brain.stdin is not None
-            brain.stdin.write("END\n")
-            assert brain.wait(PATIENCE) == 0
-            assert brain.stdout is not None
-            assert brain.stdout.read() == ""
-    finally:
-        for brain in brains:
-            brain.kill()
-            brain.wait()
-            for pipe in (brain.stdin, brain.stdout):
-                assert pipe is not None
-                pipe.close()
 
 
 def board(stones: list[Cell], own_first: bool) -> list[str]:
@@ -222,15 +184,16 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("which", range(len(BAD)), ids=lambda which: BAD[which][0][:30].replace("\n", "|"))
-def test_a_command_that_fails_changes_nothing(which: int, brain: GomocupTalk) -> None:
-    first = brain.move("BOARD", "3,3,2", "DONE")
-    line, problem = BAD[which]
-    assert brain.ask(*line.split("\n")).startswith(problem)
-    assert brain.ask("TAKEBACK 3,3") == f"ERROR 3,3 cannot be taken back: the last stone is at {first[0]},{first[1]}"
-    assert brain.ask(f"TAKEBACK {first[0]},{first[1]}") == "OK"
-    assert brain.ask("TAKEBACK 3,3") == "OK"
-    brain.move("begin")
+def test_a_command_that_fails_changes_nothing(brain: GomocupTalk) -> None:
+    for line, problem in BAD:
+        assert brain.ask("RESTART") == "OK"
+        first = brain.move("BOARD", "3,3,2", "DONE")
+        last = f"ERROR 3,3 cannot be taken back: the last stone is at {first[0]},{first[1]}"
+        assert brain.ask(*line.split("\n")).startswith(problem), line
+        assert brain.ask("TAKEBACK 3,3") == last, line
+        assert brain.ask(f"TAKEBACK {first[0]},{first[1]}") == "OK"
+        assert brain.ask("TAKEBACK 3,3") == "OK"
+        brain.move("begin")
 
 
 def test_a_board_with_a_row_of_five_is_over(brain: GomocupTalk) -> None:
@@ -396,7 +359,7 @@ def test_a_network_that_fails_costs_its_command_alone(served: Served) -> None:
     brain.close()
 
 
-def test_only_one_player_of_five_in_a_row() -> None:
+def test_only_one_player_of_five_in_a_row(one_line: Any) -> None:
     def refused(*names: str) -> str:
         with pytest.raises(SettingsError) as caught:
             Gomocup({name: open_player("uniform:1", name, 1) for name in names}, None)  # type: ignore[arg-type]
@@ -406,11 +369,8 @@ def test_only_one_player_of_five_in_a_row() -> None:
         "gomocup is for five in a row, and gomoku(size=9,k=4) plays gomoku("
     )
     assert refused("gomoku", "gomoku(size=9)") == "--model: gomocup cannot ask for another player than gomoku"
-    run = subprocess.run(
-        [*COMMAND, "uniform:1", "--game", "hex(size=5)", "--protocol", "gomocup"], capture_output=True, text=True
-    )
-    assert run.returncode == 2
-    assert "gomocup is for gomoku, and uniform:1 plays hex(size=5" in run.stderr
+    said = one_line(main, ["uniform:1", "--game", "hex(size=5)", "--protocol", "gomocup"], "az-engine: ")
+    assert "gomocup is for gomoku, and uniform:1 plays hex(size=5" in said
 
 
 @pytest.mark.parametrize("ending", ["END", "end", None])

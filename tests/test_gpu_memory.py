@@ -2,7 +2,6 @@
 
 import gc
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -38,16 +37,6 @@ def test_padding_and_chunks_change_no_row(count: int, monkeypatch: pytest.Monkey
     assert logits.shape == (count, ACTIONS)
     assert logits.dtype == values.dtype == np.float32
     assert machine.batches == [bucket for _, _, bucket in chunks(count, BUCKETS)]
-
-
-def test_an_answer_is_not_changed_by_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda")
-    logits, values = evaluator.evaluate_batch(rows(5))
-    kept = logits.copy(), values.copy()
-    evaluator.evaluate_batch(rows(5, seed=1))
-    np.testing.assert_array_equal(logits, kept[0])
-    np.testing.assert_array_equal(values, kept[1])
 
 
 def test_every_bucket_is_prepared_before_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,27 +96,6 @@ def test_buckets_work_with_the_real_onnx_runtime(named: str, monkeypatch: pytest
 
 
 # Sessions
-
-
-def test_threads_that_share_an_evaluator_get_their_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,))
-    wrong: list[int] = []
-
-    def work(seed: int) -> None:
-        bad = 0
-        for turn in range(100):
-            logits, _ = evaluator.evaluate_batch(rows(5, 100 * seed + turn))
-            time.sleep(0)
-            bad += not (logits == answer(rows(5, 100 * seed + turn))[0]).all()
-        wrong.append(bad)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == [0, 0, 0]
 
 
 def test_old_sessions_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import azpy
 from azpy.serving.gtp import Gtp
 from azpy.serving.lines import Conversation
 from azpy.serving.models import open_player
-from go_games import KO_AT_THE_END, random_game
+from go_games import random_game
 from talks import PATIENCE, GtpTalk
 
 GO_ALONE = ["komi", "fixed_handicap", "place_free_handicap", "set_free_handicap", "loadsgf", "printsgf"]
@@ -66,59 +66,12 @@ def test_every_required_command_is_there(gtp: GtpTalk) -> None:
     assert gtp.ask("18 nonsense") == "?18 unknown command"
 
 
-def test_whole_games_are_legal_and_their_score_is_ours(gtp: GtpTalk) -> None:
-    rng = random.Random(1)
-    for game in range(3):
-        assert gtp.ask("clear_board") == "="
-        state = azpy.make_game("go", size=7)
-        while not state.is_terminal:
-            legal = {state.action_name(action): action for action in state.legal_actions()}
-            color = "bw"[state.turn]
-            if state.turn == game % 2:
-                vertex = gtp.ask(f"genmove {color}").removeprefix("= ")
-            else:
-                vertex = rng.choice(sorted(legal))
-                assert gtp.ask(f"play {color} {vertex.lower()}") == "="
-            state.play(legal[vertex])
-        found = re.search(r"RE\[(.*?)\]", state.to_text())
-        assert found is not None
-        assert gtp.ask("final_score") == f"= {found[1]}"
-
-
-def test_undo_and_illegal_moves(gtp: GtpTalk) -> None:
-    assert gtp.ask("play b D4") == "="
-    assert gtp.ask("play w D4") == "? illegal move"
-    assert gtp.ask("play w Z9") == "? illegal move"
-    assert gtp.ask("play white") == "? syntax error: expected a color and a vertex"
-    assert gtp.ask("play green D4") == "? syntax error: expected a color"
-    before = gtp.ask("showboard")
-    assert gtp.ask("genmove w").startswith("= ")
-    assert gtp.ask("undo") == "="
-    assert gtp.ask("showboard") == before
-    assert gtp.ask("undo") == "="
-    assert gtp.ask("undo") == "? cannot undo"
-
-
 def test_a_game_goes_on_after_two_passes_and_two_stones_in_a_row(gtp: GtpTalk) -> None:
     for line in ("play b D4", "play b C3", "play w pass", "play b pass", "play w A1", "play w A2"):
         assert gtp.ask(line) == "=", line
     board = [line.split()[1:] for line in gtp.ask("showboard").splitlines()[2:]]
     assert (board[3][3], board[4][2], board[6][0], board[5][0]) == ("x", "x", "o", "o")
     assert gtp.ask("genmove b").startswith("= ")
-
-
-def test_ko_holds_where_too_many_plies_ended_the_game() -> None:
-    with talk_with(player="go(size=5)") as gtp:
-        for number, vertex in enumerate(KO_AT_THE_END):
-            assert gtp.ask(f"play {'bw'[number % 2]} {vertex}") == "="
-        board = gtp.ask("showboard")
-        assert gtp.ask("play b C4") == "? illegal move"
-        assert gtp.ask("reg_genmove b") in {"= D2", "= E2", "= E1", "= pass"}
-        assert gtp.ask("play w C4") == "="
-        assert gtp.ask("undo") == "="
-        assert gtp.ask("showboard") == board
-        assert gtp.ask("play b D2") == "="
-        assert gtp.ask("genmove w").startswith("= ")
 
 
 def test_undo_leads_back_to_the_past_that_a_set_up_position_lost(gtp: GtpTalk) -> None:

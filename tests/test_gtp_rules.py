@@ -231,14 +231,3 @@ def test_stones_that_cannot_be_taken_are_those_that_no_line_of_play_takes() -> N
             # No eye of the one who takes, and no stone. Where all points are eyes or settled, none is left.
             assert points.isdisjoint(own | other)
             assert not any(beside(cell, size) <= other for cell in points)
-
-
-def test_chains_are_connected_parts() -> None:
-    rng = random.Random(2)
-    for _ in range(200):
-        size = rng.randrange(2, 7)
-        cells = {cell for cell in range(size * size) if rng.random() < 0.6}
-        expected = {frozenset(chain_of(cell, cells, size)) for cell in cells}
-        found = chains(cells, size)
-        assert set(found) == expected
-        assert [min(chain) for chain in found] == sorted(min(chain) for chain in expected)

@@ -1,6 +1,5 @@
 """Planning with Gumbel: mctx visit for visit, and a slow twin where mctx does not go, dice and double turns."""
 
-import copy
 import math
 import random
 from collections.abc import Callable
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
 from mctx_games import gumbel_search
@@ -96,55 +94,6 @@ def test_values_are_scaled_as_mctx_scales_them(options: dict[str, Any], transfor
         np.testing.assert_allclose(result.target, policies[row, legal], atol=2e-6)
         differ += result.visits.tolist() != plain.run(position, gumbel=draws[row, legal]).visits.tolist()
     assert differ > 10
-
-
-def test_the_improved_policy_is_the_plain_formula() -> None:
-    """One ply deep: two actions of values +0.5 and -0.25, priors 0.25 and 0.75, visited twice each."""
-
-    class Game(azpy.Game):
-        num_actions, obs_shape, max_plies = 2, (1, 1, 1), 1
-
-        def __init__(self) -> None:
-            self.played: int | None = None
-
-        def turn(self) -> int:
-            return 0 if self.played is None else azpy.TERMINAL
-
-        def legal_actions(self) -> list[int]:
-            return [0, 1]
-
-        def play(self, action: int) -> None:
-            self.played = action
-
-        def clone(self) -> "Game":
-            return copy.copy(self)
-
-        def key(self) -> int:
-            return -1 if self.played is None else self.played
-
-        def outcome(self) -> float:
-            return 0.5 if self.played == 0 else -0.25
-
-        def encode(self) -> NDArray[np.float32]:
-            return np.zeros((1, 1, 1), np.float32)
-
-    class Priors:
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-            return np.log(np.array([[0.25, 0.75]], np.float32)), np.zeros(1, np.float32)
-
-    # sigma(q) = (c_visit + 2) c_scale q; the difference of the two is of q = 0.75, or rescaled of 1.
-    cases: list[tuple[dict[str, Any], float]] = [
-        ({}, 52 * 0.1),
-        ({"value_scale": 1.0, "maxvisit_init": 3.0}, 5.0),
-        ({"gumbel_rescale": False}, 52 * 0.1 * 0.75),
-        ({"gumbel_rescale": False, "value_scale": 0.5, "maxvisit_init": 0.0}, 2 * 0.5 * 0.75),
-    ]
-    for options, sigma in cases:
-        given: dict[str, Any] = {"eval_batch": 1, "gumbel_actions": 2, "gumbel_scale": 0.0, **options}
-        result = azpy.Search(Priors(), simulations=4, **given).run(Game())
-        assert result.visits.tolist() == [2, 2]
-        expected = 1 / (1 + 3 * math.exp(-sigma))
-        assert result.target.tolist() == pytest.approx([expected, 1 - expected], rel=1e-5)
 
 
 @dataclass
@@ -249,12 +198,8 @@ def test_visits_equal_a_slow_twin_with_dice_and_turns_in_any_order(game: str) ->
     answers = Answers(evaluator)
     for seed, (_, position) in enumerate(random_positions(start, 5, seed=2, longest=12)):
         wrapped = Wrapped(position)
-        for simulations, considered, options in [
-            (5, 16, {}),
-            (40, 3, SCALES[0][0]),
-            (40, 8, SCALES[1][0]),
-            (150, 4, {}),
-        ]:
+        cases = [(5, 16, {}), (40, 3, SCALES[0][0]), (40, 8, SCALES[1][0]), (150, 4, {})]
+        for simulations, considered, options in cases:
             draws = np.random.default_rng(seed).gumbel(size=len(position.legal_actions())).tolist()
             wrapped.rolls.clear()
             search = azpy.Search(
@@ -265,6 +210,9 @@ def test_visits_equal_a_slow_twin_with_dice_and_turns_in_any_order(game: str) ->
             root = twin.run(position, simulations)
             found = [GumbelTwin.visits_of(root, action) for action in position.legal_actions()]
             assert result.visits.tolist() == found, f"{position}, {simulations}"
+            logits = np.array(list(twin.improved_logits(root).values()))
+            policy = np.exp(logits - logits.max())
+            np.testing.assert_allclose(result.target, policy / policy.sum(), atol=2e-6)
 
 
 def test_draws_are_the_seeds_and_none_at_scale_0() -> None:

@@ -19,17 +19,7 @@ from azpy.errors import EXTRAS, pip_install
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parent.parent
-HEAVY = (
-    "torch",
-    "onnxruntime",
-    "onnx",
-    "safetensors",
-    "rich",
-    "jax",
-    "matplotlib",
-    "tensorboard",
-    "pyspiel",
-)
+HEAVY = ("torch", "onnxruntime", "onnx", "safetensors", "rich", "jax", "matplotlib", "tensorboard", "pyspiel")
 
 
 def python(program: str) -> str:

@@ -18,6 +18,7 @@ from azpy.fleet.head import Head
 from azpy.fleet.inspection import Finding, inspect_place
 from azpy.games.names import make_position
 from azpy.settings import Settings
+from oracles import Clock
 from test_fleet import settings
 from test_onnx import make_model
 
@@ -25,19 +26,6 @@ from test_onnx import make_model
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.channels.files.BEAT", 0.02)
-
-
-class Clock:
-    """Seconds that pass only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def look(path: Path) -> dict[str, Finding]:

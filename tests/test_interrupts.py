@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.errors import SettingsError
 from azpy.playing.selfplay import open_self_play
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
@@ -25,17 +24,8 @@ from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played, Saved
 from azpy.training.trainer import Trainer
 
-SMALL: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "network": "1x8",
-    "eval_batch": 2,
-    "simulations": 8,
-    "slots": 8,
-    "games_per_iteration": 150,
-    "iterations": 2,
-    "match_opening_plies": 1,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "eval_batch": 2, "simulations": 8, "slots": 8}
+SMALL |= {"games_per_iteration": 150, "iterations": 2, "match_opening_plies": 1, "final_match_games": 2}
 BOTH = pytest.mark.parametrize("kind", [Trainer, Collector])
 
 
@@ -380,9 +370,15 @@ atexit.register(print, "exits", flush=True)  # the last to be registered is the 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-@pytest.mark.parametrize("leave", ["exit", "close"])
-@pytest.mark.parametrize("how", ["sleeps", "waits"])
-@pytest.mark.parametrize("what", ["self-play", "serving"])
+@pytest.mark.parametrize(
+    ("what", "how", "leave"),
+    [
+        ("self-play", "sleeps", "exit"),
+        ("self-play", "waits", "close"),
+        ("serving", "waits", "exit"),
+        ("serving", "sleeps", "close"),
+    ],
+)
 def test_ctrl_c_ends_a_wait_for_an_evaluator_that_never_returns(what: str, how: str, leave: str) -> None:
     program = [sys.executable, "-c", NEVER, what, how, leave]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
@@ -467,8 +463,3 @@ def test_threads_that_cannot_be_started_are_one_line() -> None:
     for line, thread in zip(lines, ("a pipeline thread", "4 threads"), strict=True):
         assert line.startswith(f"self-play cannot start: cannot start {thread}: ")
         assert line.endswith("; try fewer pipelines or threads")
-
-
-def test_self_play_that_the_settings_do_not_allow_is_refused_as_a_setting() -> None:
-    with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
-        open_self_play(settings(), azpy.make_game("pig"), [azpy.UniformEvaluator()], resign_below=-7.0)

@@ -32,23 +32,6 @@ def test_games_survive_without_closing(tmp_path: Path) -> None:
     run.close()
 
 
-@pytest.mark.parametrize("missing", [1, 7, 30])
-def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
-    games = play(5)
-    with folder(tmp_path) as run:
-        for game in games:
-            run.append(game)
-    journal = tmp_path / "run/games/journal.bin"
-    journal.write_bytes(journal.read_bytes()[:-missing])
-    with folder(tmp_path) as run:
-        assert payloads(run.journal) == payloads(games[:-1])
-        assert "torn game" in run.notices[0]
-        run.append(games[4])
-    with folder(tmp_path) as run:
-        assert payloads(run.journal) == payloads(games)
-        assert run.notices == []
-
-
 def test_games_that_end_together_are_written_with_one_wait_for_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,19 +97,6 @@ def test_zeros_before_other_games_are_damage_and_cost_none_of_them(tmp_path: Pat
     with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: the checksum"):
         folder(tmp_path)
     assert journal.read_bytes() == zeroed
-
-
-def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
-    with folder(tmp_path) as run:
-        for game in play(5):
-            run.append(game)
-    journal = tmp_path / "run/games/journal.bin"
-    data = bytearray(journal.read_bytes())
-    data[44] ^= 1
-    journal.write_bytes(data)
-    with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
-        folder(tmp_path)
-    assert journal.read_bytes() == data
 
 
 def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> None:

@@ -108,24 +108,20 @@ def command(size: int) -> str:
     return f"{COMMAND} --game 'go(size={size})' --protocol json"
 
 
-def test_katrain_plays_a_game_with_the_engine() -> None:
-    check_games("custom", command(7), size=7, plies=40)
+some_and_many = pytest.mark.parametrize(
+    ("size", "plies", "games"), [(7, 40, 0), pytest.param(5, 400, GAMES, marks=pytest.mark.slow)]
+)
 
 
-def test_katrain_plays_a_game_with_the_server() -> None:
-    with serving("go(size=7)") as address:
-        check_games("remote", f"ws://{address}/ws", size=7, plies=40)
+@some_and_many
+def test_katrain_plays_with_the_engine(size: int, plies: int, games: int) -> None:
+    check_games("custom", command(size), size=size, plies=plies, games=games)
 
 
-@pytest.mark.slow
-def test_katrain_plays_many_whole_games_with_the_engine() -> None:
-    check_games("custom", command(5), size=5, plies=400, games=GAMES)
-
-
-@pytest.mark.slow
-def test_katrain_plays_many_whole_games_with_the_server() -> None:
-    with serving("go(size=5)") as address:
-        check_games("remote", f"ws://{address}/ws", size=5, plies=400, games=GAMES)
+@some_and_many
+def test_katrain_plays_with_the_server(size: int, plies: int, games: int) -> None:
+    with serving(f"go(size={size})") as address:
+        check_games("remote", f"ws://{address}/ws", size=size, plies=plies, games=games)
 
 
 def check_games(*arguments: str, size: int, plies: int, games: int = 0) -> None:

@@ -26,22 +26,10 @@ from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
 from starts import Starts, command
 
-SMALL: dict[str, Any] = {
-    "game": "tic_tac_toe",
-    "simulations": 8,
-    "slots": 8,
-    "eval_batch": 2,
-    "games_per_iteration": 12,
-    "network": "1x8",
-    "iterations": 3,
-    "batch_size": 16,
-    "window_min": 100,  # old games go
-    "match_every": 1000,
-    "final_match_games": 2,
-    "resign_below": -0.8,
-    "deterministic": True,
-    "learner_lag": 1,
-}
+SMALL: dict[str, Any] = {"game": "tic_tac_toe", "simulations": 8, "slots": 8, "eval_batch": 2, "network": "1x8"}
+SMALL |= {"games_per_iteration": 12, "iterations": 3, "batch_size": 16, "match_every": 1000, "final_match_games": 2}
+SMALL |= {"resign_below": -0.8, "deterministic": True, "learner_lag": 1}
+SMALL |= {"window_min": 100}  # old games go
 SOON = 120.0  # seconds that no step takes
 
 

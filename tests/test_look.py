@@ -28,13 +28,6 @@ def searched(simulations: int = 300, **settings: Any) -> tuple[azpy.Search, azpy
 # Numbers.
 
 
-def test_below_two_visits_there_is_no_standard_error() -> None:
-    _, result = searched(3)
-    assert np.isnan(result.standard_errors[result.visits < 2]).all()
-    over = azpy.Search(azpy.UniformEvaluator()).run(Countdown(0))
-    assert over.standard_errors.shape == (0,)
-
-
 def test_variations_are_lines_of_play_from_the_most_visited_actions_on() -> None:
     for start in game_starts().values():
         result = azpy.Search(Hashed(start.num_actions), simulations=500).run(start)
@@ -287,21 +280,6 @@ def test_no_node_covers_another(max_nodes: int) -> None:
         for index, (left, top, right, bottom) in enumerate(boxes):
             for other in boxes[:index]:
                 assert right < other[0] or other[2] < left or bottom < other[1] or other[3] < top
-
-
-class Line(Countdown):
-    """One action a ply."""
-
-    max_plies = 5000
-
-    def legal_actions(self) -> list[int]:
-        return [0]
-
-
-def test_a_long_line_is_drawn_without_recursion() -> None:
-    result = azpy.Search(azpy.UniformEvaluator(), simulations=1100, eval_batch=4).run(Line(2000))
-    assert len(nodes_of(result.to_svg(10_000))) == 1101
-    assert len(parsed(result.to_dot(10_000))[0]) == 1101
 
 
 class Named(Countdown):

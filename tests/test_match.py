@@ -21,12 +21,10 @@ from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_position
-from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_pairs
+from azpy.matches.arena import RandomPlayer, SearchPlayer, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
-from azpy.matches.ratings import PAIR_SCORES
 from azpy.matches.results import MatchResult, Pair
-from oracles import whole_match
 from test_onnx import make_model
 
 BOARD = "connect_four(width=5,height=4)"
@@ -99,17 +97,6 @@ def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pai
     assert all(first == second for first, second in (pair.actions for pair in pairs))
     result = MatchResult.of(pairs)
     assert (result.pairs, result.distinct, result.repeated) == ((0, 0, 10, 0, 0), 10, 0)
-
-
-def test_results_add_up() -> None:
-    result = whole_match(make_position(BOARD), mcts(30), RandomPlayer(), games=40, seed=2, opening_plies=2)
-    assert result.pairs is not None
-    assert sum(result.pairs) == 20
-    assert np.dot(result.pairs, PAIR_SCORES) / 20 == pytest.approx(result.score)
-    assert np.add(result.first, result.second).tolist() == [result.wins, result.draws, result.losses]
-    assert sum(result.first) == sum(result.second) == 20
-    low, high = result.elo_interval
-    assert low < result.elo < high
 
 
 def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None:
@@ -265,14 +252,8 @@ def test_a_match_prints_what_a_user_needs(run: str, capsys: pytest.CaptureFixtur
     assert output.err == ""
     first, *rest = output.out.splitlines()
     assert first == f"{BOARD}: A is c4/checkpoints/000010 (10 simulations), B is c4/checkpoints/000001 (5 simulations)"
-    for text in (
-        "score of A: 0.",
-        "], Elo ",
-        "95 % intervals, from the pairs",
-        "20 games: won ",
-        "as seat 0 ",
-        "as seat 1 ",
-    ):
+    texts = "score of A: 0.", "], Elo ", "95 % intervals, from the pairs", "20 games: won ", "as seat 0 ", "as seat 1 "
+    for text in texts:
         assert any(text in line for line in rest), text
     assert "distinct games from 10 distinct openings of 3 random plies" in output.out
 
@@ -400,11 +381,8 @@ def test_a_tournament_has_any_players_a_table_and_ratings(run: str, capsys: pyte
     assert main(["other", *command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     names = [row["player"] for row in found["ratings"]]
-    assert names[2:] == [
-        "other/checkpoints/000010 (2 simulations)",
-        "random",
-        "mcts?temperature=0.5 (3 simulations)",
-    ]
+    others = ["other/checkpoints/000010 (2 simulations)", "random", "mcts?temperature=0.5 (3 simulations)"]
+    assert names[2:] == others
     assert all(row["low"] is None or row["low"] <= row["elo"] for row in found["ratings"])
     assert len(found["matches"]) == 10
     for match in found["matches"]:
@@ -448,20 +426,14 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     ("arguments", "text"),
     [
         (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
-        (["mcts:many", "random", "--game", BOARD], "the number of simulations must be a whole number, got 'many'"),
         (["c4@", "random"], "the number of simulations must be a whole number, got ''"),
         (["mcts:0", "random", "--game", BOARD], "player 'mcts:0': the number of simulations must be at least 1, got 0"),
-        (["random@0", "mcts:5", "--game", BOARD], "'random@0': the number of simulations must be at least 1, got 0"),
-        (
-            ["random@5", "mcts:5", "--game", BOARD],
-            "'random@5': @N is for models, and random is none: it does not",
-        ),
+        (["random@5", "mcts:5", "--game", BOARD], "'random@5': @N is for models, and random is none: it does"),
         (["random", "mcts@5", "--game", BOARD], "'mcts@5': @N is for models, and mcts is none: write mcts:5"),
         (["c4@99999999999", "random"], "simulations must be at most 4294967295, got 99999999999"),
         (["empty", "random"], "empty is neither a run folder nor a checkpoint"),
         (["new", "random"], "new has no checkpoint yet"),
         (["broken", "random"], "broken/config.toml is no TOML file"),
-        (["odd", "random"], "odd/config.toml: c_puct must be a number"),
         (["c4", "odd/checkpoints/000001"], "odd/config.toml: c_puct must be a number"),
         (["mcts:5", "random"], "give --game"),
         (["mcts:5", "random", "--game", "chequers"], 'unknown game "chequers"'),
@@ -469,15 +441,10 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),
         (["text.onnx", "random", "--game", BOARD], "text.onnx is no usable ONNX model"),
         (["c4", "random", "--games", "7"], "games must be an even number, got 7"),
-        (["c4", "random", "--games", "0"], "games must be at least 2, got 0"),
         (["c4", "random", "--opening-plies", "-1"], "--opening-plies must be at least 0, got -1"),
         (["c4", "random", "--seed", "-1"], "seed must be at least 0, got -1"),
-        (["c4?c_puct=nan", "random"], "c_puct must be a finite number, got nan"),
-        (["c4?c_puct=1e308", "random"], "c_puct must be at most 1000000, got 1e+308"),
         (["c4"], "a match has two players, got 1"),
-        (["c4", "c4", "c4"], "a match has two players, got 3"),
         (["c4", "random", "--elo0", "0"], "needs both --elo0 and --elo1"),
-        (["c4", "random", "--elo0", "5", "--elo1", "0"], "elo0 must be less than elo1"),
         (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
         (["random", "--round-robin"], "a round robin has at least two players, got 1"),
         (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
@@ -487,39 +454,25 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "--round-robin", "--checkpoints", "1"], "checkpoints must be at least 2"),
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
         (["c4", "random", "--frobnicate"], "--frobnicate"),
-        (
-            ["c4?c_pukt=1", "random"],
-            "player 'c4?c_pukt=1': c_pukt: no setting of a player's search; did you mean c_puct?",
-        ),
-        (
-            ["c4?games=1", "random"],
-            "games: no setting of a player's search; expected one of simulations, level, temperature, eval_batch",
-        ),
+        (["c4?c_pukt=1", "random"], "c_pukt: no setting of a player's search; did you mean c_puct?"),
+        (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, level, te"),
         (["c4?c_puct=much", "random"], "player 'c4?c_puct=much': c_puct must be a number, got 'much'"),
         (["c4?solver=maybe", "random"], "solver must be true or false, got 'maybe'"),
-        (["c4?eval_batch=auto", "random"], "eval_batch must be a whole number, got 'auto'"),
-        (["c4?lcb=-1", "random"], "lcb must be more than 0, got -1"),
         (["c4?solver", "random"], "player 'c4?solver': expected key=value, got 'solver'"),
-        (["c4?", "random"], "player 'c4?': expected key=value, got ''"),
         (["c4?fpu=0&fpu=1", "random"], "fpu is given twice"),
         (["c4@9?simulations=9", "random"], "simulations are given twice, 9 before the ?"),
         (["c4?fpu=zero@9", "random"], "fpu must be zero or parent or a number, got 'zero@9'"),
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
         (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
-        (["c4?early_stop=true&solver=true", "random"], "early_stop does not go with lcb: leave one of them out"),
         (["c4?early_stop=true", "random"], "'c4/checkpoints/000010?early_stop=true': early_stop does not go with lcb"),
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
-        (["c4?gumbel_actions=4&root_noise=0.25", "random"], "root_noise does not go with gumbel_actions 4"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
-        (["nobody?c_puct=1", "random"], "player 'nobody': expected random, mcts:N"),
         (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "given without @ and ?; got 0"),
         (["c4", "random", "--device", "gpu"], "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto"),
         (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str], text: str, run: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, run: str, one_line: Any) -> None:
     Path("empty").mkdir()
     Path("text.onnx").write_text("no model")
     configs = {"new": 'game = "pig"', "broken": "game = ", "other": 'game = "tic_tac_toe"'}
@@ -529,35 +482,16 @@ def test_bad_input_is_one_line_and_exit_code_2(
         Path(name, "config.toml").write_text(config)
     for name in ("broken", "other", "odd"):
         shutil.copytree("c4/checkpoints/000001", f"{name}/checkpoints/000001")
-    assert main(arguments) == 2
-    output = capsys.readouterr()
-    assert text in output.err
-    assert output.err.startswith("az-match: ")
-    assert output.err.count("\n") == 1
-    assert output.out == ""
+    assert text in one_line(main, arguments, "az-match: ")
 
 
 def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "azpy.cli.match",
-        "mcts:2",
-        "random",
-        "--game",
-        "tic_tac_toe",
-        "--games",
-        "9999998",
-    ]
+    command = [sys.executable, "-m", "azpy.cli", "match", "mcts:2", "random", "--game", "tic_tac_toe"]
+    command += ["--games", "9999998", "--elo0", "0", "--elo1", "0.001"]
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": "200", "TERM": "xterm"}
     with subprocess.Popen(
-        [*command, "--elo0", "0", "--elo1", "0.001"],
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
+        command, stdout=theirs, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
     ) as process:
         os.close(theirs)
         shown = ""

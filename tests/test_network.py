@@ -39,15 +39,6 @@ def rows(shape: tuple[int, int, int], count: int = 64) -> NDArray[np.float32]:
     return np.random.default_rng(0).random((count, *shape), dtype=np.float32)
 
 
-@pytest.mark.parametrize(("shape", "actions", "spec"), SHAPES)
-def test_logits_and_values_have_the_game_s_shapes(shape: tuple[int, int, int], actions: int, spec: str) -> None:
-    network = trained(Network(shape, actions, spec))
-    logits, values = network(torch.from_numpy(rows(shape, 5)))
-    assert logits.shape == (5, actions)
-    assert values.shape == (5,)
-    assert values.abs().max() < 1
-
-
 def test_an_untrained_network_says_nearly_nothing() -> None:
     logits, values = Network((2, 6, 7), 7, "5x64").eval()(torch.from_numpy(rows((2, 6, 7))))
     priors = torch.softmax(logits, dim=1)
@@ -55,7 +46,7 @@ def test_an_untrained_network_says_nearly_nothing() -> None:
     assert values.abs().max() < 0.2
 
 
-@pytest.mark.parametrize("spec", ["", "5", "5x", "x64", "5x0", "5*64", "-1x8", "5x64x2", "5.0x64", "5x64+", "5x64pool"])
+@pytest.mark.parametrize("spec", ["", "5x", "5x0", "-1x8", "5x64x2", "5.0x64", "5x64pool"])
 def test_a_network_that_is_no_blocks_times_channels_is_refused(spec: str) -> None:
     with pytest.raises(SettingsError, match="BLOCKSxCHANNELS"):
         Network((2, 3, 3), 9, spec)
@@ -78,6 +69,9 @@ def test_pooling_needs_a_board_and_a_second_block(shape: tuple[int, int, int], s
 @pytest.mark.parametrize(("shape", "actions", "spec"), SHAPES)
 def test_the_exported_model_says_what_the_network_says(shape: tuple[int, int, int], actions: int, spec: str) -> None:
     network = trained(Network(shape, actions, spec))
+    logits, values = network(torch.from_numpy(rows(shape, 5)))
+    assert (logits.shape, values.shape) == ((5, actions), (5,))
+    assert values.abs().max() < 1
     evaluator = OnnxEvaluator(to_onnx(network))
     check_parity(network, evaluator, rows(shape), 1e-5)
     check_parity(network, evaluator, rows(shape, 1), 1e-5)
@@ -212,13 +206,6 @@ def test_onnx_runtime_folds_batch_norm_into_the_convolutions(tmp_path: Path) -> 
     operators = {node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node}
     assert "Conv" in operators
     assert not operators & {"BatchNormalization", "Expand"}
-
-
-def test_exporting_leaves_the_network_in_its_mode() -> None:
-    network = Network((2, 3, 3), 9, "1x16").train()
-    evaluator = OnnxEvaluator(to_onnx(network))
-    check_parity(network, evaluator, rows((2, 3, 3)))
-    assert network.training
 
 
 def test_a_wrong_export_does_not_pass() -> None:

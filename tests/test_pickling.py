@@ -125,7 +125,7 @@ def test_what_stays_in_its_process_says_so() -> None:
     result = search.run(START)
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
         found: list[Any] = [search, result, azpy.VectorSearch([START], azpy.UniformEvaluator())]
-        found += [engine, engine.game(START), engine.submit(START, simulations=4), azpy.pondering(search)]
+        found += [engine, engine.game(START), engine.submit(START, simulations=4)]
         found += [azpy.SelfPlay(START, azpy.UniformEvaluator(), games=1), azpy.ReplayBuffer(START)]
         found += [azpy.make_game("chess").read_variations("1. e4 e5"), _core.Walk(START), _core.Walk(START).facts()]
         for one in found:
@@ -137,7 +137,7 @@ def test_what_stays_in_its_process_says_so() -> None:
 def test_every_class_of_the_core_is_pickled_or_says_why_not() -> None:
     import copyreg
 
-    classes = [one for one in (*vars(_core).values(), Pending, azpy.pondering) if isinstance(one, type)]
+    classes = [one for one in (*vars(_core).values(), Pending) if isinstance(one, type)]
     assert len(classes) > 20
     for one in classes:
         own = issubclass(one, BaseException) or "__reduce__" in vars(one)

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from azpy.cli.play import main
 from azpy.errors import pip_install
 from azpy.serving.models import open_model
 from served import site_of
@@ -35,37 +36,23 @@ def test_a_game_in_the_terminal_is_played_to_its_end() -> None:
 
 
 def test_two_people_undo_and_ask() -> None:
-    lines = "moves\n1 2\nundo\nmoves\nhint\nlevel 5\nlevel x\n"
-    lines += f"level {'9' * 5_000}\nnonsense\nhelp\nswitch\ntext\nnew\nquit\n"
+    lines = "1 nonsense\nmoves\n1 2\nundo\nmoves\nhint\nlevel 5\nlevel x\n"
+    lines += f"level {'9' * 5_000}\nhelp\nswitch\ntext\nnew\nquit\n"
     code, said, wrong = play("uniform:9", "--game", "connect_four", "--side", "both", lines=lines)
     assert (code, wrong) == (0, "")
-    assert said.count("1 2 3 4 5 6 7\n> ") >= 2
+    assert "'nonsense' is not legal there" in said
+    assert said.count("1 2 3 4 5 6 7\n> ") >= 2  # the line with an illegal move changes nothing
     assert "visits  value" in said
     assert said.count("level must be ") == 2
-    assert "'nonsense' is not legal there" in said
 
 
-def test_a_line_with_an_illegal_move_changes_nothing() -> None:
-    said = play("uniform:9", "--game", "tic_tac_toe", lines="a1 nonsense\nmoves\nquit\n")[1]
-    assert "'nonsense' is not legal there" in said
-    assert "a1" in said.rpartition("not legal there")[2]
-
-
-def test_dice_are_rolled_or_named() -> None:
-    code, said, _ = play("uniform:9", "--game", "pig", "--side", "both", lines="dice 4 x\nroll\nroll\nhold\nquit\n")
+def test_dice_are_rolled_or_named_in_the_game_that_is_played() -> None:
+    lines = "dice 4 x\nroll\nroll\nhold\ndice x\nnew\nroll\nquit\n"
+    code, said, _ = play("uniform:9", "--game", "pig", "--side", "both", lines=lines)
     assert code == 0
-    assert "roll: 4" in said
-    assert "x is no roll here" in said
-
-
-def test_dice_are_of_the_game_in_which_they_were_named() -> None:
-    said = play("uniform:9", "--game", "pig", "--side", "both", lines="dice x\nnew\nroll\nquit\n")[1]
-    assert "roll: " in said
-    assert "x is no roll here" not in said
-
-
-def test_the_end_of_the_input_ends_it() -> None:
-    assert play("uniform:9", "--game", "hex(size=4)", lines="")[0] == 0
+    named, later = said.split("x is no roll here")
+    assert "roll: 4" in named
+    assert "roll: " in later
 
 
 def test_without_a_display_it_is_the_terminal() -> None:
@@ -158,8 +145,9 @@ def test_without_the_packages_of_the_board_it_says_what_to_install(package: str)
         (["nowhere"], "there is no such file or folder"),
     ],
 )
-def test_what_cannot_be_played_is_refused(arguments: list[str], said: str) -> None:
-    code, out, wrong = play(*arguments, lines="")
-    assert (code, out) == (2, "")
-    assert said in wrong
-    assert len(wrong.splitlines()) == 1
+def test_what_cannot_be_played_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments, "--terminal"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert said in output.err
+    assert output.err.count("\n") == 1

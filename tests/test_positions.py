@@ -81,12 +81,6 @@ def heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "heap_game:Heap"
 
 
-def test_a_name_with_parameters_makes_that_board() -> None:
-    assert make_position("connect_four").obs_shape[1:] == (6, 7)
-    assert make_position("connect_four(width=5, height=4)").obs_shape[1:] == (4, 5)
-    assert make_position("connect_four()").num_actions == 7
-
-
 def test_a_python_class_is_imported(heap: str) -> None:
     position = make_position(heap)
     assert (position.game, position.turn, position.is_terminal) == ("Heap", 0, False)
@@ -98,14 +92,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
     [
         ("nope", 'unknown game "nope"; there are:'),
         ("conect_four", "; did you mean connect_four?"),
-        ("connect_four(depth=3)", 'has no parameter "depth"; it has: width, height, k'),
         ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
-        ("connect_four(width=wide)", 'width must be a whole number >= 0, got "wide"'),
-        ("connect_four(width=0)", "connect_four(width=0)"),
-        ("hex(size=14)", "the size must be from 3 to 13, got 14"),
-        ("hex(swap=2)", "swap must be 0 or 1, got 2"),
-        ("othello(size=7)", "the size must be 4, 6 or 8, got 7"),
-        ("connect_four(", "lacks its closing parenthesis"),
         ("", "unknown game"),
         ("heap_game:Nobody", "has no attribute 'Nobody'"),
         ("heap_game:Broken", "no board today"),
@@ -118,7 +105,6 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("heap_game:Needy", "cannot be made: No module named 'not_there'"),
         ("heap_game.py:Heap", "expected the name of a module, not its file: give heap_game:Heap"),
         ("./heap_game:Heap", "not its file: give heap_game:Heap"),
-        ("games/heap_game.py:Heap", "not its file: give games.heap_game:Heap"),
         ("../games/heap_game.py:Heap", "not its file: in the folder ../games, give heap_game:Heap"),
         ("collections:OrderedDict", "is no azpy.Game: OrderedDict is a class, expected a class that derives from azpy"),
         (
@@ -126,7 +112,6 @@ def test_a_python_class_is_imported(heap: str) -> None:
             "made without parameters: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
         ),
         ("heap_game:make", "is no azpy.Game: make is a function, expected a class that derives from azpy.Game"),
-        ("heap_game:sys", "is no azpy.Game: sys is a module, expected a class"),
         ("heap_game:Quacks", "is no azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
         ("azpy:Game", "cannot be made: TypeError: Can't instantiate abstract class Game"),
     ],
@@ -142,6 +127,7 @@ def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
 def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
     assert azpy.make_game("connect_four", width=5, height=4).obs_shape[1:] == (4, 5)
     assert azpy.make_game("connect_four(width=5)").num_actions == 5
+    assert azpy.make_game("connect_four()").num_actions == 7
     made = azpy.make_game(heap)
     assert isinstance(made.game_object, azpy.Game)
     assert made.turn == 0
@@ -159,12 +145,6 @@ def test_nothing_but_a_game_is_ever_called() -> None:
         with pytest.raises(SettingsError, match="derives from azpy"):
             make_position(f"heap_game:{name}")
     assert sys.modules["heap_game"].called == []
-
-
-@pytest.mark.usefixtures("heap")
-def test_every_shipped_game_can_be_named() -> None:
-    for name in azpy.list_games():
-        assert make_position(name).num_actions > 0
 
 
 class Sketched(Countdown):

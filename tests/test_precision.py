@@ -20,20 +20,9 @@ from azpy.training.events import Noticed, Saved, Started
 from azpy.training.trainer import Trainer
 from fake_onnxruntime import TENSORRT, gpu_on_the_cpu
 
-SMALL: dict[str, Any] = {
-    "game": "connect_four(width=5,height=4)",
-    "network": "1x16",
-    "device": "cuda",
-    "precision": "fp16",
-    "eval_batch": 2,
-    "simulations": 8,
-    "slots": 8,
-    "games_per_iteration": 30,
-    "iterations": 2,
-    "match_every": 100,
-    "match_games": 2,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = {"game": "connect_four(width=5,height=4)", "network": "1x16", "device": "cuda"}
+SMALL |= {"precision": "fp16", "eval_batch": 2, "simulations": 8, "slots": 8, "games_per_iteration": 30}
+SMALL |= {"iterations": 2, "match_every": 100, "match_games": 2, "final_match_games": 2}
 
 
 @pytest.fixture(autouse=True)

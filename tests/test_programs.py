@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -243,7 +244,7 @@ def test_a_process_plays_one_game_after_another(protocol: str, folder: Path) -> 
     assert commands(folder).count(begins) == 1 + 8
 
 
-@protocols
+@one_protocol
 def test_programs_of_several_games_think_at_the_same_time(protocol: str, folder: Path) -> None:
     play(folder, protocol, "meets", pairs=2, slots=4)
     assert len(list((folder / "notes").glob("thinks-*"))) >= 2
@@ -322,12 +323,8 @@ def test_a_program_is_given_its_options_and_limits(protocol: str, folder: Path) 
     options = "skill level=3&Style=Very Risky&UCI_Elo=1200"
     play(folder, protocol, "good", f"{options}&nodes=7&movetime=0.25&timeout=60", pairs=1)
     said = set(commands(folder))
-    expected = {
-        "setoption name Skill Level value 3",
-        "setoption name Style value Very Risky",
-        "go nodes 7 movetime 250",
-    }
-    assert expected <= said
+    set_options = {f"setoption name {text}" for text in ("Skill Level value 3", "Style value Very Risky")}
+    assert {*set_options, "go nodes 7 movetime 250"} <= said
     assert ("setoption name UCI_LimitStrength value true" in said) == (protocol == "uci")
 
 
@@ -428,7 +425,7 @@ def test_what_a_program_says_on_the_standard_error_is_read(protocol: str, folder
     assert pairs[0].faults == ((), ())
 
 
-@protocols
+@one_protocol
 def test_a_process_may_be_good_for_one_game_only(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "tired")
     assert [pair.faults for pair in pairs] == [((), ())] * 2
@@ -535,11 +532,7 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
         ("{gtp}", "othello", "has no command set_game, so it plays Go only"),
         ("{gtp small}", "go", "refuses 'boardsize 9': 'unacceptable size'"),
         ("{gtp timeless}?movetime=1", "go", "has no command time_settings: leave movetime out"),
-        (
-            "{gtp broken}",
-            "go",
-            "ends with exit status 1 in place of an answer to 'list_commands', its last words 'no n",
-        ),
+        ("{gtp broken}", "go", "exit status 1 in place of an answer to 'list_commands', its last words 'no n"),
         ("{uci mute}?start_timeout=0.3", "chess", "gives no answer to 'uci' in 0.3 s"),
         ("{uci}?nodes=many", "chess", "nodes must be a whole number, got 'many'"),
         ("{uci}?nodes=0", "chess", "nodes must be at least 1, got 0"),
@@ -553,17 +546,13 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
     ],
 )
 def test_a_program_that_cannot_play_is_refused_before_the_match(
-    player: str, game: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    player: str, game: str, text: str, folder: Path, one_line: Any
 ) -> None:
     if player.startswith("{"):
         words, _, settings = player[1:].partition("}")
         protocol, _, how = words.partition(" ")
         player = spec(folder, protocol, how or "good").partition("?")[0] + settings
-    assert main([player, "random", "--game", game]) == 2
-    output = capsys.readouterr()
-    assert text in output.err
-    assert output.err.startswith("az-match: player ")
-    assert output.err.count("\n") == 1
+    assert text in one_line(main, [player, "random", "--game", game], "az-match: player ")
     assert all(is_gone(process) for process in started(folder))
 
 
@@ -615,7 +604,8 @@ def test_a_round_robin_names_the_program(
 
 
 def test_ctrl_c_ends_a_program_that_thinks(folder: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli.match", spec(folder, "ugi", "hangs"), "random", "--game", GAMES["ugi"]]
+    player, game = spec(folder, "ugi", "hangs"), GAMES["ugi"]
+    command = [sys.executable, "-m", "azpy.cli", "match", player, "random", "--game", game]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as match:
         until = time.monotonic() + 60
         while not any(line.startswith("go ") for line in commands(folder)):

@@ -45,18 +45,8 @@ def test_elo_is_the_logistic_model_s() -> None:
 
 
 # Points of Student's t from a table, by degrees of freedom.
-STUDENT = {
-    1: 12.7062,
-    2: 4.3027,
-    3: 3.1824,
-    4: 2.7764,
-    5: 2.5706,
-    6: 2.4469,
-    7: 2.3646,
-    8: 2.3060,
-    15: 2.1314,
-    60: 2.0003,
-}
+STUDENT = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060}
+STUDENT |= {15: 2.1314, 60: 2.0003}
 
 
 @pytest.mark.parametrize(("freedom", "point"), STUDENT.items())
@@ -129,24 +119,6 @@ def test_with_many_pairs_the_interval_is_that_of_the_pairs_standard_deviation(pr
     low, high = pair_interval(counts)
     assert low == pytest.approx(mean - 1.96 * deviation, abs=3e-4)
     assert high == pytest.approx(mean + 1.96 * deviation, abs=3e-4)
-
-
-def test_pairs_that_cancel_say_more_than_their_games_alone() -> None:
-    """Openings that always win for one seat: the games look like noise, the pairs are all even."""
-    low, high = pair_interval([0, 0, 50, 0, 0])
-    all_games = 2 * 1.96 * math.sqrt(0.5 * 0.5 / 100)  # the width for 100 independent games
-    assert high - low < all_games / 2
-    twins = pair_interval([25, 0, 0, 0, 25])  # both games of a pair always end alike: half as many games in truth
-    assert twins[1] - twins[0] > all_games * 1.3
-
-
-def test_the_interval_of_a_sweep_and_of_one_pair_keep_their_width() -> None:
-    low, high = pair_interval([0, 0, 0, 0, 50])
-    assert high == 1.0
-    assert 0.92 < low < 0.97
-    assert pair_interval([50, 0, 0, 0, 0]) == pytest.approx((0.0, 1 - low))
-    low, high = pair_interval([0, 0, 1, 0, 0])
-    assert high - low > 0.9
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,6 @@ def test_the_text_shows_boards_thoughts_and_the_action_played(
     collected: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = next(record for record in games(collected) if not record.flags[0] & 1)
-    record = next(record for record in games(collected) if not record.flags[0] & 1)
     assert main([str(collected), str(record.game_id)]) == 0
     text = capsys.readouterr().out
     assert "opening, not searched: played " in text
@@ -428,12 +427,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str],
-    text: str,
-    collected: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], text: str, collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("run", "broken", "cut"):
@@ -442,8 +436,4 @@ def test_bad_input_is_one_line_and_exit_code_2(
     Path("contradicts").mkdir()
     Path("contradicts/config.toml").write_text('game = "pig"\nslots = 8\npipelines = 256\n')
     os.truncate("cut/games/000001.npz", 200)
-    assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert text in said
-    assert said.startswith("az-replay: ")
-    assert said.count("\n") == 1
+    assert text in one_line(main, arguments, "az-replay: ")

@@ -102,14 +102,8 @@ def test_a_value_that_says_what_happens_lies_on_the_diagonal() -> None:
 
 
 def iterations(count: int = 3, **values: float) -> Rows:
-    usual = {
-        "value_spread": 0.4,
-        "explained_variance": 0.2,
-        "draws": 0.1,
-        "search_gain": 0.1,
-        "duplicates": 0.0,
-        "first_seat_score": 0.6,
-    }
+    usual = {"value_spread": 0.4, "explained_variance": 0.2, "draws": 0.1}
+    usual |= {"search_gain": 0.1, "duplicates": 0.0, "first_seat_score": 0.6}
     return [{"kind": "iteration", "iteration": i + 1} | usual | values for i in range(count)]
 
 
@@ -124,6 +118,8 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
         (iterations(value_spread=0.01), "Value collapse"),
         (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
+        (iterations(draws=1.0, value_spread=0.0), "All draws"),
+        (iterations(draws=0.9, predicted_draws=0.97), "The value says draw: 97% on average, although 90% of the games"),
         (iterations(search_gain=0.0005), "no longer moves"),
         (iterations(duplicates=0.5), "Duplicate"),
         (iterations(first_seat_score=1.0), "Seat 0 always wins"),
@@ -146,6 +142,7 @@ def test_each_sign_has_its_sentence(rows: Rows, word: str) -> None:
         iterations(2, draws=1.0),  # two iterations are no sign yet
         iterations(draws=1.0, value_spread=0.0)[:2] + iterations(1),  # it is over
         iterations(draws=0.95, explained_variance=-0.3),
+        iterations(draws=0.9, predicted_draws=0.9, value_spread=0.1),
         [{"kind": "iteration", "iteration": i} for i in range(5)],  # rows of a version that counted less
         [match(5, 0.5), match(10, 0.52), match(15, 0.48)],
         [match(2, 0.5, "random")],
@@ -163,12 +160,6 @@ def test_rows_of_other_kinds_are_no_iterations_and_no_matches(monkeypatch: pytes
     row = {"games": 12, "positions": 90, "seconds": 30.0}
     rows = [dict(r) | row for r in iterations()]
     assert page_of("tic_tac_toe", [], [*rows, *others]).text == page_of("tic_tac_toe", [], rows).text
-
-
-def test_a_drawn_game_is_no_value_collapse() -> None:
-    found = alarms(iterations(draws=1.0, value_spread=0.0))
-    assert len(found) == 1
-    assert "All draws" in found[0]
 
 
 class Page(HTMLParser):
@@ -203,7 +194,7 @@ def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, start: azpy.S
     return Page(make_report(f"{game}: a <run>", settings, rows, records, start))
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
 def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
     records = play(game)
     row = {"games": 12, "positions": 90, "seconds": 30.0, "policy_loss": 1.0, "value_loss": 0.5}
@@ -270,10 +261,3 @@ def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str
 
 def test_a_page_can_be_made_before_anything_is_known() -> None:
     assert "No iteration is done yet" in page_of("tic_tac_toe", [], []).text
-
-
-def test_a_value_that_says_draw_more_often_than_games_are_drawn_is_an_alarm() -> None:
-    found = alarms(iterations(draws=0.9, predicted_draws=0.97, value_spread=0.1))
-    assert len(found) == 1
-    assert found[0].startswith("The value says draw: 97% on average, although 90% of the games are drawn.")
-    assert alarms(iterations(draws=0.9, predicted_draws=0.9, value_spread=0.1)) == []

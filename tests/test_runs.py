@@ -4,13 +4,11 @@ import contextlib
 import errno
 import json
 import os
-import random
 import re
 import shutil
 import stat
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +49,6 @@ def save(run: RunFolder, iteration: int, value: float = 1.0) -> Path:
 
 def payloads(records: list[azpy.GameRecord]) -> list[bytes]:
     return [record.to_bytes() for record in records]
-
-
-def test_a_run_s_settings_are_parsed_once_to_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder(tmp_path).close()
-    parsed, loads = list[str](), tomllib.loads
-    monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(text) or loads(text))  # type: ignore[func-returns-value]
-    StoredRun(tmp_path / "run")
-    assert len(parsed) == 1
-    folder(tmp_path).close()
-    assert len(parsed) == 2
 
 
 def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,19 +136,6 @@ def test_sealing_moves_the_games_in_order_of_id(tmp_path: Path) -> None:
         assert arrays["length"].tolist() == [len(game) for game in by_id]
 
 
-def test_a_kill_between_sealing_and_clearing_does_not_double_the_games(tmp_path: Path) -> None:
-    with folder(tmp_path) as run:
-        for game in play(4):
-            run.append(game)
-        journal = tmp_path / "run/games/journal.bin"
-        before = journal.read_bytes()
-        run.seal(1)
-    journal.write_bytes(before)
-    with folder(tmp_path) as run:
-        assert run.journal == []
-        assert len(run.sealed.read(1)) == 4
-
-
 def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay(tmp_path: Path) -> None:
     journal = tmp_path / "run/games/journal.bin"
     with folder(tmp_path) as run:
@@ -198,26 +173,6 @@ def test_sealing_some_games_leaves_the_others_in_the_journal(tmp_path: Path) -> 
     with folder(tmp_path) as run:
         assert payloads(run.sealed.read(1)) == payloads(games[2:6])
         assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
-
-
-def test_a_flipped_byte_in_sealed_games_is_refused_by_name(tmp_path: Path) -> None:
-    with folder(tmp_path) as run:
-        for game in play(10):
-            run.append(game)
-        expected = payloads(run.seal(1))
-    path = tmp_path / "run/games/000001.npz"
-    data, sealed = path.read_bytes(), StoredRun(tmp_path / "run")
-    refused = 0
-    for position in random.Random(0).sample(range(len(data)), 300):
-        path.write_bytes(data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :])
-        try:
-            found = payloads([record for _, record in sealed.games([1])])
-        except RunError as error:
-            found = []
-            refused += "000001.npz is damaged" in str(error)
-        # Whole in spite of the flip: a byte that says nothing about the games, such as a file time.
-        assert found in ([], expected)
-    assert refused > 200
 
 
 def two_iterations(path: Path, **settings: Any) -> Path:
@@ -317,18 +272,15 @@ def test_sealed_games_with_a_label_that_is_none_are_damaged(label: str, tmp_path
 
 
 @pytest.mark.parametrize("name", [*CHECKPOINT_FILES, storage.INT8_MODEL, "manifest.json"])
-def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_a_checkpoint_that_lacks_a_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    """Other damage: test_corruption.py."""
     with folder(tmp_path) as run:
         path = save(run, 1)
         run.add_int8(1, b"int8" * 100)
-        whole = (path / name).read_bytes()
-        middle = len(whole) // 2
-        (path / name).write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
-        with pytest.raises(RunError, match="checkpoints/000001 is damaged"):
-            run.load_checkpoint(1)
-        (path / name).write_bytes(whole[:-10])
-        with pytest.raises(RunError, match="checkpoints/000001 is damaged"):
-            run.load_checkpoint(1)
+        if name == storage.INT8_MODEL:
+            (path / name).write_bytes(b"int9" * 100)
+            with pytest.raises(RunError, match="checkpoints/000001 is damaged"):
+                run.load_checkpoint(1)
         (path / name).unlink()
         with pytest.raises(RunError, match=f"{re.escape(name)} is missing"):
             run.load_checkpoint(1)
@@ -387,41 +339,6 @@ def test_what_a_killed_process_left_half_done_is_cleared_away(tmp_path: Path) ->
     with folder(tmp_path) as run:
         assert run.checkpoints() == [1]
         assert not any(path.exists() for path in half)
-
-
-class FullDisk:
-    """Fails like a full disk after some bytes: what fits is written."""
-
-    def __init__(self, file: Any, room: int) -> None:
-        self._file = file
-        self._room = room
-
-    def write(self, data: bytes) -> int:
-        part = bytes(data)[: self._room]
-        if not part:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self._room -= len(part)
-        return int(self._file.write(part))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-def test_a_disk_that_fills_up_under_a_game_keeps_the_games_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    games = play(3)
-    with folder(tmp_path) as run:
-        run.append(games[0])
-        with monkeypatch.context() as patch:
-            plain: Any = storage.append
-            patch.setattr(storage, "append", lambda file, data: plain(FullDisk(file, room=20), data))
-            with pytest.raises(RunError, match="no space left") as caught:
-                run.append(games[1])
-        assert "\n" not in str(caught.value)
-        run.append(games[2])  # someone made room
-    with folder(tmp_path) as run:
-        assert payloads(run.journal) == payloads([games[0], games[2]])
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 5])
@@ -529,12 +446,8 @@ def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp
             run.append_metrics({"kind": "stopped", "iteration": iteration, "seconds": seconds})
         run.trim_metrics(0)
         rows = [(row["kind"], row["iteration"], row["seconds"]) for row in run.metrics()]
-        assert rows == [
-            ("collected", 1, 50.0),
-            ("collected", 2, 50.0),
-            ("stopped_collecting", 2, 70.0),
-            ("stopped", 1, 8.0),
-        ]
+        collecting = [("collected", 1, 50.0), ("collected", 2, 50.0), ("stopped_collecting", 2, 70.0)]
+        assert rows == [*collecting, ("stopped", 1, 8.0)]
         assert run.spent("seconds", "iteration", "match", "stopped") == 8.0
         assert run.spent("seconds", "collected", "stopped_collecting") == 70.0
         assert run.spent("evaluations", "stopped", "stopped_collecting") == 9.0  # older versions did not count them

@@ -1,6 +1,7 @@
 """az-serve goes on after any bytes and any message, and needs no more memory for them."""
 
 import os
+from typing import Any
 
 import pytest
 
@@ -9,19 +10,14 @@ from fuzz_web import fuzz_requests, fuzz_sockets
 MANY_MESSAGES = int(os.environ.get("AZPY_FUZZ_MESSAGES", "1000000"))  # of the slow test
 
 
-def test_messages_that_nobody_should_send_are_survived() -> None:
-    fuzz_sockets(2_000, 1)
-
-
-def test_requests_that_nobody_should_send_are_survived() -> None:
-    fuzz_requests(400, 1)
-
-
-@pytest.mark.slow
-def test_a_million_messages_that_nobody_should_send_are_survived() -> None:
-    fuzz_sockets(MANY_MESSAGES, 2)
-
-
-@pytest.mark.slow
-def test_many_requests_that_nobody_should_send_are_survived() -> None:
-    fuzz_requests(MANY_MESSAGES // 20, 2)
+@pytest.mark.parametrize(
+    ("fuzz", "count", "seed"),
+    [
+        (fuzz_sockets, 2_000, 1),
+        (fuzz_requests, 400, 1),
+        pytest.param(fuzz_sockets, MANY_MESSAGES, 2, marks=pytest.mark.slow),
+        pytest.param(fuzz_requests, MANY_MESSAGES // 20, 2, marks=pytest.mark.slow),
+    ],
+)
+def test_what_nobody_should_send_is_survived(fuzz: Any, count: int, seed: int) -> None:
+    fuzz(count, seed)

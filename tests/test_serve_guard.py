@@ -13,7 +13,7 @@ from websockets.typing import Origin
 
 from azpy.errors import SettingsError
 from azpy.runs.reader import StoredRun
-from azpy.web import archive
+from azpy.web import app
 from azpy.web import guard as guards
 from azpy.web.app import Site
 from azpy.web.guard import Guard
@@ -148,7 +148,7 @@ def test_the_games_of_the_newest_iteration_are_listed_up_to_a_bound(
 ) -> None:
     with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
         for most, query, iteration in ((200, "", 2), (200, "?iteration=1", 1), (3, "", 2)):
-            monkeypatch.setattr(archive, "_A_PAGE", most)
+            monkeypatch.setattr(app, "_MOST_LISTED", most)
             found = web.get(f"/games{query}").json()
             ids = [record.game_id for _, record in run.games([iteration])]
             assert (found["iterations"], found["iteration"]) == ([1, 2], iteration)
@@ -260,33 +260,11 @@ def test_a_listed_origin_opens_a_websocket_with_the_token_alone() -> None:
             assert "rootInfo" in str(web.recv(30))
 
 
-NEVER_SENT = [
-    "*",
-    "null",
-    "",
-    "example.org",
-    f"{PAGE}/",
-    f"{PAGE}/page",
-    "https://Board.example",
-    f"{PAGE}?",
-    "https://",
-]
+NEVER_SENT = ["*", "null", "", "example.org", f"{PAGE}/", f"{PAGE}/page", "https://Board.example", f"{PAGE}?"]
 NEVER_SENT += [f"{PAGE}:443", "http://board.example:80", "http://[::1]:80", f"{PAGE}:", f"{PAGE}:0443", f"{PAGE}:x"]
-NEVER_SENT += [
-    f"{PAGE}:123456",
-    f"{PAGE},{PAGE}",
-    f"{PAGE}, {PAGE}",
-    "https://b\u00fccher.example",
-    f"{PAGE}:\u0664\u0664",
-]
-NEVER_SENT += [
-    f"{PAGE},x",
-    "https://[2001:DB8::7]",
-    "https://2001:db8::7",
-    "https://[::1",
-    f"{PAGE}\n",
-    "https://a@board.example",
-]
+NEVER_SENT += [f"{PAGE}:123456", f"{PAGE},{PAGE}", f"{PAGE}, {PAGE}", "https://b\u00fccher.example", f"{PAGE},x"]
+NEVER_SENT += [f"{PAGE}:\u0664\u0664", "https://[2001:DB8::7]", "https://2001:db8::7", "https://[::1", f"{PAGE}\n"]
+NEVER_SENT += ["https://a@board.example", "https://"]
 
 
 @pytest.mark.parametrize("origin", NEVER_SENT)

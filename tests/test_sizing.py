@@ -2,9 +2,8 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import pytest
 
 import azpy
@@ -15,6 +14,7 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import Settings, combine
 from azpy.training import sizing
 from azpy.training.sizing import Costs, costs_of, suited
+from oracles import Countdown, DiceCountdown
 
 PLIES, ACTIONS, SPEEDS = (5, 40, 300), (2, 30, 200), (20.0, 1e3, 1e5)
 
@@ -122,47 +122,37 @@ def test_no_choice_contradicts_what_was_given() -> None:
     assert puct < 0.3 * gumbel
 
 
-class Endless(azpy.Game):
-    """Dice without end, or with `players` one action without end."""
+class Endless(Countdown):
+    """Players who take nothing."""
 
-    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 10**9
+    max_plies = 10**9
 
-    def __init__(self, players: bool = True) -> None:
-        self.players = players
-
-    def turn(self) -> int:
-        return 0 if self.players else azpy.CHANCE
-
-    def legal_actions(self) -> list[int]:
-        return [1]
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        return [(0, 0.5), (1, 0.5)]
+    def __init__(self) -> None:
+        super().__init__(9)
 
     def play(self, action: int) -> None:
         pass
 
-    def clone(self) -> "Endless":
+    def clone(self) -> Self:
         return self
 
-    def outcome(self) -> float:
-        return 0.0
 
-    def encode(self) -> Any:
-        return np.zeros((1, 1, 1), np.float32)
+class Dice(DiceCountdown):
+    """A roll after the other."""
 
-    def key(self) -> int:
-        return 0
-
-
-class Dice(Endless):
     def __init__(self) -> None:
-        super().__init__(players=False)
+        super().__init__(9)
+
+    def play(self, action: int) -> None:
+        pass
+
+    def clone(self) -> Self:
+        return self
 
 
 def test_games_without_an_end_and_without_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
     endless = costs_of(make_position("test_sizing:Endless"), Settings("pig", max_plies=100))
-    assert (endless.plies, endless.actions) == (100, 1)
+    assert (endless.plies, endless.actions) == (100, 2)
     with pytest.raises(SettingsError, match="no player moves"):
         costs_of(make_position("test_sizing:Dice"), Settings("pig", max_plies=100))

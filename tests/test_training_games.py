@@ -17,16 +17,8 @@ from azpy.settings.run import Settings, match_search
 from azpy.training.trainer import Trainer
 from oracles import whole_match
 
-SHORT: dict[str, Any] = {
-    "network": "2x32",
-    "simulations": 16,
-    "gumbel_actions": 8,
-    "games_per_iteration": 50,
-    "window_min": 2_000,
-    "match_every": 1_000_000,
-    "match_games": 2,
-    "final_match_games": 2,
-}
+SHORT: dict[str, Any] = {"network": "2x32", "simulations": 16, "gumbel_actions": 8, "games_per_iteration": 50}
+SHORT |= {"window_min": 2_000, "match_every": 1_000_000, "match_games": 2, "final_match_games": 2}
 
 
 # Game, evaluations of self-play in thousands, what else differs from its preset, simulations a move against the random

@@ -18,7 +18,6 @@ from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from oracles import Hashed, after, observation_of
-from test_replay import slow_samples
 from test_selfplay import play
 
 # Targets.
@@ -78,21 +77,6 @@ def test_stored_targets_reach_training_and_every_export(tmp_path: Path) -> None:
 # Fast searches.
 
 
-def test_training_and_statistics_see_full_searches_alone() -> None:
-    games = play("connect_four", Hashed(7), 10, full_search_share=0.4, opening_plies=2)
-    buffer, start = azpy.ReplayBuffer("connect_four"), azpy.make_game("connect_four")
-    for record in games:
-        buffer.add(record)
-    samples = [sample for record in games for sample in slow_samples(start, record, 0.5, symmetries=False)]
-    assert buffer.num_positions == len(samples) == sum(int((record.flags & SEARCHED).sum()) for record in games)
-    possible = dict[bytes, list[float]]()
-    for planes, _, _, value in samples:
-        possible.setdefault(planes.tobytes(), []).append(value)
-    drawn, _, _, values = buffer.sample(500, seed=1, root_value_weight=0.5, symmetries=False)
-    for planes, value in zip(drawn, values, strict=True):
-        assert min(abs(value - other) for other in possible[planes.tobytes()]) < 1e-6
-
-
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few games with fast searches."""
@@ -134,20 +118,6 @@ def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys:
 
 
 # Surprise.
-
-
-def test_a_row_depends_on_the_seed_and_its_number_alone_with_surprise_too() -> None:
-    buffer = azpy.ReplayBuffer("tic_tac_toe")
-    for record in play("tic_tac_toe", Hashed(9), 20):
-        buffer.add(record)
-    many, few, uniform = (
-        buffer.sample(rows, seed=1, surprise_weight=weight) for rows, weight in ((64, 0.5), (10, 0.5), (64, 0.0))
-    )
-    for whole, part in zip(many, few, strict=True):
-        np.testing.assert_array_equal(whole[:10], part)
-    for drawn, default in zip(uniform, buffer.sample(64, seed=1), strict=True):
-        np.testing.assert_array_equal(drawn, default)
-    assert (many[0] != uniform[0]).any()
 
 
 def test_a_weight_out_of_range_is_refused() -> None:

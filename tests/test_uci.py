@@ -1,20 +1,18 @@
 """az-engine speaks UCI and UGI: programs that are not ours play whole games with it."""
 
-import dataclasses
-import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import chess
 import chess.engine
 import pytest
 
-import azpy
+from azpy.cli.engine import main
 from azpy.errors import AzpyError
 from azpy.serving.models import open_player
 from azpy.serving.request import Clock, seconds_to_think
-from azpy.serving.uci import Uci
 from talks import COMMAND, PATIENCE, Talk
 from uci_talks import talk
 
@@ -24,32 +22,6 @@ def uci() -> Iterator[Talk]:
     engine = talk("uniform:100", "chess", "uci")
     yield engine
     engine.close()
-
-
-@pytest.fixture
-def ugi() -> Iterator[Talk]:
-    engine = talk("mcts:60", "connect_four", "ugi")
-    yield engine
-    engine.close()
-
-
-@pytest.mark.parametrize("limit", [chess.engine.Limit(nodes=20), chess.engine.Limit(time=0.01)])
-def test_python_chess_plays_games_with_it(limit: chess.engine.Limit) -> None:
-    rng = random.Random(3)
-    with chess.engine.SimpleEngine.popen_uci(
-        [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"]
-    ) as engine:
-        engine.configure({"Threads": 1, "Hash": 64, "Move Overhead": 5, "SyzygyPath": "", "UCI_ShowWDL": True})
-        for game in range(2):
-            board = chess.Board()
-            while not board.is_game_over() and board.ply() < 40:
-                if board.turn == (game % 2 == 0):
-                    found = engine.play(board, limit, game=game)
-                    assert found.move is not None
-                    assert found.move in board.legal_moves
-                    board.push(found.move)
-                else:
-                    board.push(rng.choice(list(board.legal_moves)))
 
 
 def test_python_chess_reads_its_analysis() -> None:
@@ -96,47 +68,6 @@ def test_a_ponderhit_begins_the_time(uci: Talk) -> None:
     uci.hear("bestmove")
     uci.say("go ponder wtime 1000 btime 1000", "stop")
     uci.hear("bestmove")
-
-
-def test_a_time_without_an_end_can_be_stopped(uci: Talk) -> None:
-    for time in (10**17, 10**18 - 1):
-        uci.say(f"go ponder movetime {time}", "ponderhit", "isready")
-        uci.hear("readyok")
-        uci.say("stop")
-        uci.hear("bestmove")
-        uci.say(f"go movetime {time}", f"go wtime {time} btime {time} winc {time}", "stop")
-        uci.hear("bestmove")
-        uci.hear("bestmove")
-
-
-def test_an_exception_of_the_network_ends_no_conversation() -> None:
-    class Odd(Exception):  # noqa: N818
-        pass
-
-    class Fails:
-        def evaluate_batch(self, observations: object) -> object:
-            raise Odd
-
-    served = dataclasses.replace(open_player("uniform:9", "chess", 100), evaluator=Fails())
-    engine = Talk(lambda conversation: Uci({"player": served}, conversation).run())
-    for _ in range(2):
-        engine.say("go")
-        assert engine.hear("info string error") == "info string error: Odd"
-        assert engine.hear("bestmove") == "bestmove (none)"
-    engine.close()
-
-
-def test_an_engine_that_cannot_begin_ends_no_conversation(uci: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cannot(*_: object) -> None:
-        raise OSError("cannot start a thread")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("azpy.serving.request.Track", cannot)
-        uci.say("go")
-        uci.hear("info string error: cannot start a thread")
-        assert uci.hear("bestmove") == "bestmove (none)"
-    uci.say("go")
-    assert uci.hear("bestmove") != "bestmove (none)"
 
 
 def test_games_that_our_rules_end_go_on(uci: Talk) -> None:
@@ -188,34 +119,6 @@ def test_options_are_found_in_any_case_and_change_the_search(uci: Talk) -> None:
     uci.hear("bestmove")
 
 
-def test_other_games_are_played_with_their_own_names_of_actions(ugi: Talk) -> None:
-    ugi.say("ugi")
-    ugi.hear("ugiok")
-    rng = random.Random(1)
-    for game in range(4):
-        ugi.say("uginewgame")
-        state, moves = azpy.make_game("connect_four"), list[str]()
-        while not state.is_terminal:
-            ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query p1turn", "query result")
-            assert ugi.hear("response") == "response false"
-            assert ugi.hear("response") == f"response {str(state.turn == 0).lower()}"
-            assert ugi.hear("response") == "response none"
-            legal = {state.action_name(action): action for action in state.legal_actions()}
-            if state.turn == game % 2:
-                ugi.say("go")
-                move = ugi.hear("bestmove").split()[1]
-            else:
-                move = rng.choice(sorted(legal))
-            state.play(legal[move])
-            moves.append(move)
-        ugi.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query result")
-        assert ugi.hear("response") == "response true"
-        result = {1.0: "p1win", 0.0: "draw", -1.0: "p2win"}[state.outcome()]
-        assert ugi.hear("response") == f"response {result}"
-        ugi.say("go")
-        assert ugi.hear("bestmove") == "bestmove (none)"
-
-
 def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
     for left, increment, moves in [
         (60, 0, None),
@@ -256,17 +159,13 @@ def test_a_clock_that_has_time_for_the_overhead_of_its_moves_never_runs_out(move
         assert left > -1e-9, (still, seconds)
 
 
-def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
-    def run(*arguments: str) -> tuple[int, str]:
-        done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        return done.returncode, done.stderr.strip()
-
-    assert run("uniform", "--protocol", "uci", "--game", "go") == (
-        2,
-        "az-engine: uci is for chess, and uniform plays go: take --protocol ugi or json",
-    )
-    assert run("uniform", "--protocol", "ugi") == (2, "az-engine: which game does 'uniform' play? give --game")
-    assert "does not search" in run("random", "--protocol", "ugi", "--game", "hex")[1]
+def test_the_command_refuses_what_it_cannot_serve(tmp_path: Path, one_line: Any) -> None:
+    for arguments, said in (
+        (["uniform", "--protocol", "uci", "--game", "go"], "uci is for chess, and uniform plays go: take --protocol"),
+        (["uniform", "--protocol", "ugi"], "which game does 'uniform' play? give --game"),
+    ):
+        one_line(main, arguments, f"az-engine: {said}")
+    assert "does not search" in one_line(main, ["random", "--protocol", "ugi", "--game", "hex"], "az-engine: ")
     with pytest.raises(AzpyError):
         open_player(str(tmp_path / "nothing"), "hex", 10)
 

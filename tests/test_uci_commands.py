@@ -1,7 +1,6 @@
 """UCI in the wrong order, in the middle of a search and with absurd numbers: each `go` has one right `bestmove`."""
 
 import dataclasses
-import random
 import subprocess
 from typing import Any
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.models import Served
-from azpy.serving.uci import Positions
 from sound_games import Nim
 from talks import COMMAND, PATIENCE
 from uci_talks import all_heard, answers, talk, talk_to
@@ -37,6 +35,7 @@ MATED = "position startpos moves f2f3 e7e5 g2g4 d8h4"
         ["go infinite", "setoption name UCI_Chess960 value true", "go nodes 5"],
         ["go nodes 99999999999999999999999", "stop"],
         ["go movetime 99999999999999999999999", "stop"],
+        ["go ponder movetime 999999999999999999", "ponderhit", "stop", "go movetime 100000000000000000", "stop"],
         ["go wtime 99999999999999999999 btime 9 winc 99999999999999999999 movestogo 99999999999999999999", "stop"],
         ["go wtime -100 btime -100 winc -5 binc -5 movestogo -3"],
         [
@@ -130,21 +129,6 @@ def test_positions_past_the_end_of_our_game_are_played(fen: str) -> None:
     heard = all_heard("uniform:20", "chess", "uci", f"position fen {fen}", "go nodes 20")
     assert not answers(heard, "info string error")
     assert chess.Move.from_uci(answers(heard, "bestmove")[0].split()[1]) in chess.Board(fen).legal_moves
-
-
-@pytest.mark.parametrize(
-    ("operations", "played"),
-    [
-        ('id "two moves deep";', ""),
-        ('id "two moves deep"; moves e2e4', "e2e4"),
-        (r'id "a \" and moves"; moves e2e4 e7e5', "e2e4 e7e5"),
-        ('id "no end moves e2e4', "e2e4"),
-    ],
-)
-def test_the_word_moves_in_an_operation_of_epd_begins_no_moves(operations: str, played: str) -> None:
-    fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -"
-    _, actions, wrong = Positions(azpy.make_game("chess"), False).read(f"fen {fen} {operations}".split())
-    assert (actions, wrong) == (azpy.make_game("chess").parse_actions(played), None)
 
 
 @pytest.mark.parametrize("fen", ["8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/8/R3K3 w - - x 1", "4k3 w - - 0 1"])
@@ -256,39 +240,6 @@ def test_a_search_after_ponderhit_answers_though_the_one_before_failed() -> None
     engine.say("ponderhit")
     assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in chess.Board().legal_moves
     engine.close()
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_conversations_have_one_bestmove_a_go(seed: int) -> None:
-    rng, moves = random.Random(seed), ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5"]
-    commands = ["uci", "isready", "ucinewgame", "stop", "ponderhit", "debug off", "register later"]
-    commands += [
-        "go",
-        "go infinite",
-        "go ponder",
-        "go ponder movetime 1",
-        "go nodes 3",
-        "go wtime 1 btime 1",
-        "go nodes",
-    ]
-    commands += [f"position startpos moves {' '.join(moves[:count])}" for count in range(6)]
-    commands += [
-        "position startpos moves a1a1",
-        "position fen x",
-        "setoption name Hash value 4",
-        "setoption name MultiPV",
-    ]
-    commands += [f"setoption name UCI_Chess960 value {value}" for value in ("true", "false")]
-    said = [rng.choice(commands) for _ in range(120)]
-    heard = all_heard("uniform:10", "chess", "uci", *said)
-    best, none, refused = answers(heard, "bestmove"), 0, False
-    assert len(best) == sum(line.startswith("go") for line in said)
-    for line in said:
-        if line.startswith(("position", "ucinewgame")):
-            refused = line == "position fen x"
-        none += line.startswith("go") and (refused or line == "go nodes")
-    assert best.count("bestmove (none)") == none
-    assert len(answers(heard, "readyok")) == said.count("isready")
 
 
 @pytest.mark.parametrize("end", ["quit\n", ""])

@@ -302,18 +302,11 @@ def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
     assert {seldepth for _, seldepth in infos} == {longest}
 
 
-@pytest.mark.parametrize(
-    ("fen", "move", "best"),
-    [
-        ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "E1G1", "e1g1"),
-        ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "E1H1", "e1g1"),
-        ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", "A7A8Q", "a7a8q"),
-    ],
-)
-def test_a_move_may_have_capitals(fen: str, move: str, best: str) -> None:
+def test_castling_may_have_capitals() -> None:
     engine = talk("uniform:20", "chess", "uci")
-    engine.say(f"position fen {fen}", f"go nodes 5 searchmoves {move}")
-    assert engine.hear("bestmove").split()[1] == best
+    for move in ("E1G1", "E1H1"):
+        engine.say("position fen 4k3/8/8/8/8/8/8/4K2R w K - 0 1", f"go nodes 5 searchmoves {move}")
+        assert engine.hear("bestmove").split()[1] == "e1g1"
     engine.close()
 
 

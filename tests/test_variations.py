@@ -1,4 +1,4 @@
-"""Games with variations, read and written: python-chess and sgfmill agree, and any text is read or refused."""
+"""Games with variations, read and written: python-chess and sgfmill agree. Rust tries any text (rust/games/tests)."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from sgfmill import sgf
 
 import azpy
 from azpy._core import Message
-from azpy.serving.limits import CLIENT_LIMITS, NO_LIMITS, Limits
+from azpy.serving.limits import NO_LIMITS, Limits
 from served import serving
 from talks import PATIENCE
 from test_queries import Engine, analyst_of
@@ -69,22 +69,6 @@ def names(tree: list[Any]) -> list[Any]:
     return [(name[0], names(inner)) for name, inner in tree]
 
 
-@pytest.mark.parametrize("start", STARTS, ids=["chess", "chess960", "a FEN", "go", "stones"])
-def test_what_is_written_is_read_as_the_same_tree(start: azpy.State) -> None:
-    usual = azpy.make_game(start.game)
-    for seed in range(25):
-        rng = random.Random(seed)
-        nodes = random_tree(start, (0, 1, 5, 40, 150)[seed % 5], rng)
-        about: dict[str, Any] = {"players": ['Ann "]\\', "Bea"], "result": "1-0"} if seed % 2 else {}
-        said = write({"nodes": nodes, **about}, start, WIDE)
-        found = read({"text": said["text"]}, usual, WIDE)
-        assert nested(found["nodes"]) == nested(nodes), said
-        assert (found["leftOut"], found["players"]) == ([], about.get("players"))
-        assert found["result"] == about["result"] if about else True
-        begun = usual if found["position"] is None else azpy.parse_state(usual, found["position"])
-        assert begun.key() == start.key()
-
-
 def tree_of_chess(node: chess.pgn.GameNode) -> list[Any]:
     return [(child.move.uci(), tree_of_chess(child)) for child in node.variations]
 
@@ -113,6 +97,7 @@ def test_python_chess_reads_what_is_written_and_what_it_writes_is_read(start: az
         chess_node(game, tree, rng)
         found = read({"text": str(game)}, usual, WIDE)
         assert names(nested(found["nodes"])) == tree, str(game)
+        assert azpy.parse_state(usual, found["position"] or "").key() == start.key()
         assert found["leftOut"] == []
 
 
@@ -149,66 +134,7 @@ def test_sgfmill_reads_what_is_written_and_what_it_writes_is_read(start: azpy.St
         assert found["leftOut"] == []
 
 
-TEXTS = {
-    "chess": [
-        '[White "a \\"b\\""]\n[Result "1-0"]\n\n1. e4 {a (b)} e5 (1... c5 2. c3 (2. a3 d5)) (1... e6) 2. Nf3 $1 1-0',
-        '[SetUp "1"]\n[FEN "4k3/P7/8/8/8/8/8/4K3 w - - 3 20"]\n\n20. a8=Q+ (20. Kd2) Kd7 *',
-        "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1 e8c8",
-    ],
-    "go(size=5)": [
-        "(;FF[4]GM[1]SZ[5]KM[7.5]PB[a\\]b];B[cc](;W[bb];B[dd](;W[ab]C[;(])(;W[]))(;W[aa]))",
-        "(;SZ[5]AB[aa:bb][dd]AW[ee]PL[W]HA[2](;W[cc];B[])(;W[tt]))",
-        "C3 B2 pass D4 pass",
-    ],
-    "tic_tac_toe": ["b2 a1 c3", "x../.o./..x o"],
-}
-
-
-def mutated(text: str, rng: random.Random) -> str:
-    for _ in range(rng.randrange(5)):
-        at, to = sorted(rng.randrange(len(text) + 1) for _ in range(2))
-        with_ = rng.choice(
-            ["(", ")", "(" * 50, ";", "[", "]", "{", "}", "\\", "\n", "\0", "\u00e9", "B[", "1.", text[at:to], ""]
-        )
-        text = text[:at] + with_ + text[rng.choice([at, at, at + 1, to]) :]
-    return text
-
-
-@pytest.mark.parametrize("game", TEXTS)
-def test_a_text_with_mistakes_is_read_or_refused_and_what_is_read_can_be_written(game: str) -> None:
-    start, rng, counts = azpy.make_game(game), random.Random(5), [0, 0]
-    limits = Limits(nodes=30, depth=5, text_bytes=2_000)
-    for number in range(3_000):
-        text = mutated(rng.choice(TEXTS[game]), rng)
-        found, refused = None, ""
-        try:
-            found = read({"text": text}, start, limits)
-        except ValueError as error:
-            refused = str(error)
-        counts[found is not None] += 1
-        assert "\n" not in refused
-        assert len(refused) < 1_000
-        if found is None:
-            continue
-        assert len(found["nodes"]) <= 30
-        if number % 5 == 0 and "tic" not in game:
-            begun = start if found["position"] is None else azpy.parse_state(start, found["position"])
-            again = read({"text": write({"nodes": found["nodes"]}, begun, limits)["text"]}, start, limits)
-            assert nested(again["nodes"]) == nested(found["nodes"])
-    assert min(counts) > 300, counts
-
-
-def test_very_deep_and_very_long_texts_are_refused_or_read() -> None:
-    for text in (
-        "(" * 400_000,
-        "(;" * 200_000,
-        "(;SZ[5]" + "(;B[]" * 50_000,
-        "e4 " + "(" * 400_000,
-        "e4 (d4 " * 60_000,
-    ):
-        for start in (CHESS, GO):
-            with pytest.raises(ValueError, match="text: "):
-                read({"text": text}, start, CLIENT_LIMITS)
+def test_variations_stand_in_each_other_64_deep() -> None:
     with pytest.raises(ValueError, match="text: line 1: variations stand in each other more than 64 deep"):
         read({"text": "a3 a6 (" * 65 + "a3" + ")" * 65}, CHESS, NO_LIMITS)
     assert read({"text": "a3 a6 (" * 64 + "a3" + ")" * 64}, CHESS, NO_LIMITS)["leftOut"]

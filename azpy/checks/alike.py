@@ -16,17 +16,8 @@ import numpy as np
 from azpy._core import TERMINAL, Facts, Look
 from azpy.checks.faults import Broken, Line, Path
 
-__all__ = ["Alike", "clash", "digest", "key_clash", "observed", "plain"]
-
 _ACTIONS = 8  # of a pair of positions, evenly chosen
 _ALIKE = "two positions of one observation and one list of legal actions"
-_NAMES = {
-    "turn": "the turn",
-    "outcome": "the outcome",
-    "chances": "the roll",
-    "actions": "the list of legal actions",
-    "observation": "the observation",
-}
 
 
 def observed(facts: Facts) -> bytes:
@@ -38,8 +29,8 @@ def observed(facts: Facts) -> bytes:
 
 
 def digest(facts: Facts, *more: object) -> bytes:
-    """Equal for equal facts and equal representations of `more`."""
-    told = (facts.turn, facts.chances, facts.outcome, facts.key, *more)
+    """Equal for equal facts, but for the key, and equal representations of `more`."""
+    told = (facts.turn, facts.chances, facts.outcome, *more)
     return hashlib.blake2b(observed(facts) + repr(told).encode(), digest_size=16).digest()
 
 
@@ -51,14 +42,14 @@ def plain(facts: Facts) -> dict[str, Any]:
 
 def key_clash(look: Look, other: Look) -> Broken | None:
     """What differs in two positions of one key; None if nothing does."""
-    found = []
+    got = ""
     if look.facts != other.facts:
-        found = [f"they differ in {look.facts.differences(other.facts)}"]
+        got = f"they differ in {look.facts.differences(other.facts)}"
     else:
         for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
             if key != theirs:
-                found.append(f"after action {action} in both, their keys are {key} and {theirs}")
-    return Broken("key", f"one key for two positions: {found[-1]}", "two keys") if found else None
+                got = f"after action {action} in both, their keys are {key} and {theirs}"
+    return Broken("key", f"one key for two positions: {got}", "two keys") if got else None
 
 
 def clash(turn: int, ends: Mapping[int, float], other_turn: int, others: Mapping[int, float]) -> Broken | None:
@@ -85,14 +76,14 @@ class Alike:
         seconds: that comparisons may take, without those of results at once, which take none.
 
     Attributes:
-        warnings: the first difference between positions at one player's turn, and at both players' turns.
+        warning: the first difference between two positions that look the same.
         shared: whether one observation was met at either player's turn.
     """
 
     def __init__(self, after: Callable[[Line], Facts], max_plies: int, seconds: float) -> None:
         self._after, self._max_plies, self._seconds = after, max_plies, seconds
         self._seen: dict[bytes, dict[int, tuple[Path, int, Mapping[int, float]]]] = {}
-        self.warnings: dict[str, Broken] = {}
+        self.warning: Broken | None = None
         self.shared = False
 
     def meet(self, path: Path, look: Look) -> Broken | None:
@@ -103,35 +94,32 @@ class Alike:
         seen = self._seen.setdefault(observed(facts), {})
         seen.setdefault(facts.turn, (path, facts.key, look.ends))
         self.shared = self.shared or len(seen) == 2
-        for turn, (other, key, ends) in sorted(seen.items(), key=lambda each: each[0] == facts.turn):
+        for turn, (other, key, ends) in seen.items():
             if turn == facts.turn and key == facts.key:
                 continue
             if (broken := clash(facts.turn, look.ends, turn, ends)) is not None:
                 broken.line, broken.other = path.line, other.line
                 return broken
-            if turn != facts.turn and "both" not in self.warnings:
-                won, lost = ({action for action, result in each.items() if result > 0} for each in (look.ends, ends))
-                if won != lost:
-                    got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
-                    self.warnings["both"] = Broken("hidden", got, "another observation", path.line, other.line)
-            elif turn == facts.turn and "one" not in self.warnings and self._seconds > 0:
-                begin = time.monotonic()
-                if (found := self.difference(look, path.line, other.line)) is not None:
-                    self.warnings["one"] = found
-                self._seconds -= time.monotonic() - begin
+            self.warning = self.warning or self._difference(look, path.line, other.line, turn, ends)
         return None
 
-    def difference(self, look: Look, line: Line, other: Line) -> Broken | None:
-        """What differs after the same action in two positions that look the same; `look` is at the end of `line`."""
-        actions = [action for action, _ in look.followers]
-        for action in actions[:: -(-len(actions) // _ACTIONS)]:
-            lines = (*line, action), (*other, action)
-            mine, theirs = map(self._after, lines)
-            if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
-                continue
-            one, two = plain(mine), plain(theirs)
-            for name in (name for name in _NAMES if one[name] != two[name]):
-                values = "" if name == "observation" else f" ({one[name]} and {two[name]})"[:100]
-                got = f"{_ALIKE} for player {look.facts.turn}: after action {action} in both, {_NAMES[name]} differs"
-                return Broken("hidden", got + values, "another observation", line, other)
-        return None
+    def _difference(self, look: Look, line: Line, other: Line, turn: int, ends: Mapping[int, float]) -> Broken | None:
+        """What differs in two positions that look the same, at the ends of two lines, but may be right."""
+        got = ""
+        if turn != look.facts.turn:
+            won, lost = ({action for action, result in each.items() if result > 0} for each in (look.ends, ends))
+            if won != lost:
+                got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
+        elif self._seconds > 0:
+            begin, actions = time.monotonic(), [action for action, _ in look.followers]
+            for action in actions[:: -(-len(actions) // _ACTIONS)]:
+                lines = (*line, action), (*other, action)
+                mine, theirs = map(self._after, lines)
+                if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
+                    continue
+                if digest(mine) != digest(theirs):
+                    got = f"{_ALIKE} for player {turn}: after action {action} in both, they differ in "
+                    got += mine.differences(theirs)
+                    break
+            self._seconds -= time.monotonic() - begin
+        return Broken("hidden", got, "another observation", line, other) if got else None

@@ -1,8 +1,8 @@
 """Plays a game and proves what it must keep, or finds a short line of play where it does not.
 
-The stages: every line of play from the start, random games, the same positions in another process, and searches. What
-holds is proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because
-azpy plays legal actions only.
+The stages: every line of play from the start, random games, and the same positions in another process. What holds is
+proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because azpy plays
+legal actions only.
 """
 
 import contextlib
@@ -15,22 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from azpy import _core
 from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
 from azpy.checks.elsewhere import begun, facts_elsewhere, made, unasked
-from azpy.checks.faults import Broken, Line, NoLine, Path, asked, broken_by, shrink
+from azpy.checks.faults import Broken, Gone, Line, Path, asked, shrink
 from azpy.checks.game_checks import check_object
 from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
 
-__all__ = ["Report", "check_game"]
-
 _MOST_LINES = 20_000  # of the enumeration
 _ELSEWHERE_LINES = 300
-_SEARCHES, _SIMULATIONS = 8, 100
 _HIDDEN = 0.1  # of the time, for what follows positions that look alike
 
 Progress = Callable[[str, float, str], object]
@@ -53,7 +48,6 @@ class Report:
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
     elsewhere: int = 0  # positions compared with those of another process
-    searches: int = 0  # pairs of searches, with and without a cache
     symmetries: int = 0  # besides the identity
     mirrored: int = 0  # symmetries under which the games were played as well
     max_plies: int = 0  # what the game says
@@ -65,7 +59,7 @@ def check_game(
 ) -> Report:
     """Checks a game, for about so many seconds and with so many random games at most; `seed` is theirs.
 
-    `spec` is as in `make_position`. `on_progress` is called now and then with the stage, the share of it that is done,
+    `spec` is as in `make_game`. `on_progress` is called now and then with the stage, the share of it that is done,
     and a text.
 
     Raises:
@@ -79,11 +73,10 @@ def check_game(
         checker.enumerate(begin + 0.4 * seconds)
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
-        checker.search(begin + seconds)
     except Broken as broken:
         report.failure = checker.shown(broken)
     else:
-        report.warnings = checker.warnings()
+        report.warnings = [checker.shown(warning) for warning in checker.warnings()]
     report.positions = len(checker.known)
     report.seconds = time.monotonic() - begin
     return report
@@ -97,11 +90,8 @@ class _Checker:
         self.walk: Walk
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()
-        self.visited: list[Path] = []
         self.warned: dict[str, Broken] = {}  # by rule
         self.opaque = False  # two different positions may look the same
-
-    # The stages.
 
     def begin(self) -> None:
         """Checks the start."""
@@ -126,7 +116,8 @@ class _Checker:
                 break
             try:
                 with self._shortening():
-                    look = self._inspect_again(line)
+                    look = self._inspect(line)
+                mark = self._mark(look)  # before the walk goes elsewhere
                 self._meet(Path(line, len(line)), look)
             except Broken as broken:
                 # Another line of this length may be at fault itself, where this one is by what follows it.
@@ -137,7 +128,6 @@ class _Checker:
             if report.lines % 50 == 0:
                 text = f"{report.lines:,} lines of play, of up to {len(line)} plies"
                 self.on_progress("every line from the start", report.lines / _MOST_LINES, text)
-            mark = self._mark(line, look)
             if mark not in seen:
                 seen.add(mark)
                 queue.extend((*line, action) for action in look.facts.playable)
@@ -166,8 +156,8 @@ class _Checker:
         if self.start.game_object is None:
             return  # nothing of Python's is in it
         self.on_progress("in another process", 0.0, "")
-        step = max(1, len(self.visited) // _ELSEWHERE_LINES)
-        lines = sorted({path.line for path in self.visited[::step]}, key=len)
+        step = max(1, len(self.known) // _ELSEWHERE_LINES)
+        lines = [path.line for path, _ in self.known.values()][::step]
         with asked(()):
             answers = facts_elsewhere(self.spec, lines)
         for line, theirs in zip(lines, answers, strict=True):
@@ -179,57 +169,25 @@ class _Checker:
                     raise Broken("process", got, "no difference")
             self.report.elsewhere += 1
 
-    def search(self, until: float) -> None:
-        """Searches by the core, with a cache and without: a key that is wrong shows as other visits."""
-        rng = random.Random(f"searches {self.seed}")  # noqa: S311  what looks random will do
-        paths = [path for path, _ in self.known.values()]
-        for number, path in enumerate([*paths[:2], *rng.sample(paths, min(len(paths), _SEARCHES))]):
-            self.on_progress("searches", number / (_SEARCHES + 2), "")
-            with asked(path.line):
-                position = unasked(self.start, path.line)
-                if position.turn < 0:
-                    continue
-            if self.report.searches and time.monotonic() > until:
-                break
-            with asked(path.line):
-                try:
-                    without, cached = (_visits(position, size, seed=number) for size in (0, 10_000))
-                except Exception as error:
-                    got = f"{type(error).__name__}: {error}"
-                    raise Broken("core", got, f"a search of {_SIMULATIONS} simulations") from error
-                if without != cached:
-                    raise Broken("core", f"visits {without} without a cache and {cached} with one", "the same visits")
-            self.report.searches += 1
-
     def warnings(self) -> list[Broken]:
         """What may be wrong."""
-        alike = self.alike.warnings
-        if "one" in alike:
-            alike["both"] = self._shortened_pair(alike["one"], sure=False)
-        found = [*self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
-        found = [*([alike["both"]] if "both" in alike else []), *found]
-        return [self.shown(each) for each in found]
-
-    # One position.
+        hidden = [] if self.alike.warning is None else [self.alike.warning]
+        return [*hidden, *self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
 
     def _look(self, walk: Walk, line: Line, *, from_start: bool) -> Look:
         """Checks the position of a walk, which is at the end of `line`."""
         with asked(line):
             facts = walk.facts()
             check_object(walk, self.start, facts)
-            try:
-                # The end and some other positions of a random game are enough.
-                some = facts.turn == TERMINAL or len(line).bit_count() == 1
-                return walk.look(from_start=from_start or some)
-            except _core.GameError as error:
-                raise broken_by(error) from error
+            # The end and some other positions of a random game are enough.
+            some = facts.turn == TERMINAL or len(line).bit_count() == 1
+            return walk.look(from_start=from_start or some)
 
     def _inspect(self, line: Line) -> Look:
         """Checks the position after a line.
 
         Raises:
             Broken: with the part of the line that is at fault.
-            NoLine: the game does not offer these actions.
         """
         with asked(()):
             self.walk.restart()
@@ -237,26 +195,18 @@ class _Checker:
             with asked(line[:ply]):
                 offered = self.walk.play(action)
             if not offered:
-                raise NoLine(ply)
+                got = f"action {action} is not legal after the same actions as before, when it was"
+                raise Gone("replay", got, "the same legal actions", line[:ply])
         return self._look(self.walk, line, from_start=True)
-
-    def _inspect_again(self, line: Line) -> Look:
-        """`_inspect` of a line that the game has offered before."""
-        try:
-            return self._inspect(line)
-        except NoLine as gone:
-            got = f"action {line[gone.ply]} is not legal after the same actions as before, when it was"
-            raise Broken("replay", got, "the same legal actions", line[: gone.ply]) from None
 
     def _meet(self, path: Path, look: Look) -> None:
         """Compares a position with the one of the same key, and with those that look the same."""
-        self.visited.append(path)
         mark = digest(look.facts, look.followers)
         other, known = self.known.setdefault(look.facts.key, (path, mark))
         broken = None
         if other is not path:
             self.report.met_again += 1
-            if mark != known and (broken := key_clash(look, self._inspect_again(other.line))) is not None:
+            if mark != known and (broken := key_clash(look, self._inspect(other.line))) is not None:
                 broken.line, broken.other = path.line, other.line
         broken = broken or self.alike.meet(path, look)
         if broken is not None:
@@ -266,8 +216,6 @@ class _Checker:
         """The facts after a line that is played without a question."""
         with self._shortening(), asked(line):
             return Walk(unasked(self.start, line)).facts()
-
-    # Games.
 
     def _play_game(self, number: int, until: float) -> int:
         """Plays a game until its end, or until time is up; gives its plies."""
@@ -321,19 +269,15 @@ class _Checker:
                     got = f"a start that differs from the first one in {self.first.differences(facts)}"
                     raise Broken("start", got, "the same start")
 
-    def _mark(self, line: Line, look: Look) -> bytes:
-        """Tells positions apart by all that they show, and by the content of a game in Python."""
-        with asked(line):
-            position = unasked(self.start, line)
-        text = str(position).encode()
-        if position.game_object is not None:
+    def _mark(self, look: Look) -> bytes:
+        """Tells the walk's position apart by all that it shows, and by the content of a game in Python."""
+        content = b""
+        if (game := self.walk.game_object) is not None:
             try:
-                text += pickle.dumps(position.game_object)
+                content = pickle.dumps(game)
             except Exception:  # a game that cannot be pickled is told apart by what it shows
                 self.opaque = True
-        return digest(look.facts, text)
-
-    # Shorter lines.
+        return digest(look.facts, look.facts.key, look.followers, content)
 
     @contextlib.contextmanager
     def _shortening(self) -> Iterator[None]:
@@ -343,7 +287,7 @@ class _Checker:
             try:
                 self._inspect(lines[0])
             except Broken as shorter:
-                return shorter if shorter.rule == broken.rule else None
+                return shorter if shorter.rule == broken.rule and not isinstance(shorter, Gone) else None
             return None
 
         try:
@@ -353,43 +297,26 @@ class _Checker:
             # A game that is too long has no shorter line.
             raise broken if broken.rule == "length" else shrink(broken, fails) from None
 
-    def _shortened_pair(self, broken: Broken, *, sure: bool = True) -> Broken:
-        """Shorter lines that clash in the same way; not `sure`: it is a warning."""
+    def _shortened_pair(self, broken: Broken) -> Broken:
+        """Shorter lines that clash in the same way."""
 
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             line, other = lines
             try:
-                if broken.rule == "key" and self._key_after(line) != self._key_after(other):
-                    return None  # most candidates, and soon seen
                 look, theirs = self._inspect(line), self._inspect(other)
             except Broken:
                 return None
             found = None
-            if broken.rule == "key":
-                if line != other and look.facts.key == theirs.facts.key:
-                    found = key_clash(look, theirs)
-            elif observed(look.facts) == observed(theirs.facts) and look.facts.key != theirs.facts.key:
-                if sure:
-                    found = clash(look.facts.turn, look.ends, theirs.facts.turn, theirs.ends)
-                elif look.facts.turn == theirs.facts.turn:
-                    found = self.alike.difference(look, *lines)
-            if found is not None:
-                found.line, found.other = lines
-            return found if found is not None and found.rule == broken.rule else None
+            if look.facts.key == theirs.facts.key:
+                found = key_clash(look, theirs) if line != other else None
+            elif observed(look.facts) == observed(theirs.facts):
+                found = clash(look.facts.turn, look.ends, theirs.facts.turn, theirs.ends)
+            if found is None or found.rule != broken.rule:
+                return None
+            found.line, found.other = lines
+            return found
 
         return shrink(broken, fails)
-
-    def _key_after(self, line: Line) -> int:
-        """The key after actions that may not be possible."""
-        position = self.start.clone()
-        try:
-            for action in line:
-                position.play(action)
-            return position.key()
-        except Exception:
-            raise NoLine(len(line)) from None
-
-    # For people.
 
     def shown(self, broken: Broken) -> Broken:
         """A fault with its lines by name, and its boards."""
@@ -407,28 +334,3 @@ class _Checker:
         except Exception:  # a fault of the game is why it is shown
             names += [str(action) for action in line[len(names) :]]
         return names, str(position)
-
-
-class _Any:
-    """An evaluator whose answers depend on every value of a row, and on nothing else."""
-
-    network_id = 0x617A7079  # any number: there is one network
-
-    def __init__(self, num_actions: int) -> None:
-        self._actions = np.arange(1, num_actions + 1)
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Logits [B, A] and values [B]."""
-        rows = observations.reshape(len(observations), -1).astype(np.float64)
-        weights = np.sin(np.arange(1, rows.shape[1] + 1))
-        # Row by row: the bits of a row must not depend on its place in a batch.
-        sums = np.array([np.dot(row, weights) for row in rows])
-        return np.sin(sums[:, None] * self._actions).astype(np.float32), np.sin(7 * sums).astype(np.float32) / 2
-
-
-def _visits(state: State, cache_positions: int, seed: int) -> list[int]:
-    """The visits of each action in a search."""
-    options: dict[str, Any] = {"simulations": _SIMULATIONS, "eval_batch": 2, "seed": seed}
-    search = _core.Search(_Any(state.num_actions), cache_positions=cache_positions, **options)
-    found: list[int] = search.run(state).visits.tolist()
-    return found

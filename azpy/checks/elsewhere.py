@@ -9,32 +9,31 @@ from typing import Any
 
 from azpy._core import State, Walk
 from azpy.checks.alike import plain
-from azpy.checks.faults import Broken, broken_by
+from azpy.checks.faults import Broken
 from azpy.checks.game_checks import check_copy
-from azpy.games.names import is_python_class, make_position, python_game
-
-__all__ = ["answer", "begun", "facts_elsewhere", "made", "unasked"]
+from azpy.games.names import is_python_class, make_game, python_game
 
 _SECONDS = 60.0
 
 
 def made(spec: str) -> Any:
     """The game of a spec: an azpy.Game or a State."""
-    return python_game(spec) if is_python_class(spec) else make_position(spec)
+    return python_game(spec) if is_python_class(spec) else make_game(spec)
 
 
 def begun(game: Any) -> State:
     """The start of a game.
 
     Raises:
-        Broken: the game cannot be wrapped.
+        Broken: the game lacks an attribute, or its copy is none.
+        Exception: of the game.
     """
     try:
         state = State(game)
-    except Exception as error:
-        if isinstance(error, AttributeError) and error.name in ("num_actions", "obs_shape", "max_plies"):
-            raise Broken("attributes", f"{type(error).__name__}: {error}", f"an attribute {error.name}") from error
-        raise broken_by(error) from error
+    except AttributeError as error:
+        if error.name in ("num_actions", "obs_shape", "max_plies"):
+            raise Broken("attributes", f"AttributeError: {error}", f"an attribute {error.name}") from error
+        raise
     if state.game_object is not None and not isinstance(game, State):
         check_copy(game, state.game_object)
     return state

@@ -10,8 +10,6 @@ from pathlib import Path as File
 from azpy._core import GameError
 from azpy.checks.rules import RULES
 
-__all__ = ["Broken", "Line", "NoLine", "Path", "asked", "broken_by", "shrink"]
-
 _SHRINK_SECONDS = 5.0
 
 Line = tuple[int, ...]
@@ -73,12 +71,8 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
         return len(self.line or ()) + len(self.other or ())
 
 
-class NoLine(Exception):  # noqa: N818  only wrong if the line was legal before
-    """A line whose action at `ply` is not legal."""
-
-    def __init__(self, ply: int) -> None:
-        super().__init__(ply)
-        self.ply = ply
+class Gone(Broken):
+    """A line that the game does not offer: it is wrong only if the game has offered it before."""
 
 
 @contextlib.contextmanager
@@ -129,8 +123,7 @@ def shrink(broken: Broken, fails: Callable[[tuple[Line, ...]], Broken | None]) -
                 if time.monotonic() > until:
                     return broken
                 if attempt != tuple(lines) and found is None:
-                    with contextlib.suppress(NoLine):
-                        found = fails(attempt)
+                    found = fails(attempt)
             if found is None or found.plies >= broken.plies:  # a fault after one more action is no shorter
                 begin += 1
             else:

@@ -8,8 +8,6 @@ import numpy as np
 from azpy._core import Facts, State, Walk
 from azpy.checks.faults import Broken, asked
 
-__all__ = ["check_copy", "check_object"]
-
 
 def check_object(walk: Walk, start: State, facts: Facts) -> None:
     """Checks the object of a game in Python.

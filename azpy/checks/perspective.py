@@ -7,18 +7,15 @@ another game. What can be said for certain is in `alike.py`. These are warnings:
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from azpy.checks.faults import Broken
 
-__all__ = ["Perspective", "Sides"]
-
 _WINS = 20  # random games that one player has won while the other player won none
 _CHANGES, _CELLS = 50, 4  # changes of turn that are looked at, and values in which the board must differ from the first
-_MOST_FEATURES, _MOST_CHANGES = 64, 2000  # of observations, and changes of turn that are compared for them
+_MOST_FEATURES, _MOST_CHANGES = 64, 2000  # of observations, and changes of turn that are compared
 _SWAPPED = 0.5  # of how far two features are from themselves when the turn changes, a pair that swaps is from the other
 # What is seen must be far from chance (standard deviations) and strong (correlation). Of azpy's games, 17 of
 # OpenSpiel's and Kalah, 200 random games each with 4 seeds, the strongest reversal was 2.9 and 0.29 (November 2026).
@@ -27,44 +24,89 @@ _LEAST_GAMES = 20  # that either player is last in
 _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many stay as they are when the turn changes
 
 
-class Sides:
-    """Whether what a player has counts the same for the outcome, whoever is last to move.
-
-    Two features of an observation that swap when the turn changes are those of the two players. Their difference, for
-    player 0, goes with the outcome for player 0 in one way, whether player 0 or player 1 ends the game. Where the two
-    ways are opposite, the outcome is probably in the view of the player who moved last or would be next. A game that
-    treats its players alike cannot show this without a mistake; others could. Features are the sums of planes, and the
-    single values where there are few.
-    """
+class Perspective:
+    """What was seen of both players, position by position."""
 
     def __init__(self) -> None:
-        self._planes = 0
+        self._outcomes: list[float] = []
+        self._random: Counter[int] = Counter()  # random games by the sign of the outcome for player 0
+        self._first: NDArray[np.float32] | None = None
+        self._low: dict[int, NDArray[np.float32]] = {}  # by player
+        self._high: dict[int, NDArray[np.float32]] = {}
+        self._last: tuple[int, NDArray[np.float32]] | None = None
+        self._in_place: list[float] = []
         self._changes: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        self._last: tuple[int, NDArray[np.float64]] | None = None
         # Of each game: who moved last, the features then and at the end, the outcome.
         self._games: list[tuple[int, NDArray[np.float64], NDArray[np.float64] | None, float]] = []
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
         """Takes the observation [C, H, W] of the next player's turn in a game."""
-        if len(array) > _MOST_FEATURES:
-            return
-        features = _features(array)
+        if self._first is None:
+            self._first = array
+        self._low[turn] = np.minimum(self._low.get(turn, array), array)
+        self._high[turn] = np.maximum(self._high.get(turn, array), array)
         if self._last is not None and self._last[0] != turn and len(self._changes) < _MOST_CHANGES:
-            self._changes.append((self._last[1], features))
-        self._last = turn, features
-        self._planes = len(array)
+            before = self._last[1]
+            self._changes.append((_features(before), _features(array)))
+            placed = before != self._first
+            if placed.sum() >= _CELLS:
+                self._in_place.append(float((before == array)[placed].mean()))
+        self._last = turn, array
 
-    def end(self, outcome: float | None, final: NDArray[np.float32] | None) -> None:
-        """Takes the end of a game: the outcome for player 0, None if it was not reached; the observation, if any."""
-        if self._last is not None and outcome is not None:
-            self._games.append((*self._last, None if final is None else _features(final), outcome))
+    def end(self, outcome: float | None, final: NDArray[np.float32] | None = None, *, at_random: bool = True) -> None:
+        """Takes the end of a game.
+
+        Args:
+            outcome: for player 0; None if the end was not reached.
+            final: the observation at the end, if there is one.
+            at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
+        """
+        if outcome is not None:
+            self._outcomes.append(outcome)
+            self._random[(outcome > 0) - (outcome < 0)] += at_random
+            if self._last is not None:
+                mover, last = self._last
+                self._games.append((mover, _features(last), None if final is None else _features(final), outcome))
         self._last = None
 
-    def warning(self) -> Broken | None:
-        """The strongest sign, if it is one of a mistake."""
-        if len(self._changes) < _CHANGES:
+    def warnings(self, *, shared: bool = False) -> list[Broken]:
+        """What may be wrong. `shared`: one observation was met at either player's turn."""
+        found = list[Broken]()
+        if not shared and self._sees_one_side():
+            got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
+            found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
+        low, high = min(self._outcomes, default=0.0), max(self._outcomes, default=0.0)
+        for sign, never, wins in ((1, 1, low < 0), (-1, 0, high > 0)):
+            if self._random[sign] >= _WINS and not wins:
+                got = f"player {never} never won: player {1 - never} won {self._random[sign]} random games, and all "
+                got += f"outcomes are from {low:g} to {high:g}"
+                found.append(Broken("one-sided", got, "wins of both players"))
+        games = self._random.total()
+        if games >= _WINS and len(self._low) == 1:
+            (mover,) = self._low
+            got = f"player {1 - mover} never moved in {games} random games: turn gave {mover} at every move"
+            found.append(Broken("one-player", got, "moves of both players"))
+        sides = self._sides()
+        return found if sides is None else [*found, sides]
+
+    def _sees_one_side(self) -> bool:
+        if len(self._in_place) < _CHANGES or len(self._low) < 2:
+            return False
+        shows_turn = (self._high[0] < self._low[1]) | (self._high[1] < self._low[0])
+        return not shows_turn.any() and float(np.median(self._in_place)) > _IN_PLACE
+
+    def _sides(self) -> Broken | None:
+        """The strongest sign that what a player has counts otherwise when the other player is last to move.
+
+        Two features of an observation that swap when the turn changes are those of the two players. Their difference,
+        for player 0, goes with the outcome for player 0 in one way, whether player 0 or player 1 ends the game. Where
+        the two ways are opposite, the outcome is probably in the view of the player who moved last or would be next. A
+        game that treats its players alike cannot show this without a mistake; others could. Features are the sums of
+        planes, and the single values where there are few.
+        """
+        if self._first is None or len(self._first) > _MOST_FEATURES or len(self._changes) < _CHANGES:
             return None
-        pairs, found = self._pairs(), list[tuple[float, float, float, float, str]]()
+        planes, pairs, found = len(self._first), self._pairs(), list[tuple[float, float, float, float, str]]()
         moved = [(mover, last, outcome) for mover, last, _, outcome in self._games]
         for what, games in (("an action", moved), ("what would be the turn", list(self._viewed(pairs)))):
             for one, other in pairs:
@@ -73,7 +115,8 @@ class Sides:
                     rows[player].append((float(features[one] - features[other]) * (1 - 2 * player), outcome))
                 (sure, first), (other_sure, second) = map(_correlation, rows)
                 ways = ["better" if correlation > 0 else "worse" for correlation in (first, second)]
-                got = f"the more player 0 has of {self._named(one)}, against player 1, the {ways[0]} its outcome is in "
+                named = f"plane {one}" if one < planes else f"value {one - planes} of the observation"
+                got = f"the more player 0 has of {named}, against player 1, the {ways[0]} its outcome is in "
                 got += f"{len(rows[0])} random games that end with {what} of player 0 (correlation {first:+.2f}), and "
                 got += f"the {ways[1]} in {len(rows[1])} with that of player 1 ({second:+.2f})"
                 found.append((min(sure, other_sure), min(abs(first), abs(second)), first, second, got))
@@ -108,9 +151,6 @@ class Sides:
                 if stays != changes:
                     yield mover if stays < changes else 1 - mover, end, outcome
 
-    def _named(self, feature: int) -> str:
-        return f"plane {feature}" if feature < self._planes else f"value {feature - self._planes} of the observation"
-
 
 def _features(array: NDArray[np.float32]) -> NDArray[np.float64]:
     """Sums of planes [C], single values where there are few, and the negatives of all."""
@@ -127,76 +167,3 @@ def _correlation(rows: Sequence[tuple[float, float]]) -> tuple[float, float]:
         return 0.0, 0.0
     found = float(np.clip(np.asarray(np.corrcoef(np.array(rows).T))[0, 1], -0.999, 0.999))
     return abs(math.atanh(found)) * math.sqrt(len(rows) - 3), found
-
-
-@dataclass
-class Perspective:
-    """What was seen of both players, position by position."""
-
-    _won: set[int] = field(default_factory=set)  # signs of the outcomes for player 0
-    _random: Counter[int] = field(default_factory=Counter)  # random games by that sign
-    _outcomes: tuple[float, float] = (math.inf, -math.inf)  # the least and the greatest
-    _first: NDArray[np.float32] | None = None
-    _low: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-    _high: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-    _last: tuple[int, NDArray[np.float32]] | None = None
-    _in_place: list[float] = field(default_factory=list)
-    _sides: Sides = field(default_factory=Sides)
-
-    def watch(self, turn: int, array: NDArray[np.float32]) -> None:
-        """Takes the observation of the next player's turn in a game."""
-        self._sides.watch(turn, array)
-        flat = array.ravel().copy()
-        if self._first is None:
-            self._first = flat
-        self._low[turn] = np.minimum(self._low.get(turn, flat), flat)
-        self._high[turn] = np.maximum(self._high.get(turn, flat), flat)
-        if self._last is not None and self._last[0] != turn and len(self._in_place) < 1000:
-            before = self._last[1]
-            placed = before != self._first
-            if placed.sum() >= _CELLS:
-                self._in_place.append(float((before == flat)[placed].mean()))
-        self._last = turn, flat
-
-    def end(self, outcome: float | None, final: NDArray[np.float32] | None = None, *, at_random: bool = True) -> None:
-        """Takes the end of a game.
-
-        Args:
-            outcome: for player 0; None if the end was not reached.
-            final: the observation at the end, if there is one.
-            at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
-        """
-        self._sides.end(outcome, final)
-        self._last = None
-        if outcome is not None:
-            low, high = self._outcomes
-            self._outcomes = min(low, outcome), max(high, outcome)
-            sign = (outcome > 0) - (outcome < 0)
-            self._won.add(sign)
-            self._random[sign] += at_random
-
-    def warnings(self, *, shared: bool = False) -> list[Broken]:
-        """What may be wrong. `shared`: one observation was met at either player's turn."""
-        found = list[Broken | None]()
-        if not shared and self._sees_one_side():
-            got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
-            found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
-        for sign, never in ((1, 1), (-1, 0)):
-            if self._random[sign] >= _WINS and -sign not in self._won:
-                low, high = self._outcomes
-                got = f"player {never} never won: player {1 - never} won {self._random[sign]} random games, and all "
-                got += f"outcomes are from {low:g} to {high:g}"
-                found.append(Broken("one-sided", got, "wins of both players"))
-        games = self._random.total()
-        if games >= _WINS and len(self._low) == 1:
-            (mover,) = self._low
-            got = f"player {1 - mover} never moved in {games} random games: turn gave {mover} at every move"
-            found.append(Broken("one-player", got, "moves of both players"))
-        found.append(self._sides.warning())
-        return [warning for warning in found if warning is not None]
-
-    def _sees_one_side(self) -> bool:
-        if len(self._in_place) < _CHANGES or len(self._low) < 2:
-            return False
-        shows_turn = (self._high[0] < self._low[1]) | (self._high[1] < self._low[0])
-        return not shows_turn.any() and float(np.median(self._in_place)) > _IN_PLACE

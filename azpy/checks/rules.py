@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["RULES", "Rule"]
-
 
 class Rule(NamedTuple):
     """Something that a game must keep: what it is, and what to do where it is broken."""
@@ -120,10 +118,6 @@ RULES = {
     "process": Rule(
         "the game is the same in another process",
         "leave out hash(), id() and the order of sets: they differ from process to process",
-    ),
-    "core": Rule(
-        "a search with a cache is the same as without, visit for visit",
-        "equal keys must mean equal positions: look at key",
     ),
     # Signs of a mistake that can also be right: warnings.
     "names": Rule(

@@ -12,7 +12,6 @@ compare take turns.
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 from azpy import _core
 from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
 from azpy.errors import MissingPackageError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.playing import benchmarks
 from azpy.runs import storage
 from azpy.settings.run import ABOUT, combine, default_of
@@ -64,7 +63,7 @@ def _measured(given: argparse.Namespace) -> str:
     settings = combine({"game": _GAME, "network": _NETWORK}, typed)
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
-    start = make_position(settings.game)
+    start = make_game(settings.game)
     evaluator: Any = None
     bare: Any = None
     if {"evaluator", "selfplay"} & set(given.what):
@@ -85,7 +84,7 @@ def _measured(given: argparse.Namespace) -> str:
     games = [typed["game"]] if "game" in typed else _core.list_games()
     measures: dict[str, Callable[[], list[benchmarks.Figure]]] = {
         "search": lambda: benchmarks.measure_search(start, **turns),
-        "games": lambda: benchmarks.measure_games({name: make_position(name) for name in games}, **turns),
+        "games": lambda: benchmarks.measure_games({name: make_game(name) for name in games}, **turns),
         "evaluator": lambda: benchmarks.measure_evaluator(evaluator, start.obs_shape, **turns),
         "selfplay": lambda: benchmarks.measure_self_play(start, evaluator, settings, bare=bare, **turns),
     }
@@ -131,6 +130,3 @@ def _table(what: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 main = command("az-bench", _bench)
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,7 +10,6 @@ also be right. Illegal actions are tried only in games in Rust: a game in Python
 Exit code 1: the game breaks a promise. Warnings leave it at 0.
 """
 
-import sys
 from collections.abc import Sequence
 
 from azpy.checks.check_game import Report, check_game
@@ -80,12 +79,7 @@ def _proved(report: Report) -> list[str]:
         lines.append(f"symmetries: {report.symmetries} with their inverses, {report.mirrored} of them played alongside")
     if report.elsewhere:
         lines.append(f"{report.elsewhere} positions the same in another process with other hashes")
-    if report.searches:
-        lines.append(f"{report.searches} searches, visit for visit the same with a cache and without")
     return [*lines, f"took {report.seconds:.1f} s"]
 
 
 main = command("az-check-game", _check)
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,6 @@ where it was stopped; with more --seeds it adds seeds.
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -94,6 +93,3 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
 
 
 main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,6 @@ Exit code 2: an installed part does not work, or no worker can play at PLACE (th
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,6 +81,3 @@ def _row(name: str, text: str) -> str:
 
 
 main = command("az-doctor", _doctor)
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,7 +16,7 @@ from types import FrameType
 from azpy.cli.common import Parser, add_player, command, not_empty
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, game_for, open_player
+from azpy.serving.models import Served, open_player
 from azpy.serving.protocols import PROTOCOLS
 
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
@@ -38,8 +38,8 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
     only, models = PROTOCOLS[given.protocol].games, dict[str, Served]()
     named = [("", given.player), *given.model]
     for name, player in named:
-        game = game_for(player, [other for _, other in named], given.game)
-        served = open_player(player, game, given.simulations, given.device, given.temperature)
+        others = [other for _, other in named]
+        served = open_player(player, given.game, given.simulations, given.device, given.temperature, others)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
         if only and served.start.name not in only:

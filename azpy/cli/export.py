@@ -136,6 +136,3 @@ def _games(run: StoredRun, chosen: str | None) -> exports.Games:
 
 
 main = command("az-export", _export)
-
-if __name__ == "__main__":
-    sys.exit(main())

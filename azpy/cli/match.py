@@ -39,7 +39,6 @@ their curve. docs/training.md says more of all this.
 import argparse
 import json
 import re
-import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
@@ -62,7 +61,7 @@ from azpy.cli.match_text import (
 from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
 from azpy.matches.openings import Book, read_book
 from azpy.matches.players import (
@@ -124,7 +123,7 @@ class _Table:
 
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
         self.game, self.seed = game_of(specs, given.game, "--game {}"), given.seed
-        start = make_position(self.game)
+        start = make_game(self.game)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
         transcripts = Transcripts(given.transcripts)
@@ -297,6 +296,3 @@ def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, in
 
 
 main = command("az-match", _match)
-
-if __name__ == "__main__":
-    sys.exit(main())

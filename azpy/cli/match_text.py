@@ -10,17 +10,6 @@ from azpy.cli.common import columns
 from azpy.matches.ratings import Rating, Sprt
 from azpy.matches.results import Fault, MatchResult
 
-__all__ = [
-    "facts_of",
-    "fault_line",
-    "figures",
-    "rating_facts",
-    "ratings_table",
-    "repeated_pairs",
-    "report",
-    "scores_table",
-]
-
 _MOST_FAULTS = 3  # kinds of fault a player that a result names; the JSON has more
 _MOST_JSON_FAULTS = 20
 _MOST_COLUMNS = 10  # players of a table of scores

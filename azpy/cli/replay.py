@@ -13,7 +13,6 @@ Exit code 1: --check found a difference.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,6 +125,3 @@ def _verdict(comparison: ReplayCheck) -> str:
 
 
 main = command("az-replay", _replay)
-
-if __name__ == "__main__":
-    sys.exit(main())

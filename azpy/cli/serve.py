@@ -23,7 +23,7 @@ from pathlib import Path
 from azpy.cli.common import Parser, add_number, add_player, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
-from azpy.serving.models import Model, game_for, open_model
+from azpy.serving.models import Model, open_model
 
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
@@ -121,26 +121,20 @@ def _serve(arguments: Sequence[str]) -> int:
         for name, player in given.models.items():
             models[name] = open_model(
                 player,
-                game_for(player, given.models.values(), given.game),
+                given.game,
                 given.simulations,
                 given.device,
                 given.temperature,
+                given.models.values(),
                 max_requests=given.max_requests,
                 total_memory_mb=given.memory_mb,
             )
             stack.callback(models[name].engine.close, cancel=True)
         limits = replace(
-            CLIENT_LIMITS,
-            simulations=given.max_simulations,
-            seconds=given.max_seconds,
-            searches=given.max_searches,
+            CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
         )
         site = Site(
-            models,
-            hosts=[given.address, *given.host],
-            origins=given.origin,
-            token=token,
-            bounds=Bounds(client=limits),
+            models, hosts=[given.address, *given.host], origins=given.origin, token=token, bounds=Bounds(client=limits)
         )
         place = stack.enter_context(listening(given.address, given.port))
         log_to_stderr()

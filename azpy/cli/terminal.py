@@ -13,8 +13,6 @@ from azpy.serving.models import Model, chosen
 from azpy.serving.track import Track
 from azpy.settings.run import ABOUT
 
-__all__ = ["Terminal"]
-
 _SHOWN = 5  # candidates
 _HELP = """\
 NAME          play this action; several names play a line
@@ -151,11 +149,7 @@ class Terminal:
             raise RequestError("the game is over")
         result = self._search()
         for actions, visits, value in result.principal_variations(_SHOWN):
-            now, names = state.clone(), []
-            for action in actions:
-                names.append(now.action_name(action))
-                now.play(action)
-            print(f"{visits:8,} visits  value {value:+.2f}  {' '.join(names[:8])}")
+            print(f"{visits:8,} visits  value {value:+.2f}  {state.format_actions(actions[:8])}")
 
     def _undo(self) -> None:
         """Goes back to the last position in which a person chose."""

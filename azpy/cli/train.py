@@ -22,7 +22,7 @@ from azpy.cli.common import Parser, add_setting, command, not_empty, was_interru
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
-from azpy.games.names import make_position, must_be_typed
+from azpy.games.names import make_game, must_be_typed
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
@@ -93,7 +93,7 @@ def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Setting
 
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    make_position(settings.game)  # its errors come first
+    make_game(settings.game)  # its errors come first
     print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
     from azpy.training.sizing import sized  # torch takes seconds to load
 
@@ -207,7 +207,7 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
     from azpy.learning.export import to_onnx
     from azpy.learning.own import network_of
 
-    start, precision = make_position(settings.game), settings.precision
+    start, precision = make_game(settings.game), settings.precision
     model = to_onnx(network_of(start, settings.network))
     options: dict[str, Any] = {"game": start, "precision": "fp32" if precision in ("int8", "auto") else precision}
     evaluators = [OnnxEvaluator(model, device, **options) for device in settings.device_names]
@@ -227,6 +227,3 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
 
 
 main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,6 @@ after SIGTERM or Ctrl-C, and when az-train gives no sign for long. Nothing is lo
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 
@@ -63,8 +62,3 @@ def _say(text: str) -> None:
 
 
 main = command("az-worker", _work)
-
-if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)

@@ -9,8 +9,6 @@ import numpy as np
 
 from azpy._core import CHANCE, State
 
-__all__ = ["random_games", "read_action", "replayed", "roll"]
-
 _UCI_MOVE = re.compile("[a-h][1-8][a-h][1-8][nbrq]?", re.IGNORECASE)
 
 

@@ -15,41 +15,8 @@ from azpy.errors import SettingsError, did_you_mean
 from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
-__all__ = [
-    *("is_python_class", "make_game", "make_position", "must_be_typed", "name_of"),
-    *("python_game", "refuse_untyped", "refuse_untyped_function", "spec_of"),
-]
-
 # In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
 _NAMES_FILES = "[en]fg_game|file|path|root"
-
-
-def make_position(spec: str) -> State:
-    """The start position of the game that `spec` names.
-
-    Raises:
-        SettingsError: no such game or parameter, a class that cannot be imported or made, or a game of OpenSpiel that
-            azpy cannot search.
-        MissingPackageError: a game of OpenSpiel where that is not installed.
-    """
-    if spec.startswith(PREFIX):
-        try:
-            return open_spiel(spec.removeprefix(PREFIX))
-        except SettingsError as error:
-            raise SettingsError(f"game {spec!r}: {error}") from error
-    if is_python_class(spec):
-        game = python_game(spec)
-        try:
-            return State(game)
-        except Exception as error:  # also what its `clone` raises
-            raise SettingsError(f"game {spec!r} is no azpy.Game: {type(error).__name__}: {error}") from error
-    try:
-        return _core.make_game(spec)
-    except ValueError as error:
-        known = _core.list_games()
-        name = name_of(spec)
-        near = "" if name in known else did_you_mean(name, known)
-        raise SettingsError(f"game {spec!r}: {error}{near}") from error
 
 
 def make_game(name: str, **parameters: int | float | str) -> State:
@@ -65,19 +32,36 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         A `State`.
 
     Raises:
-        ValueError: a game or parameter that does not exist, a board that the game refuses, or a class that cannot be
-            imported or made, or does not derive from `azpy.Game`.
+        SettingsError: a ValueError: no such game or parameter, a board that the game refuses, a class that cannot be
+            imported or made or does not derive from `azpy.Game`, or a game of OpenSpiel that azpy cannot search.
         MissingPackageError: a game of OpenSpiel where that is not installed.
 
     Example:
         >>> make_game("connect_four", width=5).num_actions
         5
     """
-    if ":" not in name:
-        return _core.make_game(name, **parameters)
-    if parameters:
+    if ":" in name and parameters:
         raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
-    return make_position(name)
+    if name.startswith(PREFIX):
+        try:
+            return open_spiel(name.removeprefix(PREFIX))
+        except SettingsError as error:
+            raise SettingsError(f"game {name!r}: {error}") from error
+    if is_python_class(name):
+        game = python_game(name)
+        try:
+            return State(game)
+        except Exception as error:  # also what its `clone` raises
+            raise SettingsError(f"game {name!r} is no azpy.Game: {type(error).__name__}: {error}") from error
+    try:
+        return _core.make_game(name, **parameters)
+    except ValueError as error:
+        known, bare = _core.list_games(), name_of(name)
+        near = "" if bare in known else did_you_mean(bare, known)
+        raise SettingsError(f"game {name!r:.200}: {error}{near}") from error
+
+
+make_position = make_game
 
 
 def spec_of(game: str | type[Game]) -> str:
@@ -126,13 +110,8 @@ def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how
         SettingsError: a game that must be typed and was not.
     """
     if must_be_typed(spec) and spec != typed:
-        shown = spec if spec.isprintable() else ascii(spec)
-        kind, would = "", "open the files that it names"
-        if is_python_class(spec):
-            kind, would = "the Python class ", f"import module {shown.partition(':')[0]}"
-        raise SettingsError(
-            f"{source}'s game is {kind}{shown}, and {doing} would {would}: give {how.format(shown)} if you trust it"
-        )
+        kind = " the Python class" if is_python_class(spec) else ""
+        raise _untyped(f"{source}'s game is{kind}", spec, doing, how)
 
 
 def refuse_untyped_function(name: str, spec: str, typed: str | None, source: object, doing: str) -> None:
@@ -149,11 +128,14 @@ def refuse_untyped_function(name: str, spec: str, typed: str | None, source: obj
         SettingsError: a function that was not typed.
     """
     if ":" in spec and spec != typed:
-        shown = spec if spec.isprintable() else ascii(spec)
-        raise SettingsError(
-            f"{source}'s {name} is the Python function {shown}, and {doing} would import module "
-            f"{shown.partition(':')[0]}: give --{name} {shown} if you trust it"
-        )
+        raise _untyped(f"{source}'s {name} is the Python function", spec, doing, f"--{name} {{}}")
+
+
+def _untyped(what: str, spec: str, doing: str, how: str) -> SettingsError:
+    shown = spec if spec.isprintable() else ascii(spec)
+    named = spec.startswith(PREFIX)
+    would = "open the files that it names" if named else f"import module {shown.partition(':')[0]}"
+    return SettingsError(f"{what} {shown}, and {doing} would {would}: give {how.format(shown)} if you trust it")
 
 
 def python_game(spec: str) -> Game:

@@ -9,8 +9,6 @@ import numpy as np
 from azpy._core import Notation, State
 from azpy.games.lines import replayed
 
-__all__ = ["decoded", "line_of", "tags_of"]
-
 _PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the sign of the outcome for player 0
 
 

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy._core import CHANCE, TERMINAL, State
-from azpy.errors import MissingPackageError, SettingsError, did_you_mean, pip_install
+from azpy.errors import MissingPackageError, SettingsError, did_you_mean, one_line, pip_install
 from azpy.game import Game
-
-__all__ = ["PREFIX", "OpenSpielGame", "open_spiel"]
 
 PREFIX = "open_spiel:"  # before a game's name in a spec
 
@@ -44,7 +42,7 @@ def open_spiel(game: Any) -> State:
     try:
         return State(OpenSpielGame(rules, rules.source.new_initial_state()))
     except Exception as error:  # some games look at their parameters only here
-        raise SettingsError(f"OpenSpiel does not begin the game {rules.name!r}: {_line(error)}") from error
+        raise SettingsError(f"OpenSpiel does not begin the game {rules.name!r}: {one_line(error, 300)}") from error
 
 
 @functools.cache  # some games print warnings whenever they are loaded
@@ -56,7 +54,7 @@ def _load(game: str) -> "_Rules":
     try:
         source = pyspiel.load_game(name + bracket + parameters)
     except Exception as error:  # whatever C++ throws is about the name
-        raise SettingsError(f"OpenSpiel does not make the game {game!r}: {_line(error)}") from error
+        raise SettingsError(f"OpenSpiel does not make the game {game!r}: {one_line(error, 300)}") from error
     return _Rules.of(source)
 
 
@@ -105,7 +103,7 @@ class _Rules:
             max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
             num_actions, max_utility = game.num_distinct_actions(), game.max_utility()
         except Exception as error:  # as above
-            raise SettingsError(f"OpenSpiel's {name} does not say what azpy needs: {_line(error)}") from error
+            raise SettingsError(f"OpenSpiel's {name} does not say what azpy needs: {one_line(error, 300)}") from error
         if not 0 < max_utility < math.inf:
             raise SettingsError(f"OpenSpiel's {name} has a largest utility of {max_utility}, expected a number above 0")
         shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
@@ -185,9 +183,3 @@ class OpenSpielGame(Game):
 
     def __str__(self) -> str:
         return str(self.state)
-
-
-def _line(error: BaseException) -> str:
-    """An error's text in one line of a length that people read."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else f"{text[:300]} ..."

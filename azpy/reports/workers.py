@@ -42,7 +42,8 @@ def differing_workers(rows: Rows) -> list[str]:
         z, own, others, games = _compared(table)
         # Of two workers both have the same |z|.
         _, count, worker, at, index = max(
-            (round(abs(float(z[index, at])), 6), games[index], names[index], at, index) for index, at in np.ndindex(z.shape)
+            (round(abs(float(z[index, at])), 6), games[index], names[index], at, index)
+            for index, at in np.ndindex(z.shape)
         )
         if abs(z[index, at]) <= _MOST_Z:
             break

@@ -14,32 +14,26 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.request import Clock, Protocol, Request, seconds_to_think, whole
 
-__all__ = ["Gomocup"]
-
 _ROW = 5
+_OVERHEAD = 0.05  # seconds a move that pass outside of the search
 _RULES = {0: "freestyle", 1: "exactly five", 2: "a continuous game", 4: "renju", 8: "caro"}  # bits of INFO rule
 _LIMITS = ("timeout_turn", "timeout_match", "time_left", "max_memory")  # INFO: three of milliseconds, and bytes
 
 
 class Gomocup(Protocol):
-    """A conversation in Gomocup's protocol.
-
-    Args:
-        models: the player by its name; the protocol has no word for another one.
-        talk: lines in and out.
-        overhead: seconds a move that pass outside of the search.
+    """A conversation in Gomocup's protocol, which has no word for another player.
 
     Raises:
         SettingsError: several players, or a game in which another number in a row than five wins.
     """
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
+    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
         super().__init__(models, talk)
         if len(models) > 1:
             raise SettingsError(f"--model: gomocup cannot ask for another player than {self._model}")
         if re.search(rf"\bk=(?!{_ROW}\b)", self._served.start.game):
             raise SettingsError(f"gomocup is for five in a row, and {self._model} plays {self._served.start.game}")
-        self._overhead, self._size = overhead, self._served.start.obs_shape[1]
+        self._size = self._served.start.obs_shape[1]
         self._played: list[int] = []
         self._limits: dict[str, int] = {}
         self._rule = 0
@@ -85,8 +79,6 @@ class Gomocup(Protocol):
 
     def _about(self, _: str) -> str:
         return f'name="azpy", version="{azpy.__version__}", author="the authors of azpy", country="", www=""'
-
-    # The board --------------------------------------------------------------------------------------------------------
 
     def _start(self, text: str) -> str:
         found = re.fullmatch(r"([0-9]{1,4})(?:\s*,\s*([0-9]{1,4}))?", text)
@@ -158,8 +150,6 @@ class Gomocup(Protocol):
     def _name(self, cell: int) -> str:
         return f"{cell % self._size},{cell // self._size}"
 
-    # Moves and time ---------------------------------------------------------------------------------------------------
-
     def _move(self, played: list[int]) -> str:
         """The player's own stone after these, which are on the board then."""
         self._check_rule()
@@ -178,9 +168,9 @@ class Gomocup(Protocol):
         found = list[float]()
         if (turn := self._limits.get("timeout_turn")) is not None:
             # 0 asks for a move at once.
-            found.append(turn / 1000 - self._overhead)
+            found.append(turn / 1000 - _OVERHEAD)
         if match := self._limits.get("timeout_match", 0):
-            found.append(seconds_to_think(Clock(self._limits.get("time_left", match) / 1000), self._overhead))
+            found.append(seconds_to_think(Clock(self._limits.get("time_left", match) / 1000), _OVERHEAD))
         return max(0.001, min(found)) if found else None
 
     def _info(self, text: str) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import azpy
 from azpy._core import Line
@@ -16,18 +17,7 @@ from azpy.matches.query import WARMEST
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen
-from azpy.serving.request import (
-    OF_THE_REST,
-    WITHOUT_END,
-    Answer,
-    Clock,
-    Protocol,
-    Request,
-    Search,
-    seconds_to_think,
-)
-
-__all__ = ["KGS", "SYSTEMS", "Gtp", "Times"]
+from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think
 
 KGS = ("none", "absolute", "byoyomi", "canadian")
 SYSTEMS = (*KGS, "fischer", "fischer-capped")
@@ -37,6 +27,7 @@ _ANALYZE = ("lz-analyze", "analyze", "kata-analyze")
 _GENMOVE_ANALYZE = ("lz-genmove_analyze", "genmove_analyze", "kata-genmove_analyze")
 _LEAST_REPORT = 0.05  # seconds between reports
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
+_ALL: dict[str, Any] = {"lines": None, "standard_errors": True}  # what a report of an analysis needs
 _TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
 _LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
 _NEEDED = {  # how many times and counts a system has, how many limits, and which
@@ -50,19 +41,13 @@ _NEEDED = {  # how many times and counts a system has, how many limits, and whic
 
 
 class Gtp(Protocol):
-    """A conversation in GTP.
+    """A conversation in GTP."""
 
-    Args:
-        models: players by name; the first one plays until another one is asked for.
-        talk: lines in and out.
-        overhead: seconds a move that pass outside of the search.
-    """
-
-    def __init__(self, models: Mapping[str, Served], talk: Conversation, overhead: float = 0.05) -> None:
+    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
         super().__init__(models, talk)
         self._simulations: int | None = None  # of every move, if the other program sets it
         self._temperature: float | None = None  # in place of the player's own
-        self._board, self._times = board_of(self._served.start), Times(overhead)
+        self._board, self._times = board_of(self._served.start), Times()
         self._analysis: Search | None = None
         self._opened()
         self._commands: dict[str, Callable[[list[str]], str]] = {
@@ -122,8 +107,6 @@ class Gtp(Protocol):
             self._talk.say(f"?{number} {one_line(error)}", "")
         return True
 
-    # The board --------------------------------------------------------------------------------------------------------
-
     def _set_game(self, words: list[str]) -> str:
         expect(words, r"\S+", "a game")
         if words[0].lower() != self._board.name.lower():
@@ -146,8 +129,6 @@ class Gtp(Protocol):
         expect(words, r"\S+ \S+", "a color and a vertex")
         self._board.play(_color(words), words[1])
         return ""
-
-    # Parameters -------------------------------------------------------------------------------------------------------
 
     def _parameters(self) -> dict[str, str]:
         """KataGo's names of what can be set, and the values now."""
@@ -194,8 +175,6 @@ class Gtp(Protocol):
             self._model = name
             self._opened()
 
-    # Searches ---------------------------------------------------------------------------------------------------------
-
     def _genmove(self, words: list[str], plays: bool) -> str:
         color = _color(words, alone=True)
         line = self._board.line_of(color)
@@ -237,31 +216,15 @@ class Gtp(Protocol):
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
         simulations = self._simulations or (self._served.simulations if seconds is None else None)
-        request = Request(
-            line.start,
-            line.played,
-            simulations,
-            seconds,
-            actions,
-            lines=0 if tell is None else None,
-            standard_errors=tell is not None,
-        )
+        told = {} if tell is None else _ALL
+        request = Request(line.start, line.played, simulations, seconds, actions, **told)
         return self._search(request, tell).answer()
 
     def _analyze(self, number: str, words: list[str], name: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
         if line is None:
             raise RequestError("cannot analyze: this color has no move")
-        request = Request(
-            line.start,
-            line.played,
-            WITHOUT_END,
-            actions=actions,
-            priority="analysis",
-            report_every=interval,
-            lines=None,
-            standard_errors=True,
-        )
+        request = Request(line.start, line.played, WITHOUT_END, None, actions, "analysis", interval, **_ALL)
         self._opened().follow(request.start, request.played)  # what fails is said before the answer begins
         self._talk.say(f"={number}")
         self._analysis = self._search(request, partial(self._tell, name))
@@ -368,7 +331,7 @@ class Times:
         overhead: seconds a move that pass outside of the search.
     """
 
-    def __init__(self, overhead: float) -> None:
+    def __init__(self, overhead: float = 0.05) -> None:
         self._overhead = overhead
         self._system: _System | None = None  # None: no limit
         self._told: dict[int, tuple[float, int]] = {}  # by color: seconds, and stones or periods

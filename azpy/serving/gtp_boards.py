@@ -20,8 +20,6 @@ from azpy._core import Line
 from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import decoded
 
-__all__ = ["COLORS", "Board", "board_of", "chains", "expect", "unsettled"]
-
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 _LONGEST_FILE = 1 << 20  # bytes
 _MOST_UNDONE = 1_000  # moves: each holds the whole line before it
@@ -245,8 +243,6 @@ class _Go(Board):
             found = [chain for stones in self._cells(state) for chain in chains(stones, self.size)]
         return "\n".join(" ".join(state.action_name(cell) for cell in sorted(chain)) for chain in found)
 
-    # Rules ------------------------------------------------------------------------------------------------------------
-
     def _set_komi(self, words: list[str]) -> str:
         expect(words, r"-?[0-9]{1,4}(\.[0-9]{0,3})?", "a number")
         try:
@@ -285,8 +281,6 @@ class _Go(Board):
             if asked.lower() != played.lower():
                 raise RequestError(f"rule {rule}: azpy plays {played} here, not {asked[:40]}")
         return ""
-
-    # Handicaps --------------------------------------------------------------------------------------------------------
 
     def _fixed_handicap(self, words: list[str]) -> str:
         most = len(self._star_points(9))
@@ -330,8 +324,6 @@ class _Go(Board):
         self.clear()
         self.line = Line(_core.parse_state(self._rules(self._komi), text))
         return " ".join(self._first.action_name(cell) for cell in points)
-
-    # Files ------------------------------------------------------------------------------------------------------------
 
     def _load(self, words: list[str]) -> str:
         """Replays a file's game, with the file's komi, up to the move whose number is given."""

@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from azpy import _core
 from azpy.serving.limits import MOST_SEARCHES
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Model, Served, open_engine
+from azpy.serving.models import Served, with_engines
 from azpy.serving.queries import Analyst, Reply
-
-__all__ = ["JsonLines"]
 
 
 class JsonLines:
@@ -20,12 +18,7 @@ class JsonLines:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
-        self._talk = talk
-        memory = max(1, TREES_MB // len(models))
-        self._models = {
-            name: Model(served, open_engine(served, max_requests=MOST_SEARCHES, total_memory_mb=memory))
-            for name, served in models.items()
-        }
+        self._models, self._talk = with_engines(models, MOST_SEARCHES), talk
 
     def run(self) -> None:
         """Answers queries until the end of the input, then those that wait.

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CLIENT_LIMITS", "MOST_SEARCHES", "NO_LIMITS", "Limits"]
-
 MOST_SEARCHES = 4_096  # of all clients at once, for each player
 
 

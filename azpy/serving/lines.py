@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO
 
-__all__ = ["LONGEST_LINE", "Conversation"]
-
 LONGEST_LINE = 64 * 1024  # bytes; the rest of a longer line is skipped
 _AT_ONCE = 4096  # bytes that a pipe takes without a wait where it takes any (PIPE_BUF)
 _LOOK_EVERY = 200  # ms between two looks at whether a write still has time

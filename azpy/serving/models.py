@@ -1,7 +1,7 @@
 """The players that an engine serves: what a user names, opened once."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,15 +9,11 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.games.names import make_position, refuse_untyped
+from azpy.games.names import make_game, refuse_untyped
 from azpy.matches.arena import SearchPlayer
-from azpy.matches.players import load_players, parse_player, settings_of
+from azpy.matches.players import load_players, parse_player
 from azpy.matches.query import WARMEST
-
-__all__ = [
-    *("TREES_MB", "Model", "Served"),
-    *("chosen", "game_for", "open_engine", "open_model", "open_player"),
-]
+from azpy.runs.reader import StoredRun
 
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
 _LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
@@ -79,8 +75,20 @@ def open_engine(served: Served, **options: Any) -> _core.Engine:
     return _core.Engine(served.evaluator, **{**served.options, **options})
 
 
+def with_engines(models: Mapping[str, Served], most: int) -> dict[str, Model]:
+    """Players with an engine each, which takes so many requests at once. The memory of the trees is shared out."""
+    options = {"max_requests": most, "total_memory_mb": max(1, TREES_MB // len(models))}
+    return {name: Model(served, open_engine(served, **options)) for name, served in models.items()}
+
+
 def open_model(
-    text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0, **options: Any
+    text: str,
+    game: str | None,
+    simulations: int,
+    device: str = "cpu",
+    temperature: float = 0.0,
+    others: Iterable[str] = (),
+    **options: Any,
 ) -> Model:
     """A player with its engine; see `open_player` and `open_engine`."""
     before: object = None
@@ -92,7 +100,7 @@ def open_model(
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        served = open_player(text, game, simulations, device, temperature)
+        served = open_player(text, game, simulations, device, temperature, others)
         before = now  # what cannot be opened is tried again
         return served
 
@@ -110,49 +118,41 @@ def chosen(result: _core.SearchResult, temperature: float) -> int:
     return int(np.random.default_rng().choice(len(policy), p=policy / policy.sum()))
 
 
-def game_for(text: str, players: Iterable[str], typed: str | None) -> str | None:
-    """The game that `open_player` gets for one of several players.
-
-    A player without a game of its own has the one that the user typed, else that of the first run among the players.
-
-    Raises:
-        AzpyError: a run that cannot be read, or whose game must be typed, see `refuse_untyped`.
-    """
-    if typed is not None or settings_of([parse_player(text)]) is not None:
-        return typed
-    for other in players:
-        spec = parse_player(other)
-        if (settings := settings_of([spec])) is not None:
-            refuse_untyped(settings.game, None, spec.run, "the engine", "--game {}")
-            return settings.game
-    return None
-
-
-def open_player(text: str, game: str | None, simulations: int, device: str = "cpu", temperature: float = 0.0) -> Served:
+def open_player(
+    text: str,
+    game: str | None,
+    simulations: int,
+    device: str = "cpu",
+    temperature: float = 0.0,
+    others: Iterable[str] = (),
+) -> Served:
     """The player that `text` names, see `az-match --help`.
 
     Args:
         text: mcts:N, uniform:N, a model file, a checkpoint folder or a run folder, with options of the search after ?.
-        game: a game's name; None for that of the run.
+        game: a game's name; None for that of the run, or for a player without one that of the first run among `others`.
         simulations: a move, where `text` does not say it.
         device: where a model runs.
         temperature: of the actions it plays, where `text` does not say it.
+        others: the players beside which it is opened.
 
     Raises:
-        AzpyError: no such player or game, a model that does not fit the game, or a temperature beyond `WARMEST`.
+        AzpyError: no such player or game, one that must be typed and was not, a model that does not fit the game, or a
+            temperature beyond `WARMEST`.
     """
     if not 0 <= temperature <= WARMEST:
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
-    settings = settings_of([spec])
-    if game is None and settings is None:
+    specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
+    run = next((each.run for each in specs if each.run is not None), None)
+    own = game if run is None else StoredRun(run).settings.game
+    if own is None:
         raise SettingsError(f"which game does {text!r} play? give --game")
-    name = game or (settings.game if settings is not None else "")
-    if settings is not None:
-        refuse_untyped(settings.game, game, spec.run, "the engine", "--game {}")
-        if game is not None and _core_name(game) != _core_name(settings.game):
-            raise SettingsError(f"{spec.run} plays {settings.game}, not {game}")
-    start = make_position(name)
+    if run is not None:
+        refuse_untyped(own, game, run, "the engine", "--game {}")
+    start = make_game(game or own)
+    if run is not None and start.game != make_game(own).game:
+        raise SettingsError(f"{run} plays {own}, not {game}")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
     if not isinstance(player, SearchPlayer):
@@ -168,8 +168,3 @@ def open_player(text: str, game: str | None, simulations: int, device: str = "cp
         spec.model is not None,
         temperature if spec.temperature is None else spec.temperature,
     )
-
-
-def _core_name(spec: str) -> str:
-    """The game's name with all its parameters."""
-    return make_position(spec).game

@@ -13,8 +13,6 @@ from azpy.serving.request import Protocol
 from azpy.serving.uci import Uci
 from azpy.serving.wall_game import WallGame
 
-__all__ = ["PROTOCOLS"]
-
 
 class _Row(NamedTuple):
     about: str

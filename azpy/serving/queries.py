@@ -24,8 +24,6 @@ from azpy.serving.models import Model, Served, chosen
 from azpy.serving.request import Request
 from azpy.serving.track import Track
 
-__all__ = ["Analyst", "Reply"]
-
 _MOST_WARNINGS = 100  # of a client
 
 
@@ -120,8 +118,6 @@ class Analyst:
             if (pending := one.pending) is not None:  # the answer may come in another thread
                 pending.cancel()
 
-    # Actions ----------------------------------------------------------------------------------------------------------
-
     def _act(self, action: str, message: _core.Message) -> None:
         said: dict[str, Any] = {}
         match action:
@@ -169,8 +165,6 @@ class Analyst:
         for pending in found:
             if pending is not None:
                 pending.stop()
-
-    # Searches ---------------------------------------------------------------------------------------------------------
 
     def _search(self, message: _core.Message) -> None:
         model = self._model(message)

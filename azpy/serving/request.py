@@ -12,18 +12,6 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, open_engine
 from azpy.serving.track import Track
 
-__all__ = [
-    "OF_THE_REST",
-    "WITHOUT_END",
-    "Answer",
-    "Clock",
-    "Protocol",
-    "Request",
-    "Search",
-    "seconds_to_think",
-    "whole",
-]
-
 WITHOUT_END = 2**32 - 1
 """Simulations of a search that something else ends."""
 _MOST = 10**18  # of a number
@@ -207,7 +195,7 @@ class Protocol(ABC):
         """Closes the engine. The next search opens another one."""
         track, self._track = self._track, None
         if track is not None:
-            track.close()
+            track.engine.close(cancel=True)
 
 
 def whole(text: str) -> int | None:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from azpy import _core
 
-__all__ = ["Track"]
-
 
 class Track:
     """A game of an engine. Its tree is kept along the actions that two positions share.
@@ -46,7 +44,3 @@ class Track:
     def forget(self) -> None:
         """Drops the tree."""
         self._game = None
-
-    def close(self) -> None:
-        """Closes the engine: its searches are cancelled."""
-        self.engine.close(cancel=True)

@@ -21,8 +21,6 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
 
-__all__ = ["Positions", "Uci"]
-
 _REPORT_EVERY = 0.5  # seconds
 # Words of `go`, each with a number; UGI has names of its own for the clocks.
 _NUMBERS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
@@ -56,12 +54,7 @@ class _Go:
 
 
 class Uci(Protocol):
-    """A conversation in UCI, or in UGI.
-
-    Args:
-        models: players by name; the first one plays until the option `Model` chooses another one.
-        talk: lines in and out.
-        word: "uci" or "ugi".
+    """A conversation in UCI, or in UGI, as `word` says.
 
     Raises:
         SettingsError: in UGI, players of different games.
@@ -113,11 +106,9 @@ class Uci(Protocol):
     def _say_error(self, error: BaseException) -> None:
         self._talk.say(f"info string error: {one_line(error)}")
 
-    # Options ----------------------------------------------------------------------------------------------------------
-
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
-            f"id name azpy {azpy.__version__} ({_plain(self._served.name)})",
+            f"id name azpy {azpy.__version__} ({one_line(self._served.name)})",
             "id author the authors of azpy",
             *(f"option name {name} {option.declared}" for name, option in self._options.items()),
             f"{self._word}ok",
@@ -150,7 +141,7 @@ class Uci(Protocol):
         if name == "Model":
             model = self._labels[str(value)]
             positions = self._positions_of(self._models[model])
-            self._start, self._played, _ = positions.read(self._said)
+            self._line, _ = positions.read(self._said)
             self._model, self._positions = model, positions
         self._values[name] = value
         if name in _ENGINE or name == "Model":
@@ -160,8 +151,6 @@ class Uci(Protocol):
 
     def _engine_options(self) -> dict[str, int]:
         return {ours: int(self._values[name]) for name, ours in _ENGINE.items()}
-
-    # Positions --------------------------------------------------------------------------------------------------------
 
     def _positions_of(self, served: Served) -> "Positions":
         return Positions(served.start, self._values["UCI_Chess960"] == "true" if self._word == "uci" else None)
@@ -179,7 +168,7 @@ class Uci(Protocol):
     def _set_position(self, words: list[str]) -> str | None:
         """Reads the words of a `position`; returns what is wrong with its first illegal move."""
         try:
-            self._start, self._played, problem = self._positions.read(words)
+            self._line, problem = self._positions.read(words)
         except Exception as error:  # of a user's game too
             self._refused = one_line(error)
             raise
@@ -194,7 +183,7 @@ class Uci(Protocol):
         """
         if self._refused is not None:
             raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
-        return self._opened().follow(self._start, self._played)
+        return self._opened().follow(self._line.start, self._line.played)
 
     def _query(self, words: list[str]) -> None:
         state = self._game().state
@@ -207,8 +196,6 @@ class Uci(Protocol):
         if not words or words[0] not in answers:
             raise ValueError(f"query: expected {', '.join(answers)}")
         self._talk.say(f"response {answers[words[0]]}")
-
-    # Searches ---------------------------------------------------------------------------------------------------------
 
     def _begin(self, words: Sequence[str]) -> None:
         """Begins the search of a `go`."""
@@ -251,18 +238,17 @@ class Uci(Protocol):
     def _request(self, words: Sequence[str]) -> Request | None:
         """What a `go` asks for; None where there is no move."""
         numbers, moves = self._read_go(words)
+        if self._line.state.name == "chess":
+            self._line.go_on()
         state = self._game().state
-        if state.is_terminal and state.name == "chess":
-            state = self._start = state.without_past()
-            self._played = []
         if state.is_terminal or state.turn == _core.CHANCE:
             self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
             return None
         simulations, seconds = (WITHOUT_END, None) if _FLAGS.intersection(words) else self._limits(numbers, state)
         actions = [action for move in moves if (action := read_action(state, move)) is not None]
         return Request(
-            self._start,
-            self._played,
+            self._line.start,
+            self._line.played,
             simulations,
             seconds,
             actions or None,
@@ -412,16 +398,11 @@ def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Op
     return options
 
 
-def _plain(text: str) -> str:
-    """A text in one line, without what cannot be written."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
 def _labels(names: Iterable[str]) -> dict[str, str]:
     """The names by a word for each, without blanks: none of the protocol's, and no two alike in any case."""
     labels: dict[str, str] = {}
     for name in names:
-        label = _plain(name).replace(" ", "_") or "player"
+        label = one_line(name).replace(" ", "_") or "player"
         while label.lower() in _RESERVED | {known.lower() for known in labels}:
             label += "_"
         labels[label] = name
@@ -447,15 +428,13 @@ class Positions:
         elif chess960:
             self._starts.append(azpy.make_game("chess", **(start.params | {"chess960": 518})))
 
-    def read(self, words: Sequence[str]) -> tuple[_core.State, list[int], str | None]:
-        """Where the line of a `position` begins, its actions up to an illegal move, and what is wrong with that move.
-
-        Where our rules end the game before the line does, the line goes on from there with less of a past.
+    def read(self, words: Sequence[str]) -> tuple[_core.Line, str | None]:
+        """The line of a `position` up to an illegal move, and what is wrong with that move.
 
         Raises:
             ValueError: words that are no position.
         """
-        at = _moves_at(words)
+        at = words.index("moves") if "moves" in words else len(words)
         setup, moves = words[:at], words[at + 1 :]
         if list(setup) == ["startpos"]:
             start = self._begin
@@ -463,17 +442,13 @@ class Positions:
             start = self._parsed(" ".join(setup[1:]))
         else:
             raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
-        state, played = start.clone(), list[int]()
+        line = _core.Line(start)
         for number, move in enumerate(moves, 1):
-            if state.is_terminal and state.name == "chess":
-                start, played = state.without_past(), []
-                state = start.clone()
-            action = read_action(state, move)
-            if action is None:
-                return start, played, f"move {number}, {move!r}, is not legal there: the position is that before it"
-            state.play(action)
-            played.append(action)
-        return start, played, None
+            try:
+                line.play(move if self._chess960 is None else move.lower())
+            except ValueError:
+                return line, f"move {number}, {move!r}, is not legal there: the position is that before it"
+        return line, None
 
     def name(self, state: _core.State, action: int) -> str:
         """What the other program calls an action that is legal there."""
@@ -496,18 +471,6 @@ class Positions:
             with contextlib.suppress(ValueError):
                 return _core.parse_state(start, text)
         return _core.parse_state(self._starts[-1], text)
-
-
-def _moves_at(words: Sequence[str]) -> int:
-    """The index of the word "moves" outside the quotes of an EPD's operations; behind the last word for none."""
-    quotes = [word.replace('\\"', "").count('"') for word in words]
-    before, count = 0, sum(quotes)
-    for at, word in enumerate(words):
-        # A quote without an end holds no words.
-        if word == "moves" and (before % 2 == 0 or before == count):
-            return at
-        before += quotes[at]
-    return len(words)
 
 
 def _is_chess960(state: _core.State) -> bool:

@@ -31,7 +31,7 @@ import azpy
 from azpy import State, _core
 from azpy.errors import RequestError, one_line
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen, open_engine
+from azpy.serving.models import Model, Served, chosen, with_engines
 
 __all__ = [
     *("LAST_TURN", "MOST_SESSIONS", "NO_ACTION", "VARIANTS", "WallGame"),
@@ -65,7 +65,7 @@ _ANSWERS = {
 class _Session:
     """A game of the server."""
 
-    model: str
+    model: Model
     state: State
     game: azpy.EngineGame
     ply: int = 0  # turns played
@@ -83,12 +83,7 @@ class WallGame:
     """
 
     def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
-        self._models, self._talk = models, talk
-        memory = max(1, TREES_MB // len(models))
-        self._engines = {
-            name: open_engine(served, max_requests=2 * MOST_SESSIONS, total_memory_mb=memory)
-            for name, served in models.items()
-        }
+        self._models, self._talk = with_engines(models, 2 * MOST_SESSIONS), talk
         self._sessions: dict[str, _Session] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: requests stand in line
         self._room = threading.Semaphore(_MOST_WAITING)
@@ -110,8 +105,8 @@ class WallGame:
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join()
             self._loop.close()
-            for engine in self._engines.values():
-                engine.close()
+            for model in self._models.values():
+                model.engine.close()
 
     def _take(self, line: str) -> None:
         arrived = time.monotonic()
@@ -164,7 +159,8 @@ class WallGame:
         name = bot if bot in self._models else next(iter(self._models))
         if bot not in self._models and len(self._models) > 1:
             raise RequestError(f"no player for botId {bot[:100]}: there are {', '.join(self._models)}")
-        state, served = state_of(request.get("config")), self._models[name]
+        state, model = state_of(request.get("config")), self._models[name]
+        served = model.served
         shape = (served.start.num_actions, served.start.obs_shape)
         if served.has_model and (state.num_actions, state.obs_shape) != shape:
             raise RequestError(f"config: {name} plays {served.start.game}, not {state.game}")
@@ -172,7 +168,7 @@ class WallGame:
             raise RequestError(f"Session {identity[:100]} already exists")
         if len(self._sessions) >= MOST_SESSIONS:
             raise RequestError(f"Maximum session limit reached ({MOST_SESSIONS})")
-        self._sessions[identity] = _Session(name, state, self._engines[name].game(state))
+        self._sessions[identity] = _Session(model, state, model.engine.game(state))
 
     def _apply(self, session: _Session, text: object) -> None:
         """Plays a turn, and moves the game's tree along; begins a tree where it cannot follow."""
@@ -183,7 +179,7 @@ class WallGame:
         except ValueError:  # a turn of fewer actions
             pass
         if session.game.state.key() != state.key():
-            session.game = self._engines[session.model].game(state)
+            session.game = session.model.engine.game(state)
         session.state, session.ply = state, session.ply + 1
 
     async def _evaluate(self, session: _Session, arrived: float) -> tuple[str, float]:
@@ -194,7 +190,7 @@ class WallGame:
         if (winning := winning_action(state)) is not None:
             return move_text(state, [winning]), float(side)
         result = await self._search(session, arrived)
-        warmth = self._models[session.model].temperature
+        warmth = session.model.served.temperature
         actions, after = [chosen(result, warmth)], state.clone()
         after.play(actions[0])
         session.game.play(actions[0])
@@ -208,7 +204,7 @@ class WallGame:
     async def _search(self, session: _Session, arrived: float) -> azpy.SearchResult:
         # Half of what is left, so that the second action has as much.
         left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
-        return await session.game.search(self._models[session.model].simulations, seconds=left, lines=0)
+        return await session.game.search(session.model.served.simulations, seconds=left, lines=0)
 
     def _refuse(self, problem: str, identity: str = "") -> None:
         self._say({"type": "error", "bgsId": identity, "error": problem})
@@ -225,10 +221,7 @@ def _check_ply(request: Mapping[str, Any], session: _Session) -> None:
         raise RequestError(f"Ply mismatch: expected {session.ply}, got {ply}")
 
 
-# Positions and turns --------------------------------------------------------------------------------------------------
-
-
-def state_of(config: object, *, one_move_rule: bool = False, classic_policy: bool = False) -> State:
+def state_of(config: object, *, one_move_rule: bool = False) -> State:
     """The position that a config describes: whoever begins, and whether half a turn is played.
 
     Fields that are not named here are ignored.
@@ -240,7 +233,6 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
             and walls show already).
         one_move_rule: whether player 1's capture is a draw while player 2's cat is at most two steps from its goal; not
             in classic. The public program dropped this rule in September 2026.
-        classic_policy: the game's parameter, for models of classic alone.
 
     Returns:
         A State. It is terminal only after half a turn that has no second action: `apply_move(state, "---")` goes on.
@@ -267,7 +259,6 @@ def state_of(config: object, *, one_move_rule: bool = False, classic_policy: boo
             width=width,
             height=height,
             one_move_rule=one_move_rule and variant != "classic",
-            classic_policy=classic_policy,
         )
     except ValueError as error:
         raise RequestError(f"config: {error}") from error

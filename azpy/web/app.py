@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, M
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -27,21 +28,20 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 import azpy
 from azpy import _core
 from azpy.errors import AzpyError
+from azpy.runs.exports import game_as_dict
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.queries import Analyst, Reply
-from azpy.web import archive
 from azpy.web.guard import COOKIE, Guard
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
-
-__all__ = ["LONGEST_MESSAGE", "Bounds", "Site"]
 
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
 _LOGIN_BYTES = 4 * 1024  # of the body of a login
 _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
+_MOST_LISTED = 200  # games of an iteration
 _FAILED = "the server failed; its log says why"
 _ENDS = "the server ends: ask another one"
 _LATER = {"retry-after": "1"}
@@ -95,6 +95,8 @@ class Site:
     ) -> None:
         self.models, self.bounds, self.metrics = models, bounds or Bounds(), Metrics(models)
         self.ready, self._websockets = True, 0
+        self.metrics.ready.set_function(lambda: self.ready)
+        self.metrics.connections.set_function(lambda: self._websockets)
         self._run, self._renews, self._has_token = run, renews, token is not None
         self._clients: dict[Analyst, Outbox] = {}
         self._reloads = threading.Lock()
@@ -138,8 +140,6 @@ class Site:
                 except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 
-    # Plain requests ---------------------------------------------------------------------------------------------------
-
     async def _health(self, _: Request) -> Response:
         return PlainTextResponse("ok\n")
 
@@ -147,8 +147,6 @@ class Site:
         return PlainTextResponse("ready\n") if self.ready else PlainTextResponse("draining\n", 503)
 
     async def _metrics(self, _: Request) -> Response:
-        self.metrics.ready.set(self.ready)
-        self.metrics.connections.set(self._websockets)
         return Response(self.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def _tell_about(self, _: Request) -> Response:
@@ -164,9 +162,9 @@ class Site:
                 return self.refused(400, "query", f"{name}: expected a whole number, got {given[:40]!r}")
         try:
             if number is not None:
-                return JSONResponse(await asyncio.to_thread(archive.game, self._run, int(number)))
+                return JSONResponse(await asyncio.to_thread(_game, self._run, int(number)))
             chosen = None if iteration is None else int(iteration)
-            return JSONResponse(await asyncio.to_thread(archive.games, self._run, chosen))
+            return JSONResponse(await asyncio.to_thread(_listed, self._run, chosen))
         except AzpyError as error:
             return self.refused(404, "query", str(error))
 
@@ -222,8 +220,6 @@ class Site:
         """The answer to a request that is refused, and counted by its reason."""
         self.metrics.refused.labels(reason).inc()
         return JSONResponse({"error": said}, status, headers)
-
-    # Queries ----------------------------------------------------------------------------------------------------------
 
     async def _query(self, request: Request) -> Response:
         body = await self._body(request, self.bounds.body)
@@ -384,6 +380,23 @@ async def _wrong(request: Request, error: Any) -> Response:
 async def _failed(_: Request, __: Exception) -> Response:
     """The answer where the server failed; uvicorn logs the exception."""
     return JSONResponse({"error": _FAILED}, 500)
+
+
+def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:
+    """The games of an iteration, the newest one if none is named; of a large iteration the first ones."""
+    there = run.sealed_iterations()
+    chosen = there[-1:] if iteration is None else [iteration]
+    games = [
+        {"game_id": record.game_id, "length": len(record), "outcome": record.outcome, "resigned": record.resigned}
+        for _, record in islice(run.games(chosen), _MOST_LISTED)
+    ]
+    return {"iterations": there, "iteration": next(iter(chosen), None), "games": games}
+
+
+def _game(run: StoredRun, number: int) -> dict[str, Any]:
+    """A game as `az-replay --json` tells it: its plies with names, values and searches."""
+    iteration, record = run.find_game(number)
+    return {"iteration": iteration, **game_as_dict(run.start, record)}
 
 
 def _assets() -> dict[str, bytes]:

@@ -21,8 +21,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from azpy.errors import SettingsError
 
-__all__ = ["COOKIE", "LOOPBACK", "Guard"]
-
 # As a browser writes it: ASCII without capital letters, and a port where it is not the scheme's own. No other value is
 # ever equal to what a browser sends.
 _ORIGIN = re.compile(

@@ -8,8 +8,6 @@ from prometheus_client.registry import Collector
 
 from azpy.serving.models import Model
 
-__all__ = ["Metrics"]
-
 _BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # seconds
 _ENGINE = {  # of `Engine.stats`
     "requests": "searches that were asked for",

@@ -7,8 +7,6 @@ from collections import OrderedDict, deque
 
 from azpy.serving.queries import Reply
 
-__all__ = ["Outbox"]
-
 # Of what waits for a slow reader; then the connection ends.
 _MOST_ANSWERS = 10_000
 _MOST_BYTES = 32 << 20

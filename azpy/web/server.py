@@ -19,8 +19,6 @@ from websockets.frames import Frame
 from azpy.errors import SettingsError
 from azpy.web.app import LONGEST_MESSAGE, Site
 
-__all__ = ["Server", "listening", "log_to_stderr"]
-
 _HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further request, to the end of its headers
 _KEEP_ALIVE = 15  # seconds without a request
 _PING = 20.0  # seconds between a WebSocket's pings, and for their answers
