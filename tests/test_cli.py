@@ -163,7 +163,7 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         ([], "no game"),
         (
             ["tic_tac_toe", "--device", "gpu"],
-            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got 'gpu'",
+            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx or auto, got 'gpu'",
         ),
         (["tic_tac_toe", "--devices", "0,1"], "devices 0,1 needs device cuda, tensorrt or auto, got 'cpu'"),
         (["tic_tac_toe", "--device", "cuda", "--devices", "1,1"], "devices must name each GPU once, got '1,1'"),

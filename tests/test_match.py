@@ -513,7 +513,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
         (["nobody?c_puct=1", "random"], "player 'nobody': expected random, mcts:N"),
         (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "given without @ and ?; got 0"),
-        (["c4", "random", "--device", "gpu"], "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto"),
+        (["c4", "random", "--device", "gpu"], "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx or auto"),
         (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
     ],
 )

@@ -3,15 +3,15 @@
 ONNX Runtime falls back to the CPU silently. This module forbids that, and checks which node runs where.
 """
 
+import importlib
 import os
 import threading
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from azpy.devices import Device, driver_problem, misplaced, reinstall, remedy
-from azpy.errors import DeviceError, MissingPackageError, ModelError, pip_install
+from azpy.errors import EXTRAS, DeviceError, MissingPackageError, ModelError, pip_install
 from azpy.evaluators.protocol import first_line
 
 __all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
@@ -75,45 +75,76 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     asked which node went where. (`session.disable_cpu_ep_fallback` would also refuse a model for which a GPU provider
     leaves the arithmetic of shapes to the CPU on purpose.)
 
+    Args:
+        ort: the module.
+        data: the model.
+        device: a GPU.
+        providers: see `provider_options`; not for a plugin.
+
     Raises:
         DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.
         MissingPackageError: this onnxruntime has no such provider.
     """
-    missing = _preload(ort)
+    options = _session_options(ort, 1)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    given: dict[str, Any] = {"enable_fallback": 0}  # nor does the Python side fall back, neither now nor in a run
+    missing = ""
+    if device.plugin:
+        options.add_provider_for_devices([_plugin_device(ort, device)], {})
+    else:
+        missing = _preload(ort)
+        _check_offered(ort, device, missing)
+        given["providers"] = providers
+    with _SESSION_LOCK:
+        try:
+            session = ort.InferenceSession(data, options, **given)
+            fell_back = device.provider not in session.get_providers()
+            why = None if fell_back else misplaced(nodes_by_provider(session), device)
+        except Exception as error:  # onnxruntime's exceptions share no base
+            fell_back, why = False, first_line(error)
+    if fell_back:
+        why = f"{missing or 'ONNX Runtime fell back to another provider'}; {remedy(device)}"
+    if why:
+        raise DeviceError(f"{device.title} cannot be used: {_driver_problem(device) or why}")
+    return session
+
+
+def _driver_problem(device: Device) -> str | None:
+    """Of NVIDIA's driver, which no other GPU needs."""
+    return None if device.kind == "webgpu" else driver_problem(device.index)
+
+
+def _check_offered(ort: Any, device: Device, missing: str) -> None:
+    """Refuses an ONNX Runtime that has no such provider."""
     if device.provider not in ort.get_available_providers():
         driver = driver_problem(device.index)
         if driver is not None:  # no package helps where there is no driver
             raise DeviceError(f"{device.title} cannot be used: {driver}")
         absent = missing or "ONNX Runtime does not offer it"
         raise MissingPackageError(f"{device.title} cannot be used: {absent}; {remedy(device)}")
-    if device.kind == "tensorrt":
-        folder = Path(providers[0][1]["trt_engine_cache_path"])
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DeviceError(f"TensorRT cannot keep its engines in {folder}: {error.strerror or error}") from error
 
-    def refused(why: str, incomplete: bool = False) -> DeviceError:
-        cause = driver_problem(device.index)
-        if cause is None:
-            cause = f"{missing or why}; {remedy(device)}" if missing or incomplete else why
-        return DeviceError(f"{device.title} cannot be used: {cause}")
 
-    options = _session_options(ort, 1)
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    with _SESSION_LOCK:
-        try:
-            # No fallback of the Python side either, neither now nor when a run fails.
-            session = ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
-            fell_back = session.get_providers()[0] != device.provider
-            why = None if fell_back else misplaced(nodes_by_provider(session), device)
-        except Exception as error:  # onnxruntime's exceptions share no base
-            raise refused(first_line(error)) from error
-    if fell_back:
-        raise refused("ONNX Runtime fell back to another provider", incomplete=True)
-    if why:
+def _plugin_device(ort: Any, device: Device) -> Any:
+    """What ONNX Runtime calls the first GPU that a plugin finds."""
+    try:
+        _register(ort, device)
+    except ModuleNotFoundError as error:
+        absent = f"{EXTRAS[device.kind][-1]} is not installed"
+        raise MissingPackageError(f"{device.title} cannot be used: {absent}: {pip_install(device.kind)}") from error
+    except Exception as error:  # onnxruntime's exceptions share no base
+        raise DeviceError(f"{device.title} cannot be used: {first_line(error)}; {remedy(device)}") from error
+    found = [each for each in ort.get_ep_devices() if each.ep_name == device.provider]
+    if not found:
+        why = _driver_problem(device) or "it finds no GPU with a driver here"
         raise DeviceError(f"{device.title} cannot be used: {why}")
-    return session
+    return found[0]
+
+
+@cache
+def _register(ort: Any, device: Device) -> None:
+    """Loads a plugin's library, once in a process."""
+    plugin = importlib.import_module(device.plugin)
+    ort.register_execution_provider_library(device.provider, plugin.get_library_path())
 
 
 def nodes_by_provider(session: Any) -> dict[str, list[str]]:

@@ -112,6 +112,7 @@ class Worker:
         settings = Settings(**message["settings"])
         self._facts["run"] = digest_of_run(settings)
         self._settings = self._mine(settings)
+        self._device = self._settings.device
         self._start = make_position(settings.game)
         self._facts["slots"] = self._settings.slots
 
@@ -154,7 +155,9 @@ class Worker:
         if sha256 not in self._models:
             raise ModelError(f"no model with the SHA-256 {sha256} came")
         options = {"game": self._start, "precision": precision, "batch": self._settings.device_batch}
-        return OnnxEvaluator(self._models[sha256], self._settings.device, **options)
+        evaluator = OnnxEvaluator(self._models[sha256], self._device, **options)
+        self._device = evaluator.device  # "auto" chooses once
+        return evaluator
 
     def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
         if self._self_play is None:

@@ -11,15 +11,20 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, Settings, combine, default_of
 from azpy.settings.toml import read_config
 
-__all__ = ["Sizing", "choose", "listed"]
+__all__ = ["Placing", "Sizing", "choose", "listed"]
 
 _MOST_KEPT = 8  # settings that one line names
 _SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # where all are given, nothing is measured
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
+Placing = Callable[[Settings], tuple[str, str]]
 
 
 def choose(
-    typed: dict[str, Any], config: str | None = None, out: str | None = None, sizing: Sizing | None = None
+    typed: dict[str, Any],
+    config: str | None = None,
+    out: str | None = None,
+    sizing: Sizing | None = None,
+    placing: Placing | None = None,
 ) -> tuple[Settings, str, str]:
     """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults.
 
@@ -28,6 +33,7 @@ def choose(
         config: a TOML file with more settings.
         out: the run folder; runs/GAME without.
         sizing: gives a new run of a game without a preset its settings, from the defaults and those given, and a line.
+        placing: gives the device that "auto" means for a run's network, and a line.
 
     Raises:
         SettingsError: a setting that is unknown or out of range, or no game.
@@ -47,6 +53,7 @@ def choose(
     for name in ("network", "optimizer"):
         source = config if name in in_file else out
         refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
+    layers = so_far or preset, now
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
         kept = {
@@ -55,16 +62,22 @@ def choose(
             if name not in usual and value not in (preset.get(name), default_of(name))
         }
         said = listed(kept, _MOST_KEPT)
-        return settings, str(out), said and f"kept from {out}/config.toml: {said}"
-    if sizing is not None and not preset_of(settings.game) and not now.keys() >= _SIZED:
+        said = said and f"kept from {out}/config.toml: {said}"
+    elif sizing is not None and not preset_of(settings.game) and not now.keys() >= _SIZED:
         found, why = sizing(settings, now)
-        return combine(found, now), str(out), f"{why}; so {listed(found)}"
-    said = listed({name: value for name, value in preset.items() if name not in now})
-    said = said and f"preset for {name_of(settings.game)}: {said}"
-    gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
-    if gone:
-        causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
-        said += f"; it leaves out {listed(gone)} because of {', '.join(causes)}"
+        layers, said = (found, now), f"{why}; so {listed(found)}"
+    else:
+        said = listed({name: value for name, value in preset.items() if name not in now})
+        said = said and f"preset for {name_of(settings.game)}: {said}"
+        gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
+        if gone:
+            causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
+            said += f"; it leaves out {listed(gone)} because of {', '.join(causes)}"
+    settings = combine(*layers)
+    if placing is not None and settings.device_names == ("auto",):
+        device, why = placing(settings)
+        # Once more from all layers: the device decides other settings.
+        settings, said = combine(*layers, {"device": device}), "; ".join(filter(None, (said, why)))
     return settings, str(out), said
 
 

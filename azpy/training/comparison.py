@@ -137,7 +137,7 @@ class Comparison:
         specs = [checkpoints_of(folder)[-1] for folder in folders]
         settings = self.settings({}, seed)
         start = make_position(self.game)
-        a, b = load_players(specs, start, self.simulations, device=settings.training_device)
+        a, b = load_players(specs, start, self.simulations, device=settings.device_names[0].replace("tensorrt", "cuda"))
         book = Book(start, settings.match_opening_plies, seed)
         return MatchResult.of(list(play_pairs(book, a.player, b.player, self.games // 2, seed)))
 
