@@ -151,7 +151,7 @@ def check_precision(device: Device, precision: str, more: Sequence[str] = ()) ->
     """
     has = _ON_CPU if device.kind == "cpu" else _ON_GPU
     if precision not in has:
-        needs = "needs a GPU" if precision in _ON_GPU else "is none of any device"
+        needs = "needs a GPU" if precision in _ON_GPU else "does not exist"
         raise SettingsError(f"precision {precision} {needs}: {device.title} has {', '.join((*has, *more))}")
 
 
@@ -271,5 +271,5 @@ def no_gpu() -> str | None:
     if importlib.util.find_spec(KINDS["webgpu"].plugin):
         return None
     if installed_version("onnxruntime-gpu") is None:
-        return f"neither onnxruntime-gpu nor {EXTRAS['webgpu'][1]} is installed"
+        return f"neither onnxruntime-gpu nor {EXTRAS['webgpu'][0]} is installed"
     return driver_problem()

@@ -30,7 +30,7 @@ from azpy.machine import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory_l
 __all__ = ["advice", "examine", "usable"]
 
 _TRAINING = EXTRAS["train"]
-_PLUGINS = tuple(EXTRAS[kind][-1] for kind, about in KINDS.items() if about.plugin)
+_PLUGINS = tuple(EXTRAS[kind][0] for kind, about in KINDS.items() if about.plugin)
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_PLUGINS, *_TRAINING, "rich")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
 _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
@@ -108,7 +108,7 @@ def advice(report: dict[str, Any]) -> list[str]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
     trains_on_gpu = plays_on_cuda and report["torch_gpu"] is None
     if plays_on_cuda and packages["torch"] and not trains_on_gpu:
-        lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto plays on the GPU all the same")
+        lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto may play on the GPU all the same")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
         are = "is" if len(missing) == 1 else "are"
@@ -142,8 +142,8 @@ def _broken(packages: dict[str, str | None]) -> dict[str, str]:
 
 
 def _module_of(package: str) -> str:
-    plugins = {EXTRAS[kind][-1]: about.plugin for kind, about in KINDS.items()}
-    return plugins.get(package) or package.removesuffix("-gpu")
+    plugins = {EXTRAS[kind][0]: about.plugin for kind, about in KINDS.items() if about.plugin}
+    return plugins.get(package, package.removesuffix("-gpu"))
 
 
 def _devices() -> list[dict[str, str]]:
@@ -168,6 +168,8 @@ def _torch_gpu(version: str | None) -> str | None:
     if version is None:
         return "torch is not installed"
     torch = importlib.import_module("torch")
+    if torch.backends.mps.is_available():
+        return None
     if torch.version.cuda is None:
         return "this torch is built for the CPU, see https://pytorch.org"
     return None if torch.cuda.is_available() else "torch finds no GPU"

@@ -1,5 +1,6 @@
 """Planes as bytes, and TorchEvaluator's batches of fixed sizes: the same answers and searches, only smaller."""
 
+import pickle
 import threading
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import EvaluatorError
-from azpy.errors import ModelError
+from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.learning.network import Network
 
@@ -180,6 +181,71 @@ def test_bytes_of_a_search_are_those_of_its_floats(game: str) -> None:
         found = fixed.evaluate_batch(spy.seen[0])
         for one, other in zip(found, fixed.evaluate_batch(state.observation()[None]), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+class Planes(torch.nn.Module):
+    """Answers with the last cell of each plane, and with the sum of a plane."""
+
+    def __init__(self, plane: int, actions: int) -> None:
+        super().__init__()
+        self.plane, self.actions = plane, actions
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        logits = torch.nn.functional.pad(observations[:, :, -1, -1], (0, self.actions - observations.shape[1]))
+        return logits, observations[:, self.plane, 0, :1]
+
+
+def test_bytes_become_the_very_floats_that_they_stand_for() -> None:
+    """Two bytes and divisors that are no power of two: `n / 100` and `n * (1 / 100)` round differently."""
+    state = azpy.parse_state("chess", "4k3/8/8/8/8/8/8/R3K2R w KQ - 37 140")
+    spy, observation = Spy("chess"), state.observation()
+    azpy.Search(spy, simulations=1).run(state)
+    wide = [plane for plane, divisor in enumerate(spy.plane_divisors) if divisor > 255]
+    assert observation[wide].max() * 512 > 255
+    module = Planes(wide[0], state.num_actions)
+    fixed = TorchEvaluator(module, game=state, buckets=BUCKETS)
+    for given in (spy.seen[0], observation[None]):
+        logits, values = fixed.evaluate_batch(given)
+        np.testing.assert_array_equal(logits[0, : len(observation)], observation[:, -1, -1])
+        assert values[0] == observation[wide[0], 0, 0] > 0.5
+
+
+def test_folding_that_would_change_answers_is_left() -> None:
+    class Between(torch.nn.Module):
+        """Uses the layers of a Sequential one by one."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.pair = torch.nn.Sequential(torch.nn.Conv2d(2, 7, 3), torch.nn.BatchNorm2d(7, affine=True))
+            torch.nn.init.constant_(self.pair[1].running_var, 9.0)
+
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            last = self.pair[1](self.pair[0](observations).abs())
+            return last.reshape(len(last), 7, -1).mean(2), last.view(len(last), -1)[:, :1].tanh()
+
+    module = Between().eval()
+    observations = observations_of(positions("connect_four", 10))
+    with torch.no_grad():
+        expected = module(torch.from_numpy(observations))[0].numpy()
+    evaluator = TorchEvaluator(module, game=azpy.make_game("connect_four"))
+    np.testing.assert_allclose(evaluator.evaluate_batch(observations)[0], expected, atol=1e-6)
+
+
+def test_it_is_pickled_and_forked_with_memory_of_its_own() -> None:
+    plain, fixed = both("connect_four")
+    again = pickle.loads(pickle.dumps(fixed))
+    observations = observations_of(positions("connect_four", 30))
+    assert again.network_id == fixed.network_id
+    for mine in (again, fixed.fork()):
+        assert mine._slot is not fixed._slot
+        np.testing.assert_array_equal(mine.evaluate_batch(observations)[0], fixed.evaluate_batch(observations)[0])
+    assert plain.fork()._slot is None
+
+
+@pytest.mark.parametrize("buckets", [(0, 8), (8, 8), (32, 8)])
+def test_buckets_must_ascend(buckets: tuple[int, ...]) -> None:
+    with pytest.raises(SettingsError, match="buckets must be ascending"):
+        TorchEvaluator(network("connect_four"), buckets=buckets)
 
 
 def test_folding_keeps_the_module_s_answers() -> None:

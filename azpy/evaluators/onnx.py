@@ -8,6 +8,7 @@ used or refused, never replaced.
 
 import copy
 import hashlib
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,8 +51,8 @@ class OnnxEvaluator(CheckedEvaluator):
         model: path of the model file, of a checkpoint's folder or of a run folder, which stands for its newest
             checkpoint; or the model's bytes, which the evaluator keeps as long as it lives, for `pickle`.
         device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu" or "rtx" for a GPU, which is used or refused;
-            or "auto": the first of CUDA and WebGPU that answers more rows/s of this network than the CPU's cores, else
-            the CPU, with the reason in `notes`.
+            or "auto": the first of CUDA and WebGPU that answers more rows/s of this network than all cores of the CPU,
+            each in batches of `batch` rows; else the CPU. `notes` has the figures.
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
             the model must fit it.
         threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
@@ -64,7 +65,7 @@ class OnnxEvaluator(CheckedEvaluator):
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
-        batch: rows of the largest batches to come on the CPU; `row_exact` compares rows in batches of this size.
+        batch: rows of the batches to come; on the CPU `row_exact` compares rows in batches of this size.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
             policy's name says it.
@@ -134,8 +135,10 @@ class OnnxEvaluator(CheckedEvaluator):
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
         notes: list[str] = []
         self._open: Callable[[], _Runner] | None = None  # opens another session on a GPU
-        cpu = _Runner(on_cpu, self.signature, None if fixed is None else buckets)
+        cpu, on_cores = _Runner(on_cpu, self.signature, None if fixed is None else buckets), 0.0
         for candidate in devices:
+            if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
+                continue  # nobody who left it out need be told
             if candidate.kind == "cpu":
                 self._runner, self._batches = cpu, (batch,)
                 kind = "int8" if b"DequantizeLinear" in data else "fp32"
@@ -151,9 +154,11 @@ class OnnxEvaluator(CheckedEvaluator):
                 notes.append(str(error))
                 continue
             if len(devices) > 1:
-                here, there = cpu.rate(batch) * max(1, usable_cores() // threads), runner.rate(buckets[-1])
-                notes.append(f"{candidate.title} answers {there:,.0f} rows/s of this network, the CPU {here:,.0f}")
-                if there <= here:
+                on_cores = on_cores or cpu.rate(batch) * max(1, usable_cores() // threads)
+                rate = runner.rate(batch)
+                found = f"{candidate.title} answers {rate:,.0f} rows/s of this network, the CPU {on_cores:,.0f}"
+                notes.append(f"{found}, in batches of {batch}")
+                if rate <= on_cores:
                     continue
             self._runner, self._open, self._batches = runner, opened, buckets
             gpu = f", GPU {candidate.index}" if ":" in str(candidate) else ""

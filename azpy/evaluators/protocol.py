@@ -41,7 +41,7 @@ class Evaluator(Protocol):
     * ``fork() -> Evaluator``: an evaluator of its own for another thread.
     * ``input_buffer(rows) -> array or None``: memory to fill instead of the search's own, C-contiguous float32
       [rows, C, H, W]; asked for before each batch and handed back as its `observations`. Where the evaluator has
-      ``plane_divisors``, the list that the game's `State.plane_divisors` is, it may be uint8 [rows, C', H, W]: n of
+      ``plane_divisors`` equal to the game's `State.plane_divisors`, it may be uint8 [rows, C', H, W]: n of
       every value n / divisor, and behind the C planes the high bytes of those whose divisor is above 255, C' in all.
     * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)``: asked in place of
       `evaluate_batch`, which such an evaluator may lack. `states` is a list of `azpy.State`, copies for it alone.

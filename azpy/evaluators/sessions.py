@@ -126,17 +126,19 @@ def _check_offered(ort: Any, device: Device, missing: str) -> None:
 
 def _plugin_device(ort: Any, device: Device) -> Any:
     """What ONNX Runtime calls the first GPU that a plugin finds."""
+    if problem := _driver_problem(device):
+        raise DeviceError(f"{device.title} cannot be used: {problem}")
     try:
-        _register(ort, device)
+        with _SESSION_LOCK:
+            _register(ort, device)
     except ModuleNotFoundError as error:
-        absent = f"{EXTRAS[device.kind][-1]} is not installed"
+        absent = f"{EXTRAS[device.kind][0]} is not installed"
         raise MissingPackageError(f"{device.title} cannot be used: {absent}: {pip_install(device.kind)}") from error
     except Exception as error:  # onnxruntime's exceptions share no base
         raise DeviceError(f"{device.title} cannot be used: {first_line(error)}; {remedy(device)}") from error
     found = [each for each in ort.get_ep_devices() if each.ep_name == device.provider]
     if not found:
-        why = _driver_problem(device) or "it finds no GPU with a driver here"
-        raise DeviceError(f"{device.title} cannot be used: {why}")
+        raise DeviceError(f"{device.title} cannot be used: {EXTRAS[device.kind][0]} finds no GPU with a driver here")
     return found[0]
 
 

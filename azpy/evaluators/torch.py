@@ -41,6 +41,8 @@ __all__ = ["TorchEvaluator", "export_onnx"]
 
 _COMPARED_ROWS = 16
 _WARM_UPS = 3
+_FOLDED_ROWS, _FOLDED_ERROR = 3, 1e-3
+_CAPTURE = threading.Lock()  # torch captures one graph at a time
 _BYTE, _BYTES = 0xFF, 0xFFFF  # the largest numbers in one byte and in two
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -50,7 +52,7 @@ class TorchEvaluator(CheckedEvaluator):
     """Answers batches of observations from a torch module.
 
     The module is copied: training it further changes nothing here. In the copy, each batch norm right behind a
-    convolution of an `nn.Sequential` is folded into it.
+    convolution of an `nn.Sequential` is folded into it, if that keeps the answers.
 
     Args:
         network: a module that maps observations [B, C, H, W] to (logits [B, A], values [B] or [B, 1]), with values in
@@ -62,8 +64,8 @@ class TorchEvaluator(CheckedEvaluator):
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
             the network must fit it. Needed if the module has no `num_actions` and `obs_shape` of its own, and for a run
             whose game is a Python class. With `buckets`, the planes of a game that can be bytes travel as bytes.
-        buckets: rows that batches are padded to, ascending; more rows are answered in several parts. If not given:
-            8 to 512 on CUDA, and none elsewhere.
+        buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
+            CUDA graph, and (): no graphs. If not given: 8 to 512 on CUDA, and none elsewhere.
 
     Attributes:
         network_id: nonzero 64-bit hash of the module's structure and weights.
@@ -74,7 +76,7 @@ class TorchEvaluator(CheckedEvaluator):
         description: device and precision, in one line.
 
     Raises:
-        ModelError: the module does not fit the game, or its answers have the wrong shapes.
+        ModelError: the module does not fit the game, its answers have the wrong shapes, or no CUDA graph can hold it.
         DeviceError: torch cannot use the device, or the device has no room.
         RunError: the checkpoint is damaged, or in no run folder.
         SettingsError: no such device, precision or game; or `game` does not name the Python class of the run.
@@ -113,12 +115,19 @@ class TorchEvaluator(CheckedEvaluator):
         if shape is not None:
             self._check_fits(shape)
         self.network_id = _hash(module)
-        buckets = BUCKETS if buckets is None and target.type == "cuda" else buckets
+        buckets = BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
+        if list(buckets) != sorted(set(buckets)) or (buckets and buckets[0] < 1):
+            raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         self.plane_divisors = getattr(shape, "plane_divisors", None) if buckets else None
+        planes, height, width = self.obs_shape
+        wide = sum(divisor > _BYTE for divisor in self.plane_divisors or ())
+        # Shape and dtype of an observation that travels.
+        self._row = (planes + wide, height, width), torch.float32 if self.plane_divisors is None else torch.uint8
         try:
-            folded = _folded(copy.deepcopy(module).eval()).to(target, _DTYPES[precision])
-            folded = folded.to(memory_format=torch.channels_last).requires_grad_(False)
-            self._forward = _Forward(folded, target, _DTYPES[precision], self.obs_shape[0], self.plane_divisors)
+            folded = _folded(module, self.obs_shape).to(target, _DTYPES[precision]).requires_grad_(False)
+            if isinstance(module, Network):  # others may rely on the usual order of numbers
+                folded = folded.to(memory_format=torch.channels_last)
+            self._forward = _Forward(folded, target, _DTYPES[precision], planes, self.plane_divisors)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
         self.device, self._slot = str(target), None
@@ -128,14 +137,26 @@ class TorchEvaluator(CheckedEvaluator):
         self._warm_up()
         if buckets:
             self.description += f", batches of {', '.join(map(str, buckets))} rows"
-            self._batches, self._slot = buckets, _Slot(self._forward, self._row, buckets)
+            self._batches = buckets
+            self._slot = self._new_slot()
 
-    @property
-    def _row(self) -> tuple[tuple[int, int, int], torch.dtype]:
-        """Shape and dtype of an observation that travels."""
-        planes, height, width = self.obs_shape
-        wide = sum(divisor > _BYTE for divisor in self.plane_divisors or ())
-        return (planes + wide, height, width), torch.float32 if self.plane_divisors is None else torch.uint8
+    def _new_slot(self) -> "_Slot":
+        try:
+            return _Slot(self._forward, self._row, self._batches)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(f"{self.device} has no room for {self.name}: {first_line(error)}") from error
+        except RuntimeError as error:
+            raise ModelError(
+                f"no CUDA graph can hold {self.name}: {first_line(error)}; buckets=() runs it without"
+            ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Memory, streams and graphs are of one evaluator and one process."""
+        return vars(self) | {"_slot": self._slot is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._slot = self._new_slot() if state["_slot"] else None
 
     def input_buffer(self, rows: int) -> NDArray[np.uint8] | None:
         """Memory for the observations of a batch: uint8 [rows, C', H, W] where planes travel as bytes, else None."""
@@ -176,10 +197,7 @@ class TorchEvaluator(CheckedEvaluator):
 
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
-        other = copy.copy(self)
-        if self._slot is not None:
-            other._slot = self._slot.another()
-        return other
+        return copy.copy(self)
 
 
 class _Forward:
@@ -219,17 +237,13 @@ class _Slot:
         with torch.inference_mode(), self._on_stream():
             self._batches = {rows: self._prepared(rows) for rows in buckets}
 
-    def another(self) -> "_Slot":
-        """Memory for another pipeline."""
-        return _Slot(self._forward, self._row, self._buckets)
-
     def run(self, observations: Tensor) -> Answer:
         """Logits [B, A] and values [B] of any number of rows."""
         parts = []
         with self._lock, self._on_stream():
             for begin, end, rows in chunks(len(observations), self._buckets):
                 here, there, graph, answered, back = self._batches[rows]
-                here[: end - begin] = observations[begin:end]  # rows behind are of an earlier batch
+                here[: end - begin], here[end - begin :] = observations[begin:end], 0
                 there.copy_(here, non_blocking=True)
                 if graph is None:
                     answered = self._forward(there)
@@ -240,8 +254,8 @@ class _Slot:
                 if self._stream is not None:
                     self._stream.synchronize()
                 parts.append([each[: end - begin].numpy().copy() for each in back])
-        logits, values = zip(*parts, strict=True)
-        return np.concatenate(logits), np.concatenate(values)
+        logits, values = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        return logits, values
 
     def _on_stream(self) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
@@ -257,19 +271,28 @@ class _Slot:
         if self._stream is not None:
             self._stream.synchronize()
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            with _CAPTURE, torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 answered = self._forward(there)
         back = [torch.empty_like(each, device="cpu", pin_memory=self._on_cuda) for each in answered]
         return here, there, graph, answered, back
 
 
-def _folded(module: nn.Module) -> nn.Module:
-    """The module, in which the batch norm right behind a convolution of an `nn.Sequential` is part of the convolution."""
-    for part in [each for each in module.modules() if isinstance(each, nn.Sequential)]:
+def _folded(module: nn.Module, obs_shape: tuple[int, int, int]) -> nn.Module:
+    """A copy on the CPU, in which the batch norm right behind a convolution is part of it where that keeps answers."""
+    plain = copy.deepcopy(module).to("cpu").eval()
+    folded = copy.deepcopy(plain)
+    for part in [each for each in folded.modules() if type(each) is nn.Sequential]:
         for number, (first, second) in enumerate(pairwise(list(part))):
             if type(first) is nn.Conv2d and type(second) is nn.BatchNorm2d and second.track_running_stats:
                 part[number], part[number + 1] = fuse_conv_bn_eval(first, second), nn.Identity()
-    return module
+    rows = np.random.default_rng(0).integers(0, 2, (_FOLDED_ROWS, *obs_shape)).astype(np.float32)
+    try:
+        with torch.no_grad():
+            pairs = zip(*(answers(one, torch.from_numpy(rows)) for one in (plain, folded)), strict=True)
+            same = all(torch.allclose(one, other, rtol=_FOLDED_ERROR, atol=_FOLDED_ERROR) for one, other in pairs)
+    except Exception:  # the first batch that plays says what is wrong
+        same = False
+    return folded if same else plain
 
 
 def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLike[str]) -> None:

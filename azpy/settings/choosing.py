@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,10 @@ def choose(
     for name in ("network", "optimizer"):
         source = config if name in in_file else out
         refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
+    placed, where = dict[str, Any](), ""
+    if placing is not None and settings.device_names == ("auto",):
+        placed["device"], where = placing(settings)
+        settings = combine(so_far or preset, now, placed)
     layers = so_far or preset, now
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
@@ -73,12 +78,10 @@ def choose(
         if gone:
             causes = [name for name in now if gone.keys() - preset_of(settings.game, {name: now[name]}).keys()]
             said += f"; it leaves out {listed(gone)} because of {', '.join(causes)}"
-    settings = combine(*layers)
-    if placing is not None and settings.device_names == ("auto",):
-        device, why = placing(settings)
-        # Once more from all layers: the device decides other settings.
-        settings, said = combine(*layers, {"device": device}), "; ".join(filter(None, (said, why)))
-    return settings, str(out), said
+    settings = combine(*layers, placed)
+    if placed:  # it decides pipelines and batches here; the run may go on elsewhere
+        settings = replace(settings, device="auto")
+    return settings, str(out), "; ".join(filter(None, (where, said)))
 
 
 def _settings_so_far(folder: Path) -> dict[str, Any]:

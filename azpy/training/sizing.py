@@ -105,12 +105,13 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def placed(settings: Settings) -> tuple[str, str]:
-    """The device that "auto" means here for a run's network, and a line on it."""
+    """The device on which "auto" has a run's network play here, and a line on it."""
     if why := no_gpu():
-        return "cpu", f"device auto is cpu: {why}"
+        return "cpu", f"device auto plays on the CPU: {why}"
     start = make_position(settings.game)
-    evaluator = OnnxEvaluator(to_onnx(network_of(start, settings.network)), "auto", game=start)
-    return evaluator.device, "; ".join((f"device auto is {evaluator.device}", *evaluator.notes))
+    model = to_onnx(network_of(start, settings.network))
+    evaluator = OnnxEvaluator(model, "auto", game=start, batch=settings.device_batch)
+    return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:

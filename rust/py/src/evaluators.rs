@@ -248,13 +248,18 @@ impl PyEvaluator {
                 ))
             })
         });
+        let divisors = given("plane_divisors")?.map(|divisors| {
+            divisors.extract().map_err(|_| {
+                PyValueError::new_err(format!("plane_divisors must be None or a list of whole numbers, got {divisors}"))
+            })
+        });
         Ok(Self {
             object: shared.clone(),
             network: network.transpose()?,
             own_memory: object.hasattr("input_buffer")?,
             takes_states,
             spec: String::new(),
-            divisors: given("plane_divisors")?.map(|divisors| divisors.extract()).transpose()?,
+            divisors: divisors.transpose()?,
             memory: None,
             turns,
         })
