@@ -123,14 +123,16 @@ class TorchEvaluator(CheckedEvaluator):
         wide = sum(divisor > _BYTE for divisor in self.plane_divisors or ())
         # Shape and dtype of an observation that travels.
         self._row = (planes + wide, height, width), torch.float32 if self.plane_divisors is None else torch.uint8
+        # Modules of the user's may rely on the usual order of numbers.
+        order = torch.channels_last if isinstance(module, Network) else torch.contiguous_format
+        numbers: dict[str, Any] = {"dtype": _DTYPES[precision], "memory_format": order}
         try:
-            folded = _folded(module, self.obs_shape).to(target, _DTYPES[precision]).requires_grad_(False)
-            if isinstance(module, Network):  # others may rely on the usual order of numbers
-                folded = folded.to(memory_format=torch.channels_last)
-            self._forward = _Forward(folded, target, _DTYPES[precision], planes, self.plane_divisors)
+            folded = _folded(module, self.obs_shape).to(target, **numbers).requires_grad_(False)
+            self._forward = _Forward(folded, target, numbers, planes, self.plane_divisors)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
-        self.device, self._slot = str(target), None
+        self.device = str(target)
+        self._slot: _Slot | None = None
         tf32 = precision == "fp32" and target.type == "cuda" and torch.backends.cudnn.allow_tf32
         said = f"{precision} (TF32 in convolutions, torch's default)" if tf32 else precision
         self.description = f"torch {torch.__version__}, {self.device}, {said}"
@@ -166,7 +168,8 @@ class TorchEvaluator(CheckedEvaluator):
         """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
 
         Raises:
-            ModelError: observations of another shape than the network's, or of another dtype.
+            ModelError: observations of another shape than the network's, or of another dtype; or, where planes travel as
+                bytes, with numbers that the game's planes cannot have.
         """
         if self.plane_divisors is not None and isinstance(observations, np.ndarray) and observations.dtype == np.uint8:
             if observations.shape[1:] == self._row[0]:
@@ -191,7 +194,7 @@ class TorchEvaluator(CheckedEvaluator):
         packed = torch.cat([numbers & _BYTE, (numbers >> 8)[:, wide]], 1)
         if (numbers[:, ~wide] > _BYTE).any() or not torch.equal(numbers / divisors[:, None, None], observations):
             raise ModelError(
-                f"{self.name}: observations hold numbers that the game's planes cannot have: make it without game="
+                f"{self.name}: observations hold numbers that the game's planes cannot have: open it without game="
             )
         return packed.to(torch.uint8)
 
@@ -204,19 +207,23 @@ class _Forward:
     """From observations as they travel to logits and values in float32, on the device."""
 
     def __init__(
-        self, module: nn.Module, device: torch.device, dtype: torch.dtype, planes: int, divisors: Sequence[int] | None
+        self,
+        module: nn.Module,
+        device: torch.device,
+        numbers: dict[str, Any],
+        planes: int,
+        divisors: Sequence[int] | None,
     ) -> None:
-        self.device, self._module, self._dtype, self._planes = device, module, dtype, planes
-        numbers = torch.tensor([*(divisors or ())], dtype=torch.float32, device=device)
-        self._divisors, self._wide = numbers[:, None, None], torch.nonzero(numbers > _BYTE).flatten()
+        self.device, self._module, self._numbers, self._planes = device, module, numbers, planes
+        each = torch.tensor([*(divisors or ())], dtype=torch.float32, device=device)
+        self._divisors, self._wide = each[:, None, None], torch.nonzero(each > _BYTE).flatten()
 
     def __call__(self, given: Tensor) -> tuple[Tensor, Tensor]:
         if given.dtype == torch.uint8:  # (low + 256 * high) / divisor has the bits that `encode` writes
             whole = given.float()
             low, high = whole[:, : self._planes], whole[:, self._planes :]
             given = low.index_add(1, self._wide, high, alpha=_BYTE + 1) / self._divisors
-        given = given.to(self._dtype, memory_format=torch.channels_last)
-        logits, values = answers(self._module, given)
+        logits, values = answers(self._module, given.to(**self._numbers))
         return logits.float(), values.float()
 
 
