@@ -162,7 +162,7 @@ def test_a_gpu_that_works_is_used() -> None:
 def test_a_gpu_that_only_plays_is_not_promised_to_training() -> None:
     assert doctor._torch_gpu(None) == "torch is not installed"
     assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
-        "training stays on the CPU: torch finds no GPU; --device auto plays on the GPU all the same",
+        "training stays on the CPU: torch finds no GPU; --device auto may play on the GPU all the same",
         "everything needed to train is here: az-train connect_four --minutes 5 --device auto",
     ]
 
@@ -177,6 +177,7 @@ def test_torch_is_asked_whether_it_has_a_gpu(
     torch: Any = types.ModuleType("torch")
     torch.version = types.SimpleNamespace(cuda=cuda)
     torch.cuda = types.SimpleNamespace(is_available=lambda: available)
+    torch.backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: False))
     monkeypatch.setitem(sys.modules, "torch", torch)
     found = doctor._torch_gpu("2.15.0")
     assert found is None if text is None else text in (found or "")

@@ -216,8 +216,8 @@ def test_a_row_that_is_rounded_otherwise_in_large_batches_is_noticed(
 ) -> None:
     exact = OnnxEvaluator._evaluate
 
-    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
-        logits, values = exact(self, observations, actions)
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
         return logits, np.nextafter(values, np.float32(2)) if len(values) >= differs_from else values
 
     monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
@@ -228,8 +228,8 @@ def test_a_row_that_is_rounded_otherwise_in_large_batches_is_noticed(
 def test_a_row_that_is_rounded_otherwise_far_behind_in_a_batch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = OnnxEvaluator._evaluate
 
-    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
-        logits, values = exact(self, observations, actions)
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
         values[40:] = np.nextafter(values[40:], np.float32(2))
         return logits, values
 

@@ -160,7 +160,8 @@ class OnnxEvaluator(CheckedEvaluator):
                 notes.append(f"{found}, in batches of {batch}")
                 if rate <= on_cores:
                     continue
-            self._runner, self._open, self._batches = runner, opened, buckets
+            self._runner, self._batches = runner, buckets
+            self._open = None if candidate.kind == "webgpu" else opened  # its sessions run one at a time
             gpu = f", GPU {candidate.index}" if ":" in str(candidate) else ""
             said = f"{candidate.title}{gpu}, {precision}, batches of {', '.join(map(str, buckets))} rows"
             break
@@ -185,11 +186,13 @@ class OnnxEvaluator(CheckedEvaluator):
                 why = error.strerror or error
                 raise DeviceError(f"TensorRT cannot keep its engines in {cache_dir}: {why}") from error
 
+        signature = self.signature  # a fork does not keep the evaluator that it comes from
+
         def opened() -> _Runner:
-            runner = _Runner(open_on_gpu(ort, data, device, providers), self.signature, buckets)
+            runner = _Runner(open_on_gpu(ort, data, device, providers), signature, buckets)
             try:
                 for rows in buckets:  # the first run of a shape prepares it
-                    runner.run(np.zeros((rows, *self.obs_shape), np.float32))
+                    runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
             except Exception as error:  # onnxruntime's exceptions share no base
                 raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error
             return runner
@@ -233,8 +236,7 @@ class OnnxEvaluator(CheckedEvaluator):
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread.
 
-        On the CPU it shares the session, which is thread-safe there; on a GPU it opens a session, and so a stream, of
-        its own.
+        On the CPU and on WebGPU it shares the session; on other GPUs it opens a session, and so a stream, of its own.
 
         Raises:
             DeviceError: the GPU has no room for another session.

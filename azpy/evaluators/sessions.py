@@ -16,8 +16,9 @@ from azpy.evaluators.protocol import first_line
 
 __all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
 
-# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026).
-_SESSION_LOCK = threading.Lock()
+# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026). A thread that holds
+# the lock may free a session.
+_SESSION_LOCK = threading.RLock()
 
 
 def import_onnxruntime(device: Device) -> Any:
@@ -90,7 +91,8 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     given: dict[str, Any] = {"enable_fallback": 0}  # nor does the Python side fall back, neither now nor in a run
     missing = ""
     if device.plugin:
-        options.add_provider_for_devices([_plugin_device(ort, device)], {})
+        found = _plugin_device(ort, device)
+        options.add_provider_for_devices([found], {})
     else:
         missing = _preload(ort)
         _check_offered(ort, device, missing)
@@ -106,7 +108,22 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
         why = f"{missing or 'ONNX Runtime fell back to another provider'}; {remedy(device)}"
     if why:
         raise DeviceError(f"{device.title} cannot be used: {_driver_problem(device) or why}")
-    return session
+    return _OneAtATime(session) if device.kind == "webgpu" else session
+
+
+class _OneAtATime:
+    """A session of WebGPU. Two that run, open or end at once give wrong numbers or a crash (0.4.0, November 2026)."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, names: list[str], feed: dict[str, Any]) -> Any:
+        with _SESSION_LOCK:
+            return self._session.run(names, feed)
+
+    def __del__(self) -> None:
+        with _SESSION_LOCK:
+            del self._session
 
 
 def _driver_problem(device: Device) -> str | None:
