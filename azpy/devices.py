@@ -1,20 +1,22 @@
 """Devices of ONNX models: their names, their options, and the reasons why one cannot be used.
 
-This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.24 to 1.31).
+This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.24 to 1.32).
 """
 
 import ctypes
 import importlib.metadata
+import importlib.util
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from azpy.errors import SettingsError, pip_install
+from azpy.errors import EXTRAS, SettingsError, pip_install
 
 __all__ = [
     "BUCKETS",
-    "PRECISIONS",
+    "KINDS",
     "Device",
     "both_runtimes",
     "check_precision",
@@ -34,13 +36,28 @@ __all__ = [
 # Rows that a batch is padded to on a GPU: few shapes, so each is prepared once.
 BUCKETS = (8, 32, 128, 256, 512)
 
-_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
-_TITLES = {"cpu": "CPU", "cuda": "CUDA", "tensorrt": "TensorRT"}
-# What a float32 model can be computed in, by the kind of device; the first is the default. TensorRT and TF32 need only
-# options. For fp16 on CUDA the model is converted; ONNX Runtime's converter has no bf16.
-PRECISIONS = {"cpu": ("fp32",), "cuda": ("fp32", "tf32", "fp16"), "tensorrt": ("fp32", "fp16", "bf16")}
+
+class _Kind(NamedTuple):
+    provider: str  # ONNX Runtime's name
+    title: str  # for people
+    plugin: str = ""  # the module of a package beside onnxruntime that holds the provider
+    numbered: bool = False  # "cuda:1" is the second GPU
+
+
+KINDS = {
+    "cpu": _Kind("CPUExecutionProvider", "CPU"),
+    "cuda": _Kind("CUDAExecutionProvider", "CUDA", numbered=True),
+    "tensorrt": _Kind("TensorrtExecutionProvider", "TensorRT", numbered=True),
+    "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
+    "rtx": _Kind("NvTensorRTRTXExecutionProvider", "TensorRT-RTX", "onnxruntime_ep_nv_tensorrt_rtx"),
+}
+# What a float32 model can be computed in; the first is the default. For fp16 the model is converted; ONNX Runtime's
+# converter has no bf16.
+_ON_CPU, _ON_GPU = ("fp32",), ("fp32", "fp16")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
-_AUTO = ("cuda", "cpu")
+_AUTO = ("cuda", "webgpu", "cpu")
+_NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
+_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), "webgpu, rtx or auto"])
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -52,8 +69,8 @@ class Device:
     """A provider and the number of its GPU.
 
     Attributes:
-        kind: "cpu", "cuda" or "tensorrt".
-        index: which GPU, as CUDA counts them; 0 on the CPU.
+        kind: "cpu", "cuda", "tensorrt", "webgpu" or "rtx".
+        index: which GPU, as CUDA counts them; 0 on others.
     """
 
     kind: str
@@ -62,36 +79,41 @@ class Device:
     @property
     def provider(self) -> str:
         """ONNX Runtime's name of the provider."""
-        return _PROVIDERS[self.kind]
+        return KINDS[self.kind].provider
 
     @property
     def title(self) -> str:
         """The provider's name for people."""
-        return _TITLES[self.kind]
+        return KINDS[self.kind].title
+
+    @property
+    def plugin(self) -> str:
+        """The module of the package that holds the provider; "" if ONNX Runtime itself holds it."""
+        return KINDS[self.kind].plugin
 
     def __str__(self) -> str:
-        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+        return f"{self.kind}:{self.index}" if KINDS[self.kind].numbered else self.kind
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:
     """The devices to try, best first; more than one only for "auto".
 
     Args:
-        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "auto".
+        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "rtx" or "auto".
 
     Raises:
         SettingsError: anything else.
 
     Example:
         >>> [str(device) for device in parse_devices("auto")]
-        ['cuda:0', 'cpu']
+        ['cuda:0', 'webgpu', 'cpu']
     """
     if text == "auto":
         return tuple(Device(kind) for kind in _AUTO)
     kind, colon, index = text.partition(":")
-    if kind in _PROVIDERS and (not colon or (kind != "cpu" and index.isascii() and index.isdigit())):
+    if kind in KINDS and (not colon or (KINDS[kind].numbered and index.isascii() and index.isdigit())):
         return (Device(kind, int(index or 0)),)
-    raise SettingsError(f"device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got {text!r}")
+    raise SettingsError(f"device must be {_NAMES}, got {text!r}")
 
 
 def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
@@ -116,8 +138,8 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
         raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
     if len({int(number) for number in given}) < len(given):
         raise SettingsError(f"devices must name each GPU once, got {numbers!r}")
-    if kind == "cpu" or ":" in device:
-        raise SettingsError(f"devices {numbers} needs device cuda, tensorrt or auto, got {device!r}")
+    if not KINDS[kind].numbered or ":" in device:
+        raise SettingsError(f"devices {numbers} needs device {', '.join(_NUMBERED)} or auto, got {device!r}")
     return tuple(f"{kind}:{int(number)}" for number in given)
 
 
@@ -125,69 +147,46 @@ def check_precision(device: Device, precision: str, more: Sequence[str] = ()) ->
     """Refuses a precision that a float32 model cannot have on a device; `more` are those that a run has besides.
 
     Raises:
-        SettingsError: names a device that has it.
+        SettingsError: names those that it has.
     """
-    if precision not in PRECISIONS[device.kind]:
-        where = [kind for kind, precisions in PRECISIONS.items() if precision in precisions]
-        has = f"{device.title} has {', '.join((*PRECISIONS[device.kind], *more))}"
-        needs = f"needs device {' or '.join(where)}" if where else "is none of any device"
-        raise SettingsError(f"precision {precision} {needs}: {has}")
+    has = _ON_CPU if device.kind == "cpu" else _ON_GPU
+    if precision not in has:
+        needs = "needs a GPU" if precision in _ON_GPU else "does not exist"
+        raise SettingsError(f"precision {precision} {needs}: {device.title} has {', '.join((*has, *more))}")
 
 
 def provider_options(
-    device: Device,
-    precision: str,
-    buckets: Sequence[int],
-    inputs: Mapping[str, Sequence[int]],
-    network_id: int,
-    graph_id: int,
-    cache_dir: Path,
-    runtime_version: str,
+    device: Device, network_id: int, inputs: Mapping[str, Sequence[int]], buckets: Sequence[int], cache_dir: Path
 ) -> list[tuple[str, dict[str, str]]]:
-    """The `providers` of an `InferenceSession` on a GPU.
+    """The `providers` of an `InferenceSession` on CUDA or TensorRT.
 
     The CPU is never listed: with it in the list ONNX Runtime could not be told to refuse it.
 
     Args:
-        device: a GPU.
-        precision: one that `check_precision` lets pass.
-        buckets: rows of the batches to come, ascending.
+        device: of CUDA or TensorRT.
+        network_id: TensorRT's own file names do not depend on weights: an engine is found by this number.
         inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
-        network_id: of the network; its engines are found by it.
-        graph_id: hash of the model that is opened. TensorRT's own file names do not depend on weights.
+        buckets: rows of the batches to come, ascending.
         cache_dir: of TensorRT's engines.
-        runtime_version: ONNX Runtime's; an engine fits one version only.
     """
-    cuda = {
-        "device_id": str(device.index),
-        # The exhaustive search takes seconds a shape and may choose another kernel each time.
-        "cudnn_conv_algo_search": "HEURISTIC",
-        "use_tf32": str(int(precision == "tf32")),
-    }
+    # The exhaustive search of kernels takes seconds a shape and may choose another kernel each time.
+    cuda = {"device_id": str(device.index), "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
     if device.kind == "cuda":
         return [(device.provider, cuda)]
-    least, most = buckets[0], buckets[-1]
-
-    def shapes(rows: int) -> str:
-        return ",".join(f"{name}:" + "x".join(map(str, (rows, *sizes))) for name, sizes in inputs.items())
-
-    engine = f"azpy-{network_id:016x}-{graph_id:016x}-{precision}-{least}-{most}-ort{runtime_version}"
     tensorrt = {
         "device_id": str(device.index),
         "trt_engine_cache_enable": "1",
         "trt_engine_cache_path": str(cache_dir),
-        "trt_engine_cache_prefix": engine,
+        "trt_engine_cache_prefix": f"azpy-{network_id:016x}",
         # Times of kernels, by layer and GPU: another network of this size need not have them measured again.
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),
-        "trt_profile_min_shapes": shapes(least),
-        "trt_profile_opt_shapes": shapes(buckets[len(buckets) // 2]),
-        "trt_profile_max_shapes": shapes(most),
     }
-    if precision in {"fp16", "bf16"}:
-        tensorrt[f"trt_{precision}_enable"] = "1"
+    for name, rows in (("min", buckets[0]), ("opt", buckets[len(buckets) // 2]), ("max", buckets[-1])):
+        shapes = (f"{input_}:" + "x".join(map(str, (rows, *sizes))) for input_, sizes in inputs.items())
+        tensorrt[f"trt_profile_{name}_shapes"] = ",".join(shapes)
     # Nodes that TensorRT cannot take run on CUDA, on the same GPU.
-    return [(device.provider, tensorrt), (_PROVIDERS["cuda"], cuda)]
+    return [(device.provider, tensorrt), (KINDS["cuda"].provider, cuda)]
 
 
 def default_cache_dir() -> Path:
@@ -216,7 +215,7 @@ def misplaced(nodes: Mapping[str, Iterable[str]], device: Device) -> str | None:
     """
     if not list(nodes.get(device.provider, ())):
         return f"{device.title} took no node of the model"
-    foreign = sorted(set(nodes.get(_PROVIDERS["cpu"], ())) - _SHAPE_OPS)
+    foreign = sorted(set(nodes.get(KINDS["cpu"].provider, ())) - _SHAPE_OPS)
     return f"{device.title} cannot run {', '.join(foreign)} of the model" if foreign else None
 
 
@@ -243,6 +242,8 @@ def reinstall(device: Device) -> str:
 
 def remedy(device: Device) -> str:
     """What to install so that a GPU provider loads."""
+    if device.plugin:
+        return f"check that {pip_install(device.kind)} brought its newest version, and the GPU's driver"
     if both := both_runtimes():
         return both
     if installed_version("onnxruntime-gpu") is None:
@@ -267,6 +268,8 @@ def driver_problem(index: int = 0) -> str | None:
 
 def no_gpu() -> str | None:
     """Why "auto" is the CPU here, or None if there may be a GPU: says it without loading ONNX Runtime."""
+    if importlib.util.find_spec(KINDS["webgpu"].plugin):
+        return None
     if installed_version("onnxruntime-gpu") is None:
-        return "onnxruntime-gpu is not installed"
+        return f"neither onnxruntime-gpu nor {EXTRAS['webgpu'][0]} is installed"
     return driver_problem()

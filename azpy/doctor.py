@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.devices import both_runtimes, installed_version
+from azpy.devices import KINDS, both_runtimes, installed_version
 from azpy.errors import EXTRAS, AzpyError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
@@ -30,8 +30,8 @@ from azpy.machine import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory_l
 __all__ = ["advice", "examine", "usable"]
 
 _TRAINING = EXTRAS["train"]
-_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_TRAINING, "rich")
-_DEVICES = ("cpu", "cuda", "tensorrt")
+_PLUGINS = tuple(EXTRAS[kind][0] for kind, about in KINDS.items() if about.plugin)
+_PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_PLUGINS, *_TRAINING, "rich")
 # Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
 _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
@@ -59,8 +59,9 @@ def examine(speed: bool = True) -> dict[str, Any]:
     Returns:
         `python`, `system`, `packages` (versions by name, None if not installed), `broken` (packages that are
         installed and cannot be imported, with the reason), `conflict` (both onnxruntime packages at once, or
-        None), `providers` (by device: None if it works, else the reason), `torch_gpu` (None if torch can train
-        on a GPU, else the reason), `cpu`, `memory` (bytes), `gpus`, `environment`, and `speed`.
+        None), `providers` (by device: None if it works, else the reason), `devices` (what ONNX Runtime finds: provider,
+        kind, vendor and what its driver says), `torch_gpu` (None if torch can train on a GPU, else the reason), `cpu`,
+        `memory` (bytes), `gpus` (by nvidia-smi), `environment`, and `speed`.
     """
     packages = {name: installed_version(name) for name in _PACKAGES}
     report: dict[str, Any] = {
@@ -76,7 +77,8 @@ def examine(speed: bool = True) -> dict[str, Any]:
         "gpus": _gpus(),
         "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
-    report["providers"] = {device: _try(device) for device in _DEVICES}
+    report["providers"] = {device: _try(device) for device in KINDS}
+    report["devices"] = _devices()  # last: plugins are loaded by now
     report["torch_gpu"] = "torch does not load" if "torch" in report["broken"] else _torch_gpu(packages["torch"])
     report["speed"] = _speed(report["providers"]["cpu"] is None) if speed else None
     return report
@@ -98,15 +100,15 @@ def advice(report: dict[str, Any]) -> list[str]:
     ]
     if providers["cpu"] and has_runtime and not lines:
         lines.append(f"ONNX Runtime is installed and does not work: {providers['cpu']}")
-    plays_on_cuda, plays_on_gpu = providers["cuda"] is None, None in (providers["cuda"], providers["tensorrt"])
+    plays_on_cuda, works = providers["cuda"] is None, [kind for kind, why in providers.items() if why is None]
     if not has_runtime:
         kind = "cuda" if gpus else "cpu"
         lines.append(f"to play with a network: {pip_install(kind)}; search, rollouts and your own evaluator work")
-    elif gpus and not plays_on_gpu and not report["conflict"]:
+    elif gpus and not {*works} - {"cpu"} and not report["conflict"]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
     trains_on_gpu = plays_on_cuda and report["torch_gpu"] is None
     if plays_on_cuda and packages["torch"] and not trains_on_gpu:
-        lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto plays on the GPU all the same")
+        lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto may play on the GPU all the same")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
         are = "is" if len(missing) == 1 else "are"
@@ -118,7 +120,7 @@ def advice(report: dict[str, Any]) -> list[str]:
         if report["environment"].get(name):
             lines.append(f"{name} is {report['environment'][name]}: torch uses no more threads while it fits")
     if not missing and providers["cpu"] is None and (usable(report) or not lines):
-        device = " --device cuda" if trains_on_gpu else " --device auto" if plays_on_cuda else ""
+        device = " --device cuda" if trains_on_gpu else " --device auto" if {*works} & {"cuda", "webgpu"} else ""
         lines.append(f"everything needed to train is here: az-train connect_four --minutes 5{device}")
     return lines
 
@@ -133,10 +135,32 @@ def _broken(packages: dict[str, str | None]) -> dict[str, str]:
         if version is None:
             continue
         try:
-            importlib.import_module(name.removesuffix("-gpu"))
+            importlib.import_module(_module_of(name))
         except Exception as error:  # a package may fail in any way
             found[name] = first_line(error)
     return found
+
+
+def _module_of(package: str) -> str:
+    plugins = {EXTRAS[kind][0]: about.plugin for kind, about in KINDS.items() if about.plugin}
+    return plugins.get(package, package.removesuffix("-gpu"))
+
+
+def _devices() -> list[dict[str, str]]:
+    """What ONNX Runtime and its plugins find."""
+    try:
+        found = importlib.import_module("onnxruntime").get_ep_devices()
+    except Exception:  # none, or one that is too old; the providers say what is wrong
+        return []
+    return [
+        {
+            "provider": each.ep_name,
+            "kind": str(each.device.type).rpartition(".")[2],
+            "vendor": each.device.vendor or each.ep_vendor,
+            "says": ", ".join(f"{key} {text}" for key, text in {**each.ep_metadata, **each.device.metadata}.items()),
+        }
+        for each in found
+    ]
 
 
 def _torch_gpu(version: str | None) -> str | None:
@@ -144,6 +168,8 @@ def _torch_gpu(version: str | None) -> str | None:
     if version is None:
         return "torch is not installed"
     torch = importlib.import_module("torch")
+    if torch.backends.mps.is_available():
+        return None
     if torch.version.cuda is None:
         return "this torch is built for the CPU, see https://pytorch.org"
     return None if torch.cuda.is_available() else "torch finds no GPU"

@@ -1,45 +1,72 @@
-"""Self-play on a device against the evaluator alone: one line for each evaluator and precision.
+"""What a GPU brings, in about eight minutes: a row for each evaluator and precision, what each choice brings, and az-train's share.
 
     python benches/gpu.py [--device cuda] [--game wall_game] [--network 20x128] [--slots 512] [--seconds 2]
+                          [--train-minutes 2] [--json FILE]
 
-The network has random weights. The figures are medians of turns: rows a second that the evaluator answers alone, in
-batches as large as those of self-play; rows a second of self-play without the cache, and their share of that; and how
-far the answers are from those of fp32, on positions of random games. What the device does not have is named.
+The network has random weights. Of each evaluator:
+
+- far: how far its logits and values are from those of ONNX Runtime on the CPU in fp32, in batches of each size
+  (the largest difference, in parts of the largest logit), and over positions of random games.
+- us: microseconds a batch of each size, of one evaluator and of two that take turns.
+- self-play: rows/s without the cache, their share of the evaluator alone, and the share of the pipelines' time that they
+  spend in the network. 280,000 rows/s is the figure to beat for a 20x128 network on the 8x8 Wall Game.
+
+Then each choice is compared with the one before it: it stays if self-play is 5 % faster. Finally az-train trains such a
+network for --train-minutes, and the rows/s of its self-play are compared with those of onnx fp32. What cannot be had is
+named.
 """
 
 import argparse
+import json
 import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from azpy import ReplayBuffer, SelfPlay, UniformEvaluator
-from azpy.devices import PRECISIONS
-from azpy.errors import AzpyError
+from azpy.devices import BUCKETS
 from azpy.evaluators.drift import drift, rows_to_compare
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.protocol import first_line
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.games.names import make_position
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
-from azpy.playing.benchmarks import machine, measure_self_play
-from azpy.settings.run import combine
+from azpy.playing.benchmarks import machine, measure_alone, measure_self_play
+from azpy.settings.run import Settings, combine
 
-_TORCH = ("fp32", "bf16", "fp16")
+_WORTH = 1.05
+# What is compared, and with what.
+_CHOICES = (
+    ("onnx fp16", "onnx fp32"),
+    ("torch bf16", "torch fp32"),
+    ("torch bf16, graphs", "torch bf16"),
+    ("torch bf16, graphs, bytes", "torch bf16, graphs"),
+    ("torch fp16, graphs, bytes", "torch bf16, graphs, bytes"),
+    ("torch bf16, graphs, bytes", "onnx fp16"),
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda", help="cpu, cuda, cuda:N or tensorrt")
+    parser.add_argument("--device", default="cuda", help="cpu, cuda, cuda:N, tensorrt or webgpu")
     parser.add_argument("--game", default="wall_game")
     parser.add_argument("--network", default="20x128")
     parser.add_argument("--slots", type=int, default=512)
     parser.add_argument("--pipelines", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--train-minutes", type=float, default=2.0, help="0 leaves az-train out")
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
-    chosen = ("game", "network", "device", "slots", "pipelines")
-    settings = combine({name: getattr(given, name) for name in chosen})
-    start, kind = make_position(given.game), given.device.partition(":")[0]
+    settings = combine({name: getattr(given, name) for name in ("game", "network", "device", "slots", "pipelines")})
+    start = make_position(given.game)
     network = Network.of(start, given.network).eval()
     model = to_onnx(network)
     buffer = ReplayBuffer(start)
@@ -47,28 +74,89 @@ def main(arguments: list[str] | None = None) -> None:
         buffer.extend(list(games))
     positions = rows_to_compare(buffer, seed=0)
     exact = OnnxEvaluator(model, game=start)
-    about = machine()
-    print(f"{about['cpu']}, {about['cores']} cores; {given.game}, {given.network}, {given.slots} slots", flush=True)
+    found: dict[str, Any] = {"machine": machine(), "settings": vars(given) | {"json": None}, "rows": {}}
+    cpu = found["machine"]
+    print(f"{cpu['cpu']}, {cpu['cores']} cores; {given.game}, {given.network}, {given.slots} slots", flush=True)
+    device = {"webgpu": "cpu"}.get(given.device, given.device.replace("tensorrt", "cuda"))
 
-    def opened(name: str, precision: str) -> Any:
-        if name == "onnx":
-            return OnnxEvaluator(model, given.device, game=start, precision=precision)
-        return TorchEvaluator(network, given.device.replace("tensorrt", "cuda"), precision=precision)
+    def torch_as(precision: str, **options: Any) -> Callable[[], Any]:
+        return lambda: TorchEvaluator(network, device, precision=precision, **options)
 
-    for name, precision in [("onnx", one) for one in PRECISIONS[kind]] + [("torch", one) for one in _TORCH]:
+    makers: dict[str, Callable[[], Any]] = {
+        "onnx fp32": lambda: OnnxEvaluator(model, given.device, game=start),
+        "onnx fp16": lambda: OnnxEvaluator(model, given.device, game=start, precision="fp16"),
+        "torch fp32": torch_as("fp32", buckets=()),
+        "torch bf16": torch_as("bf16", buckets=()),
+        "torch bf16, graphs": torch_as("bf16", buckets=BUCKETS),
+        "torch bf16, graphs, bytes": torch_as("bf16", buckets=BUCKETS, game=start),
+        "torch fp16, graphs, bytes": torch_as("fp16", buckets=BUCKETS, game=start),
+    }
+    rows = found["rows"]
+    for name, make in makers.items():
         try:
-            evaluator = opened(name, precision)
-        except AzpyError as error:
-            print(f"{name:5} {precision}: left out: {error}", flush=True)
+            row = _measured(make(), exact, positions, settings, given)
+        except Exception as error:  # what is left is measured all the same
+            print(f"{name}: left out: {first_line(error)}", flush=True)
             continue
-        figures = measure_self_play(start, evaluator, settings, seconds=given.seconds, repeats=given.repeats)
-        alone, play = figures[:2]
-        rates, share = [statistics.median(figure.runs) for figure in (alone, play)], statistics.median(play.ratios)
+        rows[name] = row
+        _keep(found, given.json)
+        times = ", ".join(f"{count}: {one:,.0f} and {two:,.0f}" for count, (one, two) in row["us"].items())
         print(
-            f"{name:5} {precision}: alone {rates[0]:,.0f} rows/s, self-play {rates[1]:,.0f} ({share:.3f} of it); "
-            f"{drift(exact, evaluator, *positions)}",
+            f"{name}: self-play {row['self_play']:,.0f} rows/s ({row['share']:.3f} of {row['alone']:,.0f} alone, "
+            f"{row['busy']:.0f} % in the network)\n  us a batch: {times}\n  far: {row['far']:.1e}; {row['drift']}",
             flush=True,
         )
+    for name, before in _CHOICES:
+        if name in rows and before in rows:
+            rows[name][f"times {before}"] = ratio = rows[name]["self_play"] / rows[before]["self_play"]
+            print(f"{name}: {ratio:.2f} times {before}: {'stays' if ratio >= _WORTH else 'brings too little'}")
+    if given.train_minutes and "onnx fp32" in rows:
+        found["az_train"] = rate = _trained(given)
+        share = rate / rows["onnx fp32"]["self_play"]
+        print(f"az-train: {rate:,.0f} rows/s in its self-play, {share:.3f} of those of onnx fp32 here")
+    _keep(found, given.json)
+
+
+def _keep(found: dict[str, Any], path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(found, indent=2, default=str))
+
+
+def _measured(evaluator: Any, exact: Any, positions: Any, settings: Settings, given: Any) -> dict[str, Any]:
+    """The figures of a row."""
+    observations, obs_shape = positions[0], exact.obs_shape
+    far, times, pair = 0.0, {}, [evaluator, evaluator.fork()]
+    for rows in BUCKETS:
+        batch = np.resize(observations, (rows, *obs_shape))
+        (logits, values), (ours, our_values) = exact.evaluate_batch(batch), evaluator.evaluate_batch(batch)
+        far = max(far, float(np.abs(logits - ours).max() / np.abs(logits).max()), float(np.abs(values - our_values).max()))
+        rates = (measure_alone(some, rows, obs_shape, given.seconds / 8) for some in (pair[:1], pair))
+        times[rows] = tuple(1e6 * rows / rate for rate in rates)
+    figures = measure_self_play(
+        make_position(given.game), evaluator, settings, seconds=given.seconds, repeats=given.repeats
+    )
+    alone, play, _, _, busy = figures[:5]
+    return {
+        "alone": statistics.median(alone.runs),
+        "self_play": statistics.median(play.runs),
+        "share": statistics.median(play.ratios),
+        "busy": statistics.median(busy.runs),
+        "us": times,
+        "far": far,
+        "drift": str(drift(exact, evaluator, *positions)),
+    }
+
+
+def _trained(given: Any) -> float:
+    """Rows a second that az-train's network answers in self-play."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--network", given.network, "--device", given.device, "--slots", str(given.slots)]
+        words += ["--minutes", f"{given.train_minutes:g}", "--out", folder, "--final-match-games", "2"]
+        command = [sys.executable, "-m", "azpy.cli.train", given.game, *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["kind"] == "iteration"]
+    return sum(row["evaluations"] for row in rows) / sum(row["play_seconds"] for row in rows)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from azpy.devices import KINDS
 from azpy.evaluators.sessions import open_on_cpu
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
@@ -128,6 +129,8 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
 
     module.InferenceSession, module.preload_dlls = open_session, preload
     monkeypatch.setitem(sys.modules, "onnxruntime", module)
+    for plugin in (about.plugin for about in KINDS.values() if about.plugin):
+        monkeypatch.setitem(sys.modules, plugin, None)
     monkeypatch.setattr("azpy.devices.installed_version", dict.fromkeys(machine.installed, "1.31.1").get)
     monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: None)
     return machine

@@ -207,15 +207,17 @@ def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
     assert forked_by == [threading.current_thread().name] * 3
 
 
-def test_the_gpu_s_table_is_made_on_a_cpu_too(capsys: pytest.CaptureFixture[str]) -> None:
-    path = Path(__file__).parent.parent / "benches/gpu.py"
+def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = Path(__file__).parent.parent / "benches/gpu.py", tmp_path / "gpu.json"
     tiny = ["--game", "tic_tac_toe", "--network", "1x8", "--slots", "8", "--seconds", "0.01", "--repeats", "1"]
-    runpy.run_path(str(path))["main"](["--device", "cpu", *tiny])
-    lines = capsys.readouterr().out.splitlines()
-    kinds = [line.partition(":")[0] for line in lines[1:]]
-    assert [" ".join(kind.split()) for kind in kinds] == ["onnx fp32", "torch fp32", "torch bf16", "torch fp16"]
-    assert all("rows/s, self-play" in line and "policies differ by" in line for line in lines[1:4])
-    assert "left out: torch has no fast fp16 on the CPU" in lines[4]
+    runpy.run_path(str(path))["main"](["--device", "cpu", *tiny, "--train-minutes", "0", "--json", str(out)])
+    text, rows = capsys.readouterr().out, json.loads(out.read_text())["rows"]
+    assert list(rows) == ["onnx fp32", "torch fp32", "torch bf16", "torch bf16, graphs", "torch bf16, graphs, bytes"]
+    assert rows["torch fp32"]["far"] < 1e-4 < rows["torch bf16"]["far"]
+    assert all(row["self_play"] > 0 and set(row["us"]) == {"8", "32", "128", "256", "512"} for row in rows.values())
+    assert "onnx fp16: left out: precision fp16 needs a GPU" in text
+    assert "torch fp16, graphs, bytes: left out: torch has no fast fp16 on the CPU" in text
+    assert "torch bf16, graphs: " in text
 
 
 class Breaks(Countdown):

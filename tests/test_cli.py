@@ -147,7 +147,10 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         (["no_game", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
         ([], "no game"),
-        (["tic_tac_toe", "--device", "gpu"], "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got"),
+        (
+            ["tic_tac_toe", "--device", "gpu"],
+            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx or auto, got",
+        ),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
         (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),

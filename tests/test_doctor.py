@@ -30,6 +30,7 @@ GOOD: dict[str, Any] = {
     "broken": {},
     "conflict": None,
     "providers": {"cpu": None, "cuda": "CUDA cannot be used: no driver", "tensorrt": "TensorRT cannot be used: no"},
+    "devices": [{"provider": "CPUExecutionProvider", "kind": "CPU", "vendor": "Some", "says": "version 1.32.0"}],
     "torch_gpu": "torch finds no GPU",
     "cpu": {"name": "Some CPU", "features": ["AVX2"], "cores": 8, "affinity": 8, "quota": None, "usable": 8},
     "memory": {"total": 2**34, "available": 2**33, "limit": None},
@@ -70,7 +71,8 @@ def test_this_machine_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["usable"] is True
     assert found["packages"]["numpy"] == np.__version__
     assert found["providers"]["cpu"] is None
-    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt"}
+    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt", "webgpu", "rtx"}
+    assert found["devices"][0]["provider"] == "CPUExecutionProvider"
     assert found["speed"] is None
     assert found["advice"]
     assert 1 <= found["cpu"]["usable"] <= found["cpu"]["cores"]
@@ -153,7 +155,7 @@ def test_a_gpu_that_works_is_used() -> None:
 def test_a_gpu_that_only_plays_is_not_promised_to_training() -> None:
     assert doctor._torch_gpu(None) == "torch is not installed"
     assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
-        "training stays on the CPU: torch finds no GPU; --device auto plays on the GPU all the same",
+        "training stays on the CPU: torch finds no GPU; --device auto may play on the GPU all the same",
         "everything needed to train is here: az-train connect_four --minutes 5 --device auto",
     ]
 
@@ -168,6 +170,7 @@ def test_torch_is_asked_whether_it_has_a_gpu(
     torch: Any = types.ModuleType("torch")
     torch.version = types.SimpleNamespace(cuda=cuda)
     torch.cuda = types.SimpleNamespace(is_available=lambda: available)
+    torch.backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: False))
     monkeypatch.setitem(sys.modules, "torch", torch)
     found = doctor._torch_gpu("2.15.0")
     assert found is None if text is None else text in (found or "")

@@ -19,7 +19,7 @@ from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from fake_onnxruntime import CUDA, gpu_on_the_cpu
 from models import probe_model
-from test_form import positions
+from test_bytes import positions
 from test_onnx import make_priors_model
 
 
@@ -165,11 +165,10 @@ def test_on_cuda_the_converted_model_is_what_runs(monkeypatch: pytest.MonkeyPatc
     opened = gpu_on_the_cpu(monkeypatch)
     game = azpy.make_game("connect_four")
     model = network("connect_four")
-    half = OnnxEvaluator(model, "cuda", game=game, precision="fp16", compact=True, buckets=(4, 16))
-    assert half.description.startswith("CUDA, GPU 0, fp16, batches of 4, 16 rows, planes as bytes")
+    half = OnnxEvaluator(model, "cuda", game=game, precision="fp16", buckets=(4, 16))
+    assert half.description == "CUDA, GPU 0, fp16, batches of 4, 16 rows"
     data, providers = opened[0]
     assert TensorProto.FLOAT16 in types_by_operator(data)["Conv"]
-    assert types_of(data)["azpy_bytes"] == TensorProto.UINT8
     assert dict(providers)[CUDA]["use_tf32"] == "0"
     plain = OnnxEvaluator(model, "cuda", game=game)
     assert half.network_id == network_id(model, "fp16") != plain.network_id == network_id(model)

@@ -216,8 +216,8 @@ def test_a_row_that_is_rounded_otherwise_in_large_batches_is_noticed(
 ) -> None:
     exact = OnnxEvaluator._evaluate
 
-    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
-        logits, values = exact(self, observations, actions)
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
         return logits, np.nextafter(values, np.float32(2)) if len(values) >= differs_from else values
 
     monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
@@ -228,8 +228,8 @@ def test_a_row_that_is_rounded_otherwise_in_large_batches_is_noticed(
 def test_a_row_that_is_rounded_otherwise_far_behind_in_a_batch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = OnnxEvaluator._evaluate
 
-    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
-        logits, values = exact(self, observations, actions)
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
         values[40:] = np.nextafter(values[40:], np.float32(2))
         return logits, values
 
@@ -356,7 +356,7 @@ def test_loading_a_run_loads_onnx_runtime_when_its_evaluator_is_asked_for(tmp_pa
 
 @pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one"])
 def test_an_unknown_device_is_refused(device: str) -> None:
-    with pytest.raises(SettingsError, match="device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N or auto, got "):
+    with pytest.raises(SettingsError, match="device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx or auto, got "):
         OnnxEvaluator(make_model(), device)
 
 

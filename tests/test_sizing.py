@@ -156,3 +156,39 @@ def test_games_without_an_end_and_without_a_player_do_not_hang(monkeypatch: pyte
     assert (endless.plies, endless.actions) == (100, 2)
     with pytest.raises(SettingsError, match="no player moves"):
         costs_of(make_position("test_sizing:Dice"), Settings("pig", max_plies=100))
+
+
+def test_auto_is_placed_first_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.settings.run.usable_cores", lambda: 16)
+    monkeypatch.setattr("azpy.settings.run.no_gpu", lambda: None)  # there may be a GPU
+    sized_on = list[tuple[str, int]]()
+
+    def note(settings: Settings, given: Any) -> tuple[dict[str, Any], str]:
+        sized_on.append((settings.device, settings.pipelines))
+        return {"slots": 64}, "measured"
+
+    for device, pipelines in (("cpu", 16), ("cuda:0", 2)):
+        given = {"game": "pig:Mine", "device": "auto"}
+        settings, _, said = choose(given, sizing=note, placing=lambda settings, on=device: (on, f"plays on {on}"))
+        # The run may go on elsewhere, and torch trains on a GPU of its own choice.
+        assert (settings.device, settings.training_device, settings.pipelines) == ("auto", "auto", pipelines)
+        assert said == f"plays on {device}; measured; so slots 64"
+        assert sized_on.pop() == (device, pipelines)
+
+
+def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = list[dict[str, Any]]()
+
+    class Found:
+        device, notes = "webgpu", ("WebGPU answers 9 rows/s of this network, the CPU 8",)
+
+        def __init__(self, model: bytes, device: str, **options: Any) -> None:
+            opened.append({"device": device, "size": len(model), **options})
+
+    monkeypatch.setattr(sizing, "OnnxEvaluator", Found)
+    settings = Settings("tic_tac_toe", device="auto", network="1x16", slots=40, pipelines=2, eval_batch=3)
+    monkeypatch.setattr(sizing, "no_gpu", lambda: "no package")
+    assert sizing.placed(settings) == ("cpu", "device auto plays on the CPU: no package")
+    monkeypatch.setattr(sizing, "no_gpu", lambda: None)
+    assert sizing.placed(settings) == ("webgpu", f"device auto plays on webgpu; {Found.notes[0]}")
+    assert [(each["device"], each["batch"]) for each in opened] == [("auto", 60)]

@@ -207,9 +207,12 @@ def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pyte
         TorchEvaluator(network(), precision="fp16")
     with pytest.raises(SettingsError, match="precision must be fp32, fp16 or bf16, got 'half'"):
         TorchEvaluator(network(), precision="half")
-    for device in ("mps", "cuda:", "cpu:0", "auto"):
-        with pytest.raises(SettingsError, match="device must be cpu, cuda or cuda:N"):
+    for device in ("cuda:", "cpu:0", "auto"):
+        with pytest.raises(SettingsError, match="device must be cpu, cuda, cuda:N or mps"):
             TorchEvaluator(network(), device)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(DeviceError, match="torch finds no GPU of Apple's"):
+        TorchEvaluator(network(), "mps")
     monkeypatch.setattr(torch.version, "cuda", None)
     with pytest.raises(DeviceError, match="this torch is built for the CPU"):
         TorchEvaluator(network(), "cuda")

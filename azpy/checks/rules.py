@@ -111,8 +111,8 @@ RULES = {
         "see num_symmetries, symmetric_action and symmetric_observation; num_symmetries 1 has none",
     ),
     "planes": Rule(
-        "planes and legal actions are as the game says they are",
-        "see Game::plane_divisors, most_legal_actions and action_cells; without them nothing is assumed",
+        "planes and actions are as the game says they are",
+        "see Game::plane_divisors and action_cells; without them nothing is assumed",
     ),
     "text": Rule("a position that is written as text is read back the same", "see Game::to_text and Game::parse"),
     "process": Rule(

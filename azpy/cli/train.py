@@ -26,7 +26,7 @@ from azpy.games.names import make_game, must_be_typed
 from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
-from azpy.settings.choosing import Sizing, choose, listed
+from azpy.settings.choosing import Placing, Sizing, choose, listed
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
@@ -83,13 +83,15 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     Raises:
         SettingsError: a flag that is unknown or out of range.
     """
-    return _choose(_parser().parse_args(arguments), None)[:2]
+    return _choose(_parser().parse_args(arguments))[:2]
 
 
-def _choose(options: argparse.Namespace, sizing: Sizing | None) -> tuple[Settings, str, str]:
+def _choose(
+    options: argparse.Namespace, sizing: Sizing | None = None, placing: Placing | None = None
+) -> tuple[Settings, str, str]:
     """As `choose`, for a command line."""
     typed = {name: value for name, value in vars(options).items() if name in ABOUT}
-    return choose(typed, options.config, options.out, sizing)
+    return choose(typed, options.config, options.out, sizing, placing)
 
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -98,6 +100,12 @@ def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any]
     from azpy.training.sizing import sized  # torch takes seconds to load
 
     return sized(settings, given)
+
+
+def _placed(settings: Settings) -> tuple[str, str]:
+    from azpy.training.sizing import placed  # torch takes seconds to load
+
+    return placed(settings)
 
 
 def _games() -> str:
@@ -114,7 +122,7 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    settings, out, said = _choose(options, None if options.collect_only else _sized)
+    settings, out, said = _choose(options, *(() if options.collect_only else (_sized, _placed)))
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)

@@ -8,7 +8,9 @@ used or refused, never replaced.
 
 import copy
 import hashlib
+import importlib.util
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -27,18 +29,19 @@ from azpy.devices import (
     provider_options,
 )
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
-from azpy.evaluators.compact import ACTIONS, BYTES, LEGAL, Compact, compact_of, with_compact
 from azpy.evaluators.fp16 import to_fp16
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_position
+from azpy.machine import usable_cores
 from azpy.runs.reader import checkpoint_at, read_model
 
 __all__ = ["OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
 
 # Half precision sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01
+_TIMED_SECONDS, _TIMED_BATCHES = 0.2, 50  # for each device that "auto" compares; at least three batches
 
 
 class OnnxEvaluator(CheckedEvaluator):
@@ -47,25 +50,22 @@ class OnnxEvaluator(CheckedEvaluator):
     Args:
         model: path of the model file, of a checkpoint's folder or of a run folder, which stands for its newest
             checkpoint; or the model's bytes, which the evaluator keeps as long as it lives, for `pickle`.
-        device: "cpu"; "cuda", "cuda:1", "tensorrt" or "tensorrt:1" for a GPU, which is used or refused; or "auto": CUDA
-            if it really loads, else the CPU, with the reason in `notes`.
+        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu" or "rtx" for a GPU, which is used or refused;
+            or "auto": the first of CUDA and WebGPU that answers more rows/s of this network than all cores of the CPU,
+            each in batches of `batch` rows; else the CPU. `notes` has the figures.
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
             the model must fit it.
         threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
-        precision: "fp32"; on a GPU also "fp16", on CUDA "tf32", on TensorRT "bf16". On TensorRT even fp32 lets layers
-            use TF32. For fp16 on CUDA the model is converted in memory, which needs the package onnx. Measure what a
-            precision other than fp32 changes before you trust it (azpy/evaluators/drift.py).
+        precision: "fp32"; on a GPU also "fp16", for which the model is converted in memory by the package onnx. On
+            TensorRT even fp32 lets layers use TF32. Measure what fp16 changes before you trust it
+            (azpy/evaluators/drift.py).
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
-        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network, and each way in
-            which batches travel to it, gets files of its own; nothing is deleted.
+        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
+            own; nothing is deleted.
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
-        compact: send planes as bytes and take back logits of the legal actions alone (azpy/evaluators/compact.py). If
-            not given: on a GPU, as far as `game` says that it can be and is worth it, and the package onnx is there.
-            True: on any device, as far as it can be. `evaluate_batch` then takes only observations that the game can
-            have. Never in a subclass with an `evaluate_batch` of its own, which is asked for everything.
-        batch: rows of the largest batches to come on the CPU; `row_exact` compares rows in batches of this size.
+        batch: rows of the batches to come; on the CPU `row_exact` compares rows in batches of this size.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
             policy's name says it.
@@ -77,10 +77,9 @@ class OnnxEvaluator(CheckedEvaluator):
         obs_shape: (C, H, W) the model was made for.
         num_actions: A, the number of logits in a row.
         signature: names and shapes of the model's input and outputs.
-        legal_width: how many legal actions of a row `evaluate_legal` takes; None where it is not worth it.
         device: where it runs: "cpu", "cuda:0", ...
         description: provider, precision and batches, in one line.
-        notes: why "auto" passed over a device, or why batches travel the slower way; one line each.
+        notes: why "auto" took or passed over a device; one line each.
 
     Raises:
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
@@ -109,7 +108,6 @@ class OnnxEvaluator(CheckedEvaluator):
         policy: str | None = None,
         value: str | None = None,
         policy_kind: str | None = None,
-        compact: bool | None = None,
         batch: int = 64,
     ) -> None:
         self._given = {name: value for name, value in locals().items() if name not in {"self", "model"}}
@@ -120,8 +118,6 @@ class OnnxEvaluator(CheckedEvaluator):
         devices = parse_devices(device)
         for candidate in devices:
             check_precision(candidate, precision)
-        if type(self).evaluate_batch is not OnnxEvaluator.evaluate_batch:
-            compact = False  # a search would go past it, by evaluate_legal
         shape: GameShape | None = make_position(game) if isinstance(game, str) else game
         self.name, data = model_bytes(model)
         self._source = model if isinstance(model, bytes) else Path(self.name).absolute()
@@ -139,135 +135,79 @@ class OnnxEvaluator(CheckedEvaluator):
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
         notes: list[str] = []
         self._open: Callable[[], _Runner] | None = None  # opens another session on a GPU
+        cpu, on_cores = _Runner(on_cpu, self.signature, None if fixed is None else buckets), 0.0
         for candidate in devices:
+            if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
+                continue  # nobody who left it out need be told
             if candidate.kind == "cpu":
-                self._compact = compact_of(shape, self.signature, compact or False)
-                if self._compact != Compact(self.obs_shape):
-                    on_cpu = open_on_cpu(ort, with_compact(data, self.signature, self._compact), threads, self.name)
-                self._runner = _Runner(on_cpu, self.signature, self._compact, None if fixed is None else buckets)
+                self._runner, self._batches = cpu, (batch,)
                 kind = "int8" if b"DequantizeLinear" in data else "fp32"
                 rows = "" if fixed is None else f" of {fixed} rows"
                 said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
                 break
             try:
-                opened = self._on_gpu(ort, data, candidate, precision, buckets, cache, shape, compact, notes)
-                self._runner, self._open = opened(), opened
+                opened = self._on_gpu(ort, data, candidate, precision, buckets, cache)
+                runner = opened()
             except (DeviceError, MissingPackageError) as error:
                 if candidate is devices[-1]:
                     raise
                 notes.append(str(error))
                 continue
-            rows = ", ".join(map(str, buckets))
-            said = f"{candidate.title}, GPU {candidate.index}, {precision}, batches of {rows} rows"
+            if len(devices) > 1:
+                on_cores = on_cores or cpu.rate(batch) * max(1, usable_cores() // threads)
+                rate = runner.rate(batch)
+                found = f"{candidate.title} answers {rate:,.0f} rows/s of this network, the CPU {on_cores:,.0f}"
+                notes.append(f"{found}, in batches of {batch}")
+                if rate <= on_cores:
+                    continue
+            self._runner, self._batches = runner, buckets
+            self._open = None if candidate.kind == "webgpu" else opened  # its sessions run one at a time
+            gpu = f", GPU {candidate.index}" if ":" in str(candidate) else ""
+            said = f"{candidate.title}{gpu}, {precision}, batches of {', '.join(map(str, buckets))} rows"
             break
-        self.legal_width = self._compact.legal_width
-        self.description = ", ".join(filter(None, (said, str(self._compact))))
-        self.device = str(candidate)
-        self.notes = tuple(notes)
-        self._batches = (batch,) if candidate.kind == "cpu" else buckets
+        self.description, self.device, self.notes = said, str(candidate), tuple(notes)
         self._warm_up()
         if self.signature.kind == "priors":
             self._check_priors()
 
     def _on_gpu(
-        self,
-        ort: Any,
-        data: bytes,
-        device: Device,
-        precision: str,
-        buckets: Sequence[int],
-        cache_dir: Path,
-        game: GameShape | None,
-        compact: bool | None,
-        notes: list[str],
+        self, ort: Any, data: bytes, device: Device, precision: str, buckets: Sequence[int], cache_dir: Path
     ) -> "Callable[[], _Runner]":
-        """Decides how batches travel to a GPU; returns what opens a session there."""
-        if device.kind == "cuda" and precision == "fp16":
-            data = to_fp16(data)
-        signature, chosen = self.signature, compact_of(game, self.signature, compact)
-        try:
-            data = data if chosen == Compact(self.obs_shape) else with_compact(data, signature, chosen)
-        except (MissingPackageError, ModelError) as error:
-            if compact:
-                raise
-            notes.append(f"batches travel as float32: {error}")
-            chosen = Compact(self.obs_shape)
-        inputs: dict[str, Sequence[int]] = {signature.input if chosen.divisors is None else BYTES: chosen.shape}
-        inputs |= {} if chosen.legal_width is None else {ACTIONS: (chosen.legal_width,)}
-        ids = self.network_id, network_id(data)
-        providers = provider_options(device, precision, buckets, inputs, *ids, cache_dir, ort.__version__)
-        self._compact = chosen
+        """What opens a session on a GPU."""
+        data = to_fp16(data) if precision == "fp16" else data
+        providers = list[tuple[str, dict[str, str]]]()
+        if not device.plugin:
+            inputs = {self.signature.input: self.obs_shape}
+            providers = provider_options(device, self.network_id, inputs, buckets, cache_dir)
+        if device.kind == "tensorrt":
+            try:
+                cache_dir.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                why = error.strerror or error
+                raise DeviceError(f"TensorRT cannot keep its engines in {cache_dir}: {why}") from error
+
+        signature = self.signature  # a fork does not keep the evaluator that it comes from
 
         def opened() -> _Runner:
-            runner = _Runner(open_on_gpu(ort, data, device, providers), signature, chosen, buckets)
+            runner = _Runner(open_on_gpu(ort, data, device, providers), signature, buckets)
             try:
                 for rows in buckets:  # the first run of a shape prepares it
-                    runner.run(np.zeros((rows, *chosen.shape), chosen.dtype))
+                    runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
             except Exception as error:  # onnxruntime's exceptions share no base
-                raise DeviceError(f"the GPU cannot run the model: {first_line(error)}") from error
+                raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error
             return runner
 
         return opened
 
-    def input_buffer(self, rows: int) -> NDArray[Any] | None:
-        """Memory for the observations of the next batch.
-
-        Args:
-            rows: B, of the batch.
-
-        Returns:
-            uint8 [B, C', H, W] where planes travel as bytes, else None: the caller uses its own memory.
-        """
-        return None if self._compact.divisors is None else np.empty((rows, *self._compact.shape), np.uint8)
-
-    def evaluate_batch(self, observations: NDArray[Any]) -> Answer:
-        """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
-
-        Raises:
-            ModelError: observations of another shape than the network's or of another dtype, or, where planes travel as
-                bytes, with numbers that the game's planes cannot have.
-        """
-        return self._evaluate(observations) if self._is_packed(observations) else super().evaluate_batch(observations)
-
-    def evaluate_legal(self, observations: NDArray[Any], actions: NDArray[np.int32]) -> Answer:
-        """As `evaluate_batch`, but for the logits of some actions alone; only where `legal_width` is a number.
-
-        Args:
-            observations: as `evaluate_batch` takes them.
-            actions: [B, L] int32, each in [0, A), L = `legal_width`.
-
-        Returns:
-            Raw logits [B, L] float32 of these actions, and values [B] float32.
-
-        Raises:
-            ModelError: arrays of another shape or dtype.
-        """
-        if not self._is_packed(observations):
-            self._check_observations(observations)
-        if actions.shape != (len(observations), self.legal_width) or actions.dtype != np.int32:
-            raise ModelError(
-                f"{self.name} takes actions int32 {[len(observations), self.legal_width]}, got {actions.dtype} "
-                f"{list(actions.shape)}"
-            )
-        return self._evaluate(observations, actions)
-
-    def _is_packed(self, observations: NDArray[Any]) -> bool:
-        """Whether these are bytes as they travel."""
-        if self._compact.divisors is None or not isinstance(observations, np.ndarray):
-            return False
-        return observations.dtype == np.uint8 and observations.shape[1:] == self._compact.shape
-
-    def _evaluate(self, observations: NDArray[Any], actions: NDArray[np.int32] | None = None) -> Answer:
-        if self._compact.divisors is not None and not self._is_packed(observations):
-            observations = self._compact.packed(observations)
-        policy, values = self._runner.run(observations, actions)
+    def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
+        policy, values = self._runner.run(observations)
         if self.signature.kind == "priors":
             policy = logits_of_priors(policy, f"{self.signature.policy} of {self.name}")
         return policy, values
 
     def _check_priors(self) -> None:
         """Refuses priors that are none: those of an empty board must sum to 1."""
-        priors, _ = self._runner.run(np.zeros((1, *self._compact.shape), self._compact.dtype))
+        priors, _ = self._runner.run(np.zeros((1, *self.obs_shape), np.float32))
         if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
             raise ModelError(
                 f"{self.name}: {self.signature.policy} of an empty board sum to {priors.sum():g}, expected "
@@ -296,8 +236,7 @@ class OnnxEvaluator(CheckedEvaluator):
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread.
 
-        On the CPU it shares the session, which is thread-safe there; on a GPU it opens a session, and so a stream, of
-        its own.
+        On the CPU and on WebGPU it shares the session; on other GPUs it opens a session, and so a stream, of its own.
 
         Raises:
             DeviceError: the GPU has no room for another session.
@@ -326,33 +265,37 @@ class _Runner:
     Args:
         session: of ONNX Runtime; it takes the caller's memory, and answers in memory of its own.
         signature: the model's input and outputs.
-        compact: how batches travel; the model's graph has it.
         buckets: rows of the batches that the session is given, ascending; None: as many as come.
     """
 
-    def __init__(self, session: Any, signature: Signature, compact: Compact, buckets: Sequence[int] | None) -> None:
-        self._session, self._signature, self._compact, self._buckets = session, signature, compact, buckets
+    def __init__(self, session: Any, signature: Signature, buckets: Sequence[int] | None) -> None:
+        self._session, self._signature, self._buckets = session, signature, buckets
 
-    def run(self, observations: NDArray[Any], actions: NDArray[np.int32] | None = None) -> Answer:
-        """Policy [B, A], or [B, L] of the given actions, and values [B] of any number of rows as they travel."""
-        signature, compact = self._signature, self._compact
-        feed = {signature.input if compact.divisors is None else BYTES: observations}
-        if compact.legal_width is not None:
-            nothing = np.zeros((len(observations), compact.legal_width), np.int32)
-            feed[ACTIONS] = nothing if actions is None else actions
-        names = [signature.policy if actions is None else LEGAL, signature.value]
+    def run(self, observations: NDArray[np.float32]) -> Answer:
+        """Policy [B, A] and values [B] of any number of rows."""
+        names, input_ = [self._signature.policy, self._signature.value], self._signature.input
         if self._buckets is None:
-            policy, values = self._session.run(names, feed)
+            policy, values = self._session.run(names, {input_: observations})
             return policy, values.reshape(-1)
         parts = []
         for begin, end, rows in chunks(len(observations), self._buckets):
-            padded = {name: np.zeros((rows, *each.shape[1:]), each.dtype) for name, each in feed.items()}
-            for name, each in feed.items():
-                padded[name][: end - begin] = each[begin:end]
-            policy, values = self._session.run(names, padded)
+            padded = np.zeros((rows, *observations.shape[1:]), np.float32)
+            padded[: end - begin] = observations[begin:end]
+            policy, values = self._session.run(names, {input_: padded})
             parts.append((policy[: end - begin], values.reshape(-1)[: end - begin]))
         policies, all_values = zip(*parts, strict=True)
         return np.concatenate(policies), np.concatenate(all_values)
+
+    def rate(self, rows: int) -> float:
+        """Rows a second in batches of this size, by the fastest of some."""
+        batch = np.zeros((rows, *self._signature.obs_shape), np.float32)
+        begin = time.perf_counter()
+        times = list[float]()
+        while len(times) < 4 or (len(times) < _TIMED_BATCHES and time.perf_counter() - begin < _TIMED_SECONDS):
+            started = time.perf_counter()
+            self.run(batch)
+            times.append(time.perf_counter() - started)
+        return rows / min(times[1:])
 
 
 def network_id(model: bytes, precision: str = "fp32") -> int:

@@ -40,12 +40,9 @@ class Evaluator(Protocol):
 
     * ``fork() -> Evaluator``: an evaluator of its own for another thread.
     * ``input_buffer(rows) -> array or None``: memory to fill instead of the search's own, C-contiguous float32
-      [rows, C, H, W]; asked for before each batch and handed back as its `observations`. Where the game's planes are
-      bytes (`State.plane_divisors`) it may be uint8 [rows, C', H, W]: n of every value n / divisor, and behind the C
-      planes the high bytes of those whose divisor is above 255, C' in all.
-    * ``legal_width: int`` and ``evaluate_legal(observations, actions) -> (logits, values)``: asked in place of
-      `evaluate_batch` where no row has more than L = `legal_width` legal actions. `actions` [rows, L] int32 are those
-      of each row, ascending, with zeros behind; the logits [rows, L] are theirs, those of the zeros are ignored.
+      [rows, C, H, W]; asked for before each batch and handed back as its `observations`. Where the evaluator has
+      ``plane_divisors`` equal to the game's `State.plane_divisors`, it may be uint8 [rows, C', H, W]: n of
+      every value n / divisor, and behind the C planes the high bytes of those whose divisor is above 255, C' in all.
     * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)``: asked in place of
       `evaluate_batch`, which such an evaluator may lack. `states` is a list of `azpy.State`, copies for it alone.
       `proven` [B] says which values are exact, as those of an endgame table: bools; or whole numbers, -1 where a value

@@ -3,21 +3,22 @@
 ONNX Runtime falls back to the CPU silently. This module forbids that, and checks which node runs where.
 """
 
+import importlib
 import os
 import threading
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from azpy.devices import Device, driver_problem, misplaced, reinstall, remedy
-from azpy.errors import DeviceError, MissingPackageError, ModelError, pip_install
+from azpy.errors import EXTRAS, DeviceError, MissingPackageError, ModelError, pip_install
 from azpy.evaluators.protocol import first_line
 
 __all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
 
-# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026).
-_SESSION_LOCK = threading.Lock()
+# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026). A thread that holds
+# the lock may free a session.
+_SESSION_LOCK = threading.RLock()
 
 
 def import_onnxruntime(device: Device) -> Any:
@@ -75,45 +76,94 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     asked which node went where. (`session.disable_cpu_ep_fallback` would also refuse a model for which a GPU provider
     leaves the arithmetic of shapes to the CPU on purpose.)
 
+    Args:
+        ort: the module.
+        data: the model.
+        device: a GPU.
+        providers: see `provider_options`; not for a plugin.
+
     Raises:
         DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.
         MissingPackageError: this onnxruntime has no such provider.
     """
-    missing = _preload(ort)
+    options = _session_options(ort, 1)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    given: dict[str, Any] = {"enable_fallback": 0}  # nor does the Python side fall back, neither now nor in a run
+    missing = ""
+    if device.plugin:
+        found = _plugin_device(ort, device)
+        options.add_provider_for_devices([found], {})
+    else:
+        missing = _preload(ort)
+        _check_offered(ort, device, missing)
+        given["providers"] = providers
+    with _SESSION_LOCK:
+        try:
+            session = ort.InferenceSession(data, options, **given)
+            fell_back = device.provider not in session.get_providers()
+            why = None if fell_back else misplaced(nodes_by_provider(session), device)
+        except Exception as error:  # onnxruntime's exceptions share no base
+            fell_back, why = False, first_line(error)
+    if fell_back:
+        why = f"{missing or 'ONNX Runtime fell back to another provider'}; {remedy(device)}"
+    if why:
+        raise DeviceError(f"{device.title} cannot be used: {_driver_problem(device) or why}")
+    return _OneAtATime(session) if device.kind == "webgpu" else session
+
+
+class _OneAtATime:
+    """A session of WebGPU. Two that run, open or end at once give wrong numbers or a crash (0.4.0, November 2026)."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, names: list[str], feed: dict[str, Any]) -> Any:
+        with _SESSION_LOCK:
+            return self._session.run(names, feed)
+
+    def __del__(self) -> None:
+        with _SESSION_LOCK:
+            del self._session
+
+
+def _driver_problem(device: Device) -> str | None:
+    """Of NVIDIA's driver, which no other GPU needs."""
+    return None if device.kind == "webgpu" else driver_problem(device.index)
+
+
+def _check_offered(ort: Any, device: Device, missing: str) -> None:
+    """Refuses an ONNX Runtime that has no such provider."""
     if device.provider not in ort.get_available_providers():
         driver = driver_problem(device.index)
         if driver is not None:  # no package helps where there is no driver
             raise DeviceError(f"{device.title} cannot be used: {driver}")
         absent = missing or "ONNX Runtime does not offer it"
         raise MissingPackageError(f"{device.title} cannot be used: {absent}; {remedy(device)}")
-    if device.kind == "tensorrt":
-        folder = Path(providers[0][1]["trt_engine_cache_path"])
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DeviceError(f"TensorRT cannot keep its engines in {folder}: {error.strerror or error}") from error
 
-    def refused(why: str, incomplete: bool = False) -> DeviceError:
-        cause = driver_problem(device.index)
-        if cause is None:
-            cause = f"{missing or why}; {remedy(device)}" if missing or incomplete else why
-        return DeviceError(f"{device.title} cannot be used: {cause}")
 
-    options = _session_options(ort, 1)
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    with _SESSION_LOCK:
-        try:
-            # No fallback of the Python side either, neither now nor when a run fails.
-            session = ort.InferenceSession(data, options, providers=providers, enable_fallback=0)
-            fell_back = session.get_providers()[0] != device.provider
-            why = None if fell_back else misplaced(nodes_by_provider(session), device)
-        except Exception as error:  # onnxruntime's exceptions share no base
-            raise refused(first_line(error)) from error
-    if fell_back:
-        raise refused("ONNX Runtime fell back to another provider", incomplete=True)
-    if why:
-        raise DeviceError(f"{device.title} cannot be used: {why}")
-    return session
+def _plugin_device(ort: Any, device: Device) -> Any:
+    """What ONNX Runtime calls the first GPU that a plugin finds."""
+    if problem := _driver_problem(device):
+        raise DeviceError(f"{device.title} cannot be used: {problem}")
+    try:
+        with _SESSION_LOCK:
+            _register(ort, device)
+    except ModuleNotFoundError as error:
+        absent = f"{EXTRAS[device.kind][0]} is not installed"
+        raise MissingPackageError(f"{device.title} cannot be used: {absent}: {pip_install(device.kind)}") from error
+    except Exception as error:  # onnxruntime's exceptions share no base
+        raise DeviceError(f"{device.title} cannot be used: {first_line(error)}; {remedy(device)}") from error
+    found = [each for each in ort.get_ep_devices() if each.ep_name == device.provider]
+    if not found:
+        raise DeviceError(f"{device.title} cannot be used: {EXTRAS[device.kind][0]} finds no GPU with a driver here")
+    return found[0]
+
+
+@cache
+def _register(ort: Any, device: Device) -> None:
+    """Loads a plugin's library, once in a process."""
+    plugin = importlib.import_module(device.plugin)
+    ort.register_execution_provider_library(device.provider, plugin.get_library_path())
 
 
 def nodes_by_provider(session: Any) -> dict[str, list[str]]:

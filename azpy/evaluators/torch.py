@@ -1,23 +1,31 @@
-"""An evaluator that runs a torch module as it is: for networks that were never exported, in fp32, fp16 or bf16.
+"""An evaluator that runs a torch module: for networks that were never exported, and for NVIDIA's large GPUs.
 
-On the CPU in fp32, ONNX Runtime plays faster and needs no torch. This evaluator takes any module.
+On the CPU in fp32, ONNX Runtime plays faster and needs no torch. This evaluator takes any module. With `buckets`, as on
+CUDA, each fork has memory of its own for a batch of each size, and on CUDA a stream and a graph for each size, so that
+a batch is one copy to the device, one launch and one copy back. All but the stream and the graph is tested on the CPU.
 """
 
+import contextlib
 import copy
 import hashlib
 import os
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from azpy.devices import BUCKETS, chunks
 from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
 
 try:
     import torch
-    from torch import nn
+    from torch import Tensor, nn
+    from torch.nn.utils.fusion import fuse_conv_bn_eval
 except ImportError as error:
     raise missing_to_train("torch") from error
 
@@ -32,6 +40,10 @@ from azpy.settings.run import is_own
 __all__ = ["TorchEvaluator", "export_onnx"]
 
 _COMPARED_ROWS = 16
+_WARM_UPS = 3
+_FOLDED_ROWS, _FOLDED_ERROR = 3, 1e-3
+_CAPTURE = threading.Lock()  # torch captures one graph at a time
+_BYTE, _BYTES = 0xFF, 0xFFFF  # the largest numbers in one byte and in two
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -39,29 +51,32 @@ _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 class TorchEvaluator(CheckedEvaluator):
     """Answers batches of observations from a torch module.
 
-    The module is copied: training it further changes nothing here.
+    The module is copied: training it further changes nothing here. In the copy, each batch norm right behind a
+    convolution of an `nn.Sequential` is folded into it, if that keeps the answers.
 
     Args:
         network: a module that maps observations [B, C, H, W] to (logits [B, A], values [B] or [B, 1]), with values in
             [-1, 1] for the player to move; or the path of a run folder, which stands for its newest checkpoint, or of
-            a checkpoint in its run folder. Many convolutions are faster if the module was moved to
-            `memory_format=torch.channels_last` before.
-        device: "cpu", "cuda" or "cuda:1"; used or refused.
+            a checkpoint in its run folder.
+        device: "cpu", "cuda", "cuda:1" or "mps" (Apple's); used or refused.
         precision: "fp32", "bf16", or on a GPU "fp16": of weights and arithmetic; answers are float32. Measure what a
             precision other than fp32 changes before you trust it.
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
             the network must fit it. Needed if the module has no `num_actions` and `obs_shape` of its own, and for a run
-            whose game is a Python class.
+            whose game is a Python class. With `buckets`, the planes of a game that can be bytes travel as bytes.
+        buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
+            CUDA graph, and (): no graphs. If not given: 8 to 512 on CUDA, and none elsewhere.
 
     Attributes:
         network_id: nonzero 64-bit hash of the module's structure and weights.
         obs_shape: (C, H, W).
         num_actions: A.
+        plane_divisors: of planes that travel as bytes (`State.plane_divisors`), or None.
         device: where it runs: "cpu", "cuda:0", ...
         description: device and precision, in one line.
 
     Raises:
-        ModelError: the module does not fit the game, or its answers have the wrong shapes.
+        ModelError: the module does not fit the game, its answers have the wrong shapes, or no CUDA graph can hold it.
         DeviceError: torch cannot use the device, or the device has no room.
         RunError: the checkpoint is damaged, or in no run folder.
         SettingsError: no such device, precision or game; or `game` does not name the Python class of the run.
@@ -83,6 +98,7 @@ class TorchEvaluator(CheckedEvaluator):
         *,
         precision: str = "fp32",
         game: GameShape | str | None = None,
+        buckets: Sequence[int] | None = None,
     ) -> None:
         if precision not in _DTYPES:
             raise SettingsError(f"precision must be fp32, fp16 or bf16, got {precision!r}")
@@ -99,28 +115,191 @@ class TorchEvaluator(CheckedEvaluator):
         if shape is not None:
             self._check_fits(shape)
         self.network_id = _hash(module)
-        self._dtype = _DTYPES[precision]
+        buckets = BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
+        if list(buckets) != sorted(set(buckets)) or (buckets and buckets[0] < 1):
+            raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
+        self.plane_divisors = getattr(shape, "plane_divisors", None) if buckets else None
+        planes, height, width = self.obs_shape
+        wide = sum(divisor > _BYTE for divisor in self.plane_divisors or ())
+        # Shape and dtype of an observation that travels.
+        self._row = (planes + wide, height, width), torch.float32 if self.plane_divisors is None else torch.uint8
+        # Modules of the user's may rely on the usual order of numbers.
+        order = torch.channels_last if isinstance(module, Network) else torch.contiguous_format
+        numbers: dict[str, Any] = {"dtype": _DTYPES[precision], "memory_format": order}
         try:
-            self._module = copy.deepcopy(module).to(target, self._dtype).eval().requires_grad_(False)
+            folded = _folded(module, self.obs_shape).to(target, **numbers).requires_grad_(False)
+            self._forward = _Forward(folded, target, numbers, planes, self.plane_divisors)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
         self.device = str(target)
+        self._slot: _Slot | None = None
         tf32 = precision == "fp32" and target.type == "cuda" and torch.backends.cudnn.allow_tf32
         said = f"{precision} (TF32 in convolutions, torch's default)" if tf32 else precision
         self.description = f"torch {torch.__version__}, {self.device}, {said}"
         self._warm_up()
+        if buckets:
+            self.description += f", batches of {', '.join(map(str, buckets))} rows"
+            self._batches = buckets
+            self._slot = self._new_slot()
 
-    def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
+    def _new_slot(self) -> "_Slot":
+        try:
+            return _Slot(self._forward, self._row, self._batches)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(f"{self.device} has no room for {self.name}: {first_line(error)}") from error
+        except RuntimeError as error:
+            raise ModelError(
+                f"no CUDA graph can hold {self.name}: {first_line(error)}; buckets=() runs it without"
+            ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Memory, streams and graphs are of one evaluator and one process."""
+        return vars(self) | {"_slot": self._slot is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._slot = self._new_slot() if state["_slot"] else None
+
+    def input_buffer(self, rows: int) -> NDArray[np.uint8] | None:
+        """Memory for the observations of a batch: uint8 [rows, C', H, W] where planes travel as bytes, else None."""
+        return None if self.plane_divisors is None else np.empty((rows, *self._row[0]), np.uint8)
+
+    def evaluate_batch(self, observations: NDArray[Any]) -> Answer:
+        """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
+
+        Raises:
+            ModelError: observations of another shape than the network's, or of another dtype; or, where planes travel as
+                bytes, with numbers that the game's planes cannot have.
+        """
+        if self.plane_divisors is not None and isinstance(observations, np.ndarray) and observations.dtype == np.uint8:
+            if observations.shape[1:] == self._row[0]:
+                return self._evaluate(observations)
+        return super().evaluate_batch(observations)
+
+    def _evaluate(self, observations: NDArray[Any]) -> Answer:
+        given = torch.from_numpy(np.ascontiguousarray(observations))
         with torch.inference_mode():  # a thread's own state: entered in each call
-            given = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device, self._dtype)
+            if self._slot is not None:
+                return self._slot.run(given if given.dtype == self._row[1] else self._packed(given))
             # Copies: a module may answer from memory that it writes to again.
-            copies = (each.to("cpu", torch.float32, copy=True) for each in answers(self._module, given))
+            copies = (each.to("cpu", copy=True) for each in self._forward(given.to(self.device)))
             first, second = (each.contiguous().numpy() for each in copies)
             return first, second
+
+    def _packed(self, observations: Tensor) -> Tensor:
+        """Observations [B, C, H, W] as bytes [B, C', H, W]."""
+        divisors = torch.tensor(self.plane_divisors, dtype=torch.float32)
+        whole = (observations * divisors[:, None, None]).round()
+        numbers, wide = whole.clamp(0, _BYTES).int(), divisors > _BYTE
+        packed = torch.cat([numbers & _BYTE, (numbers >> 8)[:, wide]], 1)
+        if (numbers[:, ~wide] > _BYTE).any() or not torch.equal(numbers / divisors[:, None, None], observations):
+            raise ModelError(
+                f"{self.name}: observations hold numbers that the game's planes cannot have: open it without game="
+            )
+        return packed.to(torch.uint8)
 
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
         return copy.copy(self)
+
+
+class _Forward:
+    """From observations as they travel to logits and values in float32, on the device."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        device: torch.device,
+        numbers: dict[str, Any],
+        planes: int,
+        divisors: Sequence[int] | None,
+    ) -> None:
+        self.device, self._module, self._numbers, self._planes = device, module, numbers, planes
+        each = torch.tensor([*(divisors or ())], dtype=torch.float32, device=device)
+        self._divisors, self._wide = each[:, None, None], torch.nonzero(each > _BYTE).flatten()
+
+    def __call__(self, given: Tensor) -> tuple[Tensor, Tensor]:
+        if given.dtype == torch.uint8:  # (low + 256 * high) / divisor has the bits that `encode` writes
+            whole = given.float()
+            low, high = whole[:, : self._planes], whole[:, self._planes :]
+            given = low.index_add(1, self._wide, high, alpha=_BYTE + 1) / self._divisors
+        logits, values = answers(self._module, given.to(**self._numbers))
+        return logits.float(), values.float()
+
+
+class _Slot:
+    """Memory of one pipeline for a batch of each size; on CUDA also a stream, and a graph for each size.
+
+    Args:
+        forward: what a batch goes through.
+        row: shape and dtype of an observation.
+        buckets: the sizes, ascending.
+    """
+
+    def __init__(self, forward: _Forward, row: tuple[tuple[int, ...], torch.dtype], buckets: Sequence[int]) -> None:
+        self._forward, self._row, self._buckets = forward, row, buckets
+        self._on_cuda = forward.device.type == "cuda"
+        self._stream = torch.cuda.Stream(forward.device) if self._on_cuda else None
+        self._lock = threading.Lock()
+        with torch.inference_mode(), self._on_stream():
+            self._batches = {rows: self._prepared(rows) for rows in buckets}
+
+    def run(self, observations: Tensor) -> Answer:
+        """Logits [B, A] and values [B] of any number of rows."""
+        parts = []
+        with self._lock, self._on_stream():
+            for begin, end, rows in chunks(len(observations), self._buckets):
+                here, there, graph, answered, back = self._batches[rows]
+                here[: end - begin], here[end - begin :] = observations[begin:end], 0
+                there.copy_(here, non_blocking=True)
+                if graph is None:
+                    answered = self._forward(there)
+                else:
+                    graph.replay()
+                for to, made in zip(back, answered, strict=True):
+                    to.copy_(made, non_blocking=True)
+                if self._stream is not None:
+                    self._stream.synchronize()
+                parts.append([each[: end - begin].numpy().copy() for each in back])
+        logits, values = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        return logits, values
+
+    def _on_stream(self) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+
+    def _prepared(self, rows: int) -> tuple[Tensor, Tensor, Any, Sequence[Tensor], Sequence[Tensor]]:
+        """Input here and on the device, the graph or None, and outputs there and here."""
+        shape, dtype = self._row
+        here = torch.zeros((rows, *shape), dtype=dtype, pin_memory=self._on_cuda)
+        there = torch.zeros_like(here, device=self._forward.device)
+        graph = None
+        for _ in range(_WARM_UPS):  # libraries choose kernels and take memory, which a graph must not hold
+            answered = self._forward(there)
+        if self._stream is not None:
+            self._stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with _CAPTURE, torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+                answered = self._forward(there)
+        back = [torch.empty_like(each, device="cpu", pin_memory=self._on_cuda) for each in answered]
+        return here, there, graph, answered, back
+
+
+def _folded(module: nn.Module, obs_shape: tuple[int, int, int]) -> nn.Module:
+    """A copy on the CPU, in which the batch norm right behind a convolution is part of it where that keeps answers."""
+    plain = copy.deepcopy(module).to("cpu").eval()
+    folded = copy.deepcopy(plain)
+    for part in [each for each in folded.modules() if type(each) is nn.Sequential]:
+        for number, (first, second) in enumerate(pairwise(list(part))):
+            if type(first) is nn.Conv2d and type(second) is nn.BatchNorm2d and second.track_running_stats:
+                part[number], part[number + 1] = fuse_conv_bn_eval(first, second), nn.Identity()
+    rows = np.random.default_rng(0).integers(0, 2, (_FOLDED_ROWS, *obs_shape)).astype(np.float32)
+    try:
+        with torch.no_grad():
+            pairs = zip(*(answers(one, torch.from_numpy(rows)) for one in (plain, folded)), strict=True)
+            same = all(torch.allclose(one, other, rtol=_FOLDED_ERROR, atol=_FOLDED_ERROR) for one, other in pairs)
+    except Exception:  # the first batch that plays says what is wrong
+        same = False
+    return folded if same else plain
 
 
 def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLike[str]) -> None:

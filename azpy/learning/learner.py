@@ -482,12 +482,13 @@ def seed_of(*numbers: int) -> int:
 def device_of(device: str, precision: str) -> tuple[torch.device, str]:
     """The device and the precision that `Learner` takes for these words, and its errors."""
     if device == "auto":
-        device = "cuda" if torch.version.cuda and torch.cuda.is_available() else "cpu"
+        device = "mps" if torch.backends.mps.is_available() else "cpu"
+        device = "cuda" if torch.version.cuda and torch.cuda.is_available() else device
     chosen = torch_device(device)
     if chosen.type == "cpu":
         has_bf16 = bool(_BF16_FLAGS & cpu_flags())
     else:  # without instructions for bf16, bf16 is slower than fp32
-        has_bf16 = bool(torch.cuda.get_device_capability(chosen) >= (8, 0))
+        has_bf16 = chosen.type == "cuda" and bool(torch.cuda.get_device_capability(chosen) >= (8, 0))
     if precision == "auto":
         return chosen, "bf16" if has_bf16 else "fp32"
     if precision not in ("fp32", "bf16"):

@@ -191,17 +191,19 @@ class Network(nn.Module):
 
 
 def torch_device(text: str) -> torch.device:
-    """Returns the device named "cpu", "cuda" or "cuda:1".
+    """Returns the device named "cpu", "cuda", "cuda:1" or "mps".
 
     Raises:
         SettingsError: another word.
         DeviceError: torch cannot use the device.
     """
-    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", text, re.ASCII)
+    match = re.fullmatch(r"cpu|mps|cuda(?::(\d+))?", text, re.ASCII)
     if match is None:
-        raise SettingsError(f"device must be cpu, cuda or cuda:N, got {text!r}")
-    if text == "cpu":
-        return torch.device("cpu")
+        raise SettingsError(f"device must be cpu, cuda, cuda:N or mps, got {text!r}")
+    if text == "mps" and not torch.backends.mps.is_available():
+        raise DeviceError("torch finds no GPU of Apple's (mps) here")
+    if text in ("cpu", "mps"):
+        return torch.device(text)
     if torch.version.cuda is None:
         raise DeviceError("this torch is built for the CPU: install one for CUDA, see https://pytorch.org")
     if not torch.cuda.is_available():

@@ -144,8 +144,9 @@ def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     logits, values, _ = outputs(network, observations)
     if values.ndim == 1:
         return logits, values
-    weights = torch.tensor(class_values(network), dtype=values.dtype, device=values.device)
-    return logits, (values.softmax(1) * weights).sum(1).clamp(-1.0, 1.0)
+    win, _, loss = class_values(network)
+    shares = values.softmax(1)  # no tensor is made of the numbers: a CUDA graph could not hold the copy
+    return logits, (shares[:, 0] * win + shares[:, 2] * loss).clamp(-1.0, 1.0)
 
 
 def class_values(network: nn.Module) -> tuple[float, float, float]:

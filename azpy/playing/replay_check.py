@@ -23,7 +23,7 @@ from azpy.settings.run import is_own
 __all__ = ["ReplayCheck", "repeat_game"]
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "actions")
-_PRECISIONS = ("fp32", "fp16", "bf16", "tf32")  # in which a model may have played, whatever the setting is now
+_PRECISIONS = ("fp32", "fp16")  # in which a model may have played, whatever the setting is now
 _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 

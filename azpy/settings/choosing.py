@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,19 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, Settings, combine, default_of
 from azpy.settings.toml import read_config
 
-__all__ = ["Sizing", "choose", "listed"]
+__all__ = ["Placing", "Sizing", "choose", "listed"]
 
 _SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # where all are given, nothing is measured
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
+Placing = Callable[[Settings], tuple[str, str]]
 
 
 def choose(
-    typed: dict[str, Any], config: str | None = None, out: str | None = None, sizing: Sizing | None = None
+    typed: dict[str, Any],
+    config: str | None = None,
+    out: str | None = None,
+    sizing: Sizing | None = None,
+    placing: Placing | None = None,
 ) -> tuple[Settings, str, str]:
     """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults.
 
@@ -27,6 +33,7 @@ def choose(
         config: a TOML file with more settings.
         out: the run folder; runs/GAME without.
         sizing: gives a new run of a game without a preset its settings, from the defaults and those given, and a line.
+        placing: gives the device that "auto" means for a run's network, and a line.
 
     Raises:
         SettingsError: a setting that is unknown or out of range, or no game.
@@ -46,18 +53,28 @@ def choose(
     for name in ("network", "optimizer"):
         source = config if name in in_file else out
         refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
+    placed, where = dict[str, Any](), ""
+    if placing is not None and settings.device_names == ("auto",):
+        placed["device"], where = placing(settings)
+        settings = combine(so_far or preset, now, placed)
+    layers = so_far or preset, now
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
         kept = {name: value for name, value in so_far.items() if value not in (preset.get(name), default_of(name))}
         said = listed({name: value for name, value in kept.items() if name not in usual})
-        return settings, str(out), said and f"kept from {out}/config.toml: {said}"
-    if sizing is not None and not preset_of(settings.game) and not now.keys() >= _SIZED:
+        said = said and f"kept from {out}/config.toml: {said}"
+    elif sizing is not None and not preset_of(settings.game) and not now.keys() >= _SIZED:
         found, why = sizing(settings, now)
-        return combine(found, now), str(out), f"{why}; so {listed(found)}"
-    said = listed({name: value for name, value in preset.items() if name not in now})
-    said = said and f"preset for {name_of(settings.game)}: {said}"
-    gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
-    return settings, str(out), said + (f"; it leaves out {listed(gone)}" if gone else "")
+        layers, said = (found, now), f"{why}; so {listed(found)}"
+    else:
+        said = listed({name: value for name, value in preset.items() if name not in now})
+        said = said and f"preset for {name_of(settings.game)}: {said}"
+        gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
+        said += f"; it leaves out {listed(gone)}" if gone else ""
+    settings = combine(*layers, placed)
+    if placed:  # it decides pipelines and batches here; the run may go on elsewhere
+        settings = replace(settings, device="auto")
+    return settings, str(out), "; ".join(filter(None, (where, said)))
 
 
 def _settings_so_far(folder: Path) -> dict[str, Any]:

@@ -55,7 +55,7 @@ _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", 
 _matches = partial(_setting, "matches", same_games=True)
 _SHARE: dict[str, Any] = {"unit": "share", "low": 0, "high": 1}
 _ABOVE_0: dict[str, Any] = {"low": 0, "above": True}
-_PRECISIONS = ("fp32", "int8", "auto", "fp16", "bf16", "tf32")
+_PRECISIONS = ("fp32", "int8", "auto", "fp16")
 
 
 def _with_options(settings: type[_Class]) -> type[_Class]:
@@ -110,13 +110,15 @@ class Settings:
     )
     tensorboard: bool = _run("also writes metrics for TensorBoard, into the folder tensorboard", False, same_games=True)
     device: str = _run(
-        "cpu, cuda, cuda:N, tensorrt, tensorrt:N (torch trains on CUDA), or auto: the best that loads", "cpu"
+        "cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx; or auto: the first of cuda and webgpu that is faster "
+        "than the CPU with this network, else the CPU",
+        "cpu",
     )
     devices: str | None = _run(
         "numbers of several GPUs, such as 0,1, each with its pipelines; the first also trains and plays matches", None
     )
     precision: str = _run(
-        "in what the network plays, if it passes a check: int8 on the CPU; fp16, tf32 (CUDA), bf16 (TensorRT); auto: "
+        "in what the network plays, if it passes a check: int8 on the CPU; fp16 on a GPU; auto: "
         "int8 on a CPU that is faster in it, else fp32, and fp32 in deterministic runs",
         "auto",
         words=_PRECISIONS,
@@ -332,7 +334,9 @@ class Settings:
     @property
     def training_device(self) -> str:
         """Where the network is trained, as torch calls it."""
-        return self.device_names[0].replace("tensorrt", "cuda")
+        first = self.device_names[0]
+        # Whatever GPU torch has stands for that of WebGPU.
+        return {"webgpu": "auto", "rtx": "cuda"}.get(first, first.replace("tensorrt", "cuda"))
 
     @property
     def all_pipelines(self) -> int:

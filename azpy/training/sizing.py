@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from azpy._core import State
+from azpy.devices import no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.lines import random_games
@@ -28,7 +29,7 @@ from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of
 
-__all__ = ["Costs", "costs_of", "sized", "suited"]
+__all__ = ["Costs", "costs_of", "placed", "sized", "suited"]
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
 _RULES_SECONDS, _SLOTS = 0.3, 16
@@ -101,6 +102,16 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         speed = float(f"{costs.speed(network):.2g}")
         said += f", and {network} comes to about {speed:,g} simulations/s here"
     return found, said
+
+
+def placed(settings: Settings) -> tuple[str, str]:
+    """The device on which "auto" has a run's network play here, and a line on it."""
+    if why := no_gpu():
+        return "cpu", f"device auto plays on the CPU: {why}"
+    start = make_position(settings.game)
+    model = to_onnx(network_of(start, settings.network))
+    evaluator = OnnxEvaluator(model, "auto", game=start, batch=settings.device_batch)
+    return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:

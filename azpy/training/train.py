@@ -9,7 +9,7 @@ from azpy.games.names import spec_of
 from azpy.settings.choosing import choose
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
-from azpy.training.sizing import sized
+from azpy.training.sizing import placed, sized
 from azpy.training.trainer import Trainer
 
 __all__ = ["train"]
@@ -56,7 +56,7 @@ def train(
     spec = spec_of(game)
     given = {"game": spec, **settings}
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
-    chosen, folder, _ = choose(typed, config, out, sized)
+    chosen, folder, _ = choose(typed, config, out, sized, placed)
     files = [supervised] if isinstance(supervised, str) else supervised
     with Trainer(chosen, folder, files) as trainer:
         for event in trainer.run():

@@ -27,6 +27,12 @@ impl PlaneBytes {
         Some(Self { divisors, wide, height, width })
     }
 
+    /// Of each of the C planes.
+    #[must_use]
+    pub fn divisors(&self) -> &[u16] {
+        &self.divisors
+    }
+
     /// `[C', H, W]` of a row of bytes.
     #[must_use]
     pub fn shape(&self) -> [usize; 3] {

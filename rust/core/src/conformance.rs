@@ -302,10 +302,6 @@ impl<G: Notation, E> Walk<G, E> {
     /// What a game says of its planes and actions as a whole holds here.
     fn check_planes(&self, facts: &Facts) -> Result<(), Violation<E>> {
         let broken = |got: String, expected: String| Err(Violation::new("planes", got, expected));
-        let (legal, most) = (facts.actions.len(), self.state.most_legal_actions());
-        if legal > most {
-            return broken(format!("{legal} legal actions"), format!("at most {most}, as most_legal_actions says"));
-        }
         let [planes, height, width] = self.state.obs_shape();
         if let Some(cells) = self.state.action_cells() {
             let actions = self.state.num_actions();

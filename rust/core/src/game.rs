@@ -207,12 +207,6 @@ pub trait Game: Clone + Send + Sync + 'static {
         None
     }
 
-    /// About how many actions are legal at most, in any position of the game. Batches in which more are legal are
-    /// answered all the same, but not in the short form that evaluators may choose by it.
-    fn most_legal_actions(&self) -> usize {
-        self.num_actions()
-    }
-
     /// Whether playing an action takes far longer than copying a state, as where the rules are not compiled. Then copies
     /// of states are kept where games are played again.
     fn is_slow(&self) -> bool {

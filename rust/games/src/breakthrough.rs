@@ -271,10 +271,6 @@ impl Game for Breakthrough {
         Some(vec![1; 3])
     }
 
-    fn most_legal_actions(&self) -> usize {
-        3 * self.num_pieces()
-    }
-
     #[inline]
     fn key(&self) -> u128 {
         // Whether it is over follows from the pieces.

@@ -51,7 +51,6 @@ plain! {
     fn obs_shape(&self) -> [usize; 3];
     fn max_plies(&self) -> usize;
     fn plane_divisors(&self) -> Option<Vec<u16>>;
-    fn most_legal_actions(&self) -> usize;
     fn action_cells(&self) -> Option<Vec<u16>>;
     fn turn(&self) -> Turn;
     fn key(&self) -> u128;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use numpy::{PyArray2, PyArray4};
+use numpy::PyArray4;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -221,12 +221,10 @@ pub(crate) struct PyEvaluator {
     pub(crate) takes_states: bool,
     /// The game of the positions.
     pub(crate) spec: String,
-    /// How many actions of a row its `evaluate_legal` takes, if it has one.
-    pub(crate) legal_width: Option<usize>,
+    /// Of the game whose planes it takes as bytes, if it has `plane_divisors`.
+    pub(crate) divisors: Option<Vec<u16>>,
     /// Where observations go when the object gives no memory for them: `[capacity, C, H, W]`.
     pub(crate) memory: Option<Py<PyArray4<f32>>>,
-    /// The legal actions: `[capacity, legal_width]`.
-    pub(crate) actions: Option<Py<PyArray2<i32>>>,
     /// Held during a call where several pipelines share the object. Taken before the GIL, never while holding it.
     pub(crate) turns: Option<Arc<Mutex<()>>>,
 }
@@ -250,12 +248,9 @@ impl PyEvaluator {
                 ))
             })
         });
-        let legal_width = given("legal_width")?.map(|width| {
-            let number = width.extract::<usize>().ok().filter(|&number| number > 0 && object.hasattr("evaluate_legal").unwrap_or(false));
-            number.ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "legal_width must be None or a whole number above 0, of an evaluator with evaluate_legal, got {width}"
-                ))
+        let divisors = given("plane_divisors")?.map(|divisors| {
+            divisors.extract().map_err(|_| {
+                PyValueError::new_err(format!("plane_divisors must be None or a list of whole numbers, got {divisors}"))
             })
         });
         Ok(Self {
@@ -264,9 +259,8 @@ impl PyEvaluator {
             own_memory: object.hasattr("input_buffer")?,
             takes_states,
             spec: String::new(),
-            legal_width: legal_width.transpose()?,
+            divisors: divisors.transpose()?,
             memory: None,
-            actions: None,
             turns,
         })
     }

@@ -7,8 +7,7 @@ use azpy_core::bytes::PlaneBytes;
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
 use azpy_core::game::{Game, PovValue};
 use azpy_core::tree::LONGEST_PROOF;
-use numpy::ndarray::{Dimension, IntoDimension};
-use numpy::{Element, PyArray, PyArray1, PyArray2, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
@@ -34,34 +33,10 @@ impl PyEvaluator {
         if self.own_memory {
             let given = self.object.bind(py).call_method1(intern!(py, "input_buffer"), (rows,))?;
             if !given.is_none() {
-                return own_memory(&given, &batch.states[0], rows);
+                return own_memory(&given, &batch.states[0], rows, self.divisors.as_deref());
             }
         }
         Ok(Observations::Floats(rows_of(py, &mut self.memory, [rows, c, h, w])?))
-    }
-
-    /// The legal actions of each row `[rows, legal_width]`, zeros behind them; `None` where the evaluator takes none, or
-    /// fewer than a row has.
-    fn legal<'py, G: Game>(
-        &mut self,
-        py: Python<'py>,
-        batch: &Batch<'_, G>,
-    ) -> PyResult<Option<Bound<'py, PyArray2<i32>>>> {
-        let rows = batch.rows();
-        let fits = |&width: &usize| (0..rows).all(|row| batch.range(row).len() <= width);
-        let Some(width) = self.legal_width.filter(fits) else { return Ok(None) };
-        let actions = rows_of(py, &mut self.actions, [rows, width])?;
-        {
-            let mut memory = actions.try_readwrite().map_err(unwritable)?;
-            for (row, padded) in memory.as_slice_mut()?.chunks_exact_mut(width).enumerate() {
-                let legal = &batch.actions[batch.range(row)];
-                padded[legal.len()..].fill(0);
-                for (to, &action) in padded.iter_mut().zip(legal) {
-                    *to = action as i32;
-                }
-            }
-        }
-        Ok(Some(actions))
     }
 
     /// The positions as Python sees them: copies, as an evaluator may play on in them.
@@ -93,26 +68,17 @@ impl PyEvaluator {
             };
             check_faults(batch.states)?;
             let states = if self.takes_states { Some(self.states(py, batch.states)?) } else { None };
-            let legal = if states.is_none() { self.legal(py, &batch)? } else { None };
             let object = self.object.bind(py);
             let outer = EVALUATING.replace(true);
-            let (method, width, reply) = match (states, legal) {
-                (Some(states), _) => {
+            let (method, reply) = match states {
+                Some(states) => {
                     let reply = object.call_method1(intern!(py, "evaluate_states"), (states, observations));
-                    ("evaluate_states", None, reply)
+                    ("evaluate_states", reply)
                 }
-                (None, Some(actions)) => {
-                    let width = actions.shape()[1];
-                    let reply = object.call_method1(intern!(py, "evaluate_legal"), (observations, actions));
-                    ("evaluate_legal", Some(width), reply)
-                }
-                (None, None) => {
-                    let reply = object.call_method1(intern!(py, "evaluate_batch"), (observations,));
-                    ("evaluate_batch", None, reply)
-                }
+                None => ("evaluate_batch", object.call_method1(intern!(py, "evaluate_batch"), (observations,))),
             };
             EVALUATING.set(outer);
-            take_reply(&reply?, batch, method, width)?;
+            take_reply(&reply?, batch, method)?;
             py.check_signals()
         })
     }
@@ -122,8 +88,14 @@ fn unwritable(error: impl std::fmt::Display) -> PyErr {
     EvaluatorError::new_err(format!("the memory for observations cannot be written: {error}"))
 }
 
-/// The memory that an evaluator's `input_buffer` gave, if its shape and type do.
-fn own_memory<'py, G: Game>(given: &Bound<'py, PyAny>, state: &G, rows: usize) -> PyResult<Observations<'py>> {
+/// The memory that an evaluator's `input_buffer` gave, if its shape and type do. Bytes are for an evaluator of planes
+/// with these `divisors`: with others it would read other numbers.
+fn own_memory<'py, G: Game>(
+    given: &Bound<'py, PyAny>,
+    state: &G,
+    rows: usize,
+    divisors: Option<&[u16]>,
+) -> PyResult<Observations<'py>> {
     let [c, h, w] = state.obs_shape();
     let floats = [rows, c, h, w];
     if let Ok(array) = given.cast::<PyArray4<f32>>()
@@ -133,7 +105,7 @@ fn own_memory<'py, G: Game>(given: &Bound<'py, PyAny>, state: &G, rows: usize) -
         return Ok(Observations::Floats(array.clone()));
     }
     let mut expected = format!("float32 array of shape {floats:?}");
-    if let Some(bytes) = PlaneBytes::of(state) {
+    if let Some(bytes) = PlaneBytes::of(state).filter(|bytes| divisors.is_some_and(|own| own == bytes.divisors())) {
         let [c, h, w] = bytes.shape();
         let shape = [rows, c, h, w];
         if let Ok(array) = given.cast::<PyArray4<u8>>()
@@ -143,20 +115,19 @@ fn own_memory<'py, G: Game>(given: &Bound<'py, PyAny>, state: &G, rows: usize) -
             return Ok(Observations::Bytes(bytes, array.clone()));
         }
         expected += &format!(", or uint8 array of shape {shape:?}");
+    } else if divisors.is_some() {
+        expected += "; its plane_divisors are not those of this game";
     }
     Err(EvaluatorError::new_err(format!("input_buffer({rows}) must give a C-contiguous {expected}")))
 }
 
 /// The first rows of memory that is kept from batch to batch, and made anew where it is too small.
-fn rows_of<'py, T: Element, D: Dimension, const N: usize>(
+fn rows_of<'py>(
     py: Python<'py>,
-    memory: &mut Option<Py<PyArray<T, D>>>,
-    shape: [usize; N],
-) -> PyResult<Bound<'py, PyArray<T, D>>>
-where
-    [usize; N]: IntoDimension<Dim = D>,
-{
-    let fits = |memory: &Py<PyArray<T, D>>| {
+    memory: &mut Option<Py<PyArray4<f32>>>,
+    shape: [usize; 4],
+) -> PyResult<Bound<'py, PyArray4<f32>>> {
+    let fits = |memory: &Py<PyArray4<f32>>| {
         let have = memory.bind(py).shape();
         have[0] >= shape[0] && have[1..] == shape[1..]
     };
@@ -165,14 +136,14 @@ where
         None => {
             let mut capacity = shape;
             capacity[0] = shape[0].next_power_of_two();
-            PyArray::zeros(py, capacity, false).unbind()
+            PyArray4::zeros(py, capacity, false).unbind()
         }
     };
     let all = memory.insert(kept).bind(py);
     if all.shape()[0] == shape[0] {
         return Ok(all.clone());
     }
-    Ok(all.get_item(PySlice::new(py, 0, shape[0] as isize, 1))?.cast_into::<PyArray<T, D>>()?)
+    Ok(all.get_item(PySlice::new(py, 0, shape[0] as isize, 1))?.cast_into::<PyArray4<f32>>()?)
 }
 
 /// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
@@ -181,15 +152,9 @@ fn check_faults<G: Hosted>(states: &[G]) -> PyResult<()> {
     states.iter().map_while(Hosted::fault).try_for_each(Fault::check)
 }
 
-/// Checks the reply of `method` and copies what belongs to legal actions: those of all actions, or, `legal_width` of a
-/// row, of the legal ones alone.
-fn take_reply<G: Hosted>(
-    reply: &Bound<'_, PyAny>,
-    batch: Batch<'_, G>,
-    method: &str,
-    legal_width: Option<usize>,
-) -> PyResult<()> {
-    let (rows, width) = (batch.rows(), legal_width.unwrap_or_else(|| batch.states[0].num_actions()));
+/// Checks the reply of `method` and copies what belongs to legal actions.
+fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>, method: &str) -> PyResult<()> {
+    let (rows, width) = (batch.rows(), batch.states[0].num_actions());
     let proves = method == "evaluate_states";
     let pair = reply.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2 || (proves && pair.len() == 3));
     let Some(pair) = pair else {
@@ -211,11 +176,9 @@ fn take_reply<G: Hosted>(
     for row in 0..rows {
         let range = batch.range(row);
         let (actions, logits) = (&batch.actions[range.clone()], &mut batch.logits[range]);
-        match (flat.map(|flat| &flat[row * width..(row + 1) * width]), legal_width) {
-            (Some(from), Some(_)) => logits.copy_from_slice(&from[..logits.len()]),
-            (Some(from), None) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = from[action as usize]),
-            (None, Some(_)) => logits.iter_mut().enumerate().for_each(|(index, to)| *to = view[[row, index]]),
-            (None, None) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = view[[row, action as usize]]),
+        match flat.map(|flat| &flat[row * width..(row + 1) * width]) {
+            Some(from) => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = from[action as usize]),
+            None => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = view[[row, action as usize]]),
         }
     }
     for (to, &from) in batch.values.iter_mut().zip(values.as_array()) {

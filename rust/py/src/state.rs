@@ -184,12 +184,6 @@ impl State {
         self.inner.plane_divisors()
     }
 
-    /// About how many actions are legal at most, in any position of the game.
-    #[getter]
-    fn most_legal_actions(&self) -> usize {
-        self.inner.most_legal_actions()
-    }
-
     /// The cell of the planes (row * W + column) that each group of actions belongs to, where they come in equal
     /// groups: action group * n + i, with i below n of the same meaning in all of them. Else None. Networks then have
     /// one policy head for all cells.

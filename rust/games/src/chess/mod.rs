@@ -317,12 +317,6 @@ impl Game for Chess {
         Some(self.divisors())
     }
 
-    /// A position with 218 is N. Petrović's of 1964; a search by integer programming (Tobs40, lichess.org, 2024) found
-    /// that none of standard chess has more.
-    fn most_legal_actions(&self) -> usize {
-        218
-    }
-
     /// Planes begin with rank 8, actions with a1.
     fn action_cells(&self) -> Option<Vec<u16>> {
         Some((0..64).map(|square| square ^ 56).collect())
