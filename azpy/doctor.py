@@ -108,7 +108,8 @@ def advice(report: dict[str, Any]) -> list[str]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
     trains_on_gpu = plays_on_cuda and report["torch_gpu"] is None
     if plays_on_cuda and packages["torch"] and not trains_on_gpu:
-        lines.append(f"training stays on the CPU: {report['torch_gpu']}; --device auto may play on the GPU all the same")
+        text = "--device auto may play on the GPU all the same"
+        lines.append(f"training stays on the CPU: {report['torch_gpu']}; {text}")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
         are = "is" if len(missing) == 1 else "are"

@@ -1,4 +1,4 @@
-"""What a GPU brings, in about eight minutes: a row for each evaluator and precision, what each choice brings, and az-train's share.
+"""What a GPU brings, in about eight minutes: a row for each evaluator and precision, and az-train's share.
 
     python benches/gpu.py [--device cuda] [--game wall_game] [--network 20x128] [--slots 512] [--seconds 2]
                           [--train-minutes 2] [--json FILE]
@@ -8,8 +8,8 @@ The network has random weights. Of each evaluator:
 - far: how far its logits and values are from those of ONNX Runtime on the CPU in fp32, in batches of each size
   (the largest difference, in parts of the largest logit), and over positions of random games.
 - us: microseconds a batch of each size, of one evaluator and of two that take turns.
-- self-play: rows/s without the cache, their share of the evaluator alone, and the share of the pipelines' time that they
-  spend in the network. 280,000 rows/s is the figure to beat for a 20x128 network on the 8x8 Wall Game.
+- self-play: rows/s without the cache, their share of the evaluator alone, and the share of the pipelines' time in the
+  network. 280,000 rows/s is the figure to beat for a 20x128 network on the 8x8 Wall Game.
 
 Then each choice is compared with the one before it: it stays if self-play is 5 % faster. Finally az-train trains such a
 network for --train-minutes, and the rows/s of its self-play are compared with those of onnx fp32. What cannot be had is
@@ -129,7 +129,8 @@ def _measured(evaluator: Any, exact: Any, positions: Any, settings: Settings, gi
     for rows in BUCKETS:
         batch = np.resize(observations, (rows, *obs_shape))
         (logits, values), (ours, our_values) = exact.evaluate_batch(batch), evaluator.evaluate_batch(batch)
-        far = max(far, float(np.abs(logits - ours).max() / np.abs(logits).max()), float(np.abs(values - our_values).max()))
+        far = max(far, float(np.abs(logits - ours).max() / np.abs(logits).max()))
+        far = max(far, float(np.abs(values - our_values).max()))
         rates = (measure_alone(some, rows, obs_shape, given.seconds / 8) for some in (pair[:1], pair))
         times[rows] = tuple(1e6 * rows / rate for rate in rates)
     figures = measure_self_play(

@@ -179,7 +179,7 @@ def test_a_run_learns_on_it(tmp_path: Path) -> None:
 def test_a_device_that_is_lost_ends_the_run_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from azpy.evaluators import onnx as module
 
-    real, left = module._Runner.run, [90]
+    real, left, endless = module._Runner.run, [90], Settings(**SMALL, iterations=40)
 
     def lost(self: Any, observations: Any) -> Any:
         left[0] -= 1
@@ -189,8 +189,8 @@ def test_a_device_that_is_lost_ends_the_run_and_loses_nothing(tmp_path: Path, mo
 
     with monkeypatch.context() as patched:
         patched.setattr(module._Runner, "run", lost)
-        with pytest.raises(Exception, match="device was lost"), Trainer(Settings(**SMALL, iterations=40), tmp_path) as t:
-            list(t.run())
+        with pytest.raises(Exception, match="device was lost"), Trainer(endless, tmp_path) as trainer:
+            list(trainer.run())
     before = StoredRun(tmp_path).iterations()
     with Trainer(Settings(**SMALL, iterations=len(before) + 1), tmp_path) as trainer:
         list(trainer.run())
@@ -230,8 +230,8 @@ def test_workers_are_processes_with_devices_of_their_own(tmp_path: Path) -> None
 def test_a_match_is_played_on_it(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     model.write_bytes(MODEL)
-    words = [f"{model}?simulations=4", "random", "--game", "connect_four", "--games", "4", "--device", "webgpu", "--json"]
-    done = subprocess.run(command("match", *words), capture_output=True, text=True, check=False)
+    words = [f"{model}?simulations=4", "random", "--game", "connect_four", "--games", "4", "--json"]
+    done = subprocess.run(command("match", *words, "--device", "webgpu"), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["device"] == "webgpu"
 
@@ -255,7 +255,7 @@ def test_the_doctor_finds_it() -> None:
 
 
 def test_without_the_variable_there_is_no_device() -> None:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("ORT_WEBGPU")}
+    some = {name: text for name, text in os.environ.items() if not name.startswith("ORT_WEBGPU")}
     script = "import sys, azpy; azpy.OnnxEvaluator(sys.stdin.buffer.read(), 'webgpu')"
-    done = subprocess.run([sys.executable, "-c", script], input=MODEL, env=environment, capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], input=MODEL, env=some, capture_output=True, check=False)
     assert b"WebGPU cannot be used: onnxruntime-ep-webgpu finds no GPU with a driver here" in done.stderr

@@ -16,8 +16,8 @@ from azpy.evaluators.protocol import first_line
 
 __all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
 
-# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026). A thread that holds
-# the lock may free a session.
+# Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026). The thread that
+# holds the lock may also free a session.
 _SESSION_LOCK = threading.RLock()
 
 

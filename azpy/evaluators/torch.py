@@ -168,12 +168,12 @@ class TorchEvaluator(CheckedEvaluator):
         """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
 
         Raises:
-            ModelError: observations of another shape than the network's, or of another dtype; or, where planes travel as
-                bytes, with numbers that the game's planes cannot have.
+            ModelError: observations of another shape or dtype than the network's; or, where planes travel as bytes,
+                numbers that the game's planes cannot have.
         """
-        if self.plane_divisors is not None and isinstance(observations, np.ndarray) and observations.dtype == np.uint8:
-            if observations.shape[1:] == self._row[0]:
-                return self._evaluate(observations)
+        is_array = self.plane_divisors is not None and isinstance(observations, np.ndarray)
+        if is_array and observations.dtype == np.uint8 and observations.shape[1:] == self._row[0]:
+            return self._evaluate(observations)
         return super().evaluate_batch(observations)
 
     def _evaluate(self, observations: NDArray[Any]) -> Answer:

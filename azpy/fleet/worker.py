@@ -9,6 +9,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from azpy import _core
@@ -118,6 +119,8 @@ class Worker:
         """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
         if self._network != (network := (message["network"], message["precision"])):
             self._evaluator, self._network = open_network(self._settings, self._start, *network, model), network
+            if self._settings.device == "auto":  # chooses once
+                self._settings = replace(self._settings, device=getattr(self._evaluator, "device", "auto"))
         if self._settings.deterministic:
             self._close()
         if self._self_play is None:
