@@ -26,7 +26,8 @@ def run(*chosen: str) -> None:
         "LD_LIBRARY_PATH": str(CHROMIUM),
         "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", str(CASES), *chosen]
+    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "faulthandler_timeout=1200"]
+    command = [sys.executable, "-m", "pytest", *options, str(CASES), *chosen]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
