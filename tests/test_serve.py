@@ -426,8 +426,9 @@ def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_cannot_be_served_are_refused(
-    one_line: Any, tmp_path: Path, arguments: list[str], config: str, said: str
+    one_line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], config: str, said: str
 ) -> None:
+    monkeypatch.setattr("azpy.web.app.Site", lambda *_, **__: pytest.fail("it is served"))
     if config:
         (tmp_path / "az-serve.toml").write_text(config)
         arguments = [*arguments, "--config", str(tmp_path / "az-serve.toml")]
