@@ -151,7 +151,7 @@ def open_player(
     if run is not None:
         refuse_untyped(own, game, run, "the engine", "--game {}")
     start = make_game(game or own)
-    if run is not None and start.game != make_game(own).game:
+    if None not in (run, game) and start.game != make_game(own).game:
         raise SettingsError(f"{run} plays {own}, not {game}")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
