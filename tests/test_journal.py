@@ -124,7 +124,7 @@ def test_a_flipped_bit_in_the_last_frame_costs_that_frame_alone(tmp_path: Path, 
         run.append(*games[2:])
     data = journal.read_bytes()
     for tail in (b"", bytes(100)):
-        for position in range(begin, len(data), 1 if not tail else 7):
+        for position in range(begin, len(data), together if not tail else 7):
             flipped = data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :] + tail
             journal.write_bytes(flipped)
             found, end, dropped = read_journal(journal)

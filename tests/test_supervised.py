@@ -128,18 +128,30 @@ FLAGS += ["--supervised-passes", "2", "--batch-size", "16", "--match-games", "2"
 FLAGS += ["--match-simulations", "2", "--slots", "4", "--supervised-held-out", "0.3", "--window-min", "60"]
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with SGF games and a sealed file."""
-    folder, rng = tmp_path / "files", random.Random(4)
-    folder.mkdir()
+    folder, other, rng = tmp_path_factory.mktemp("files"), tmp_path_factory.mktemp("other"), random.Random(4)
     for number in range(12):
         points = rng.sample([a + b for a in "abcde" for b in "abcde"], 12)
         (folder / f"{number:02}.sgf").write_text(sgf_game("".join(points), rng.choice(["B+R", "W+R"])))
-    with RunFolder(tmp_path / "other", {"game": "go(size=5)"}) as run:
+    with RunFolder(other / "run", {"game": "go(size=5)"}) as run:
         run.sealed.write(1, selfplay())
-    (tmp_path / "other/games/000001.npz").rename(folder / "sealed.npz")
+    (other / "run/games/000001.npz").rename(folder / "sealed.npz")
     return folder
+
+
+@pytest.fixture(scope="module")
+def first_run(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp("runs") / "run"
+    begun(files, out)
+    return out
+
+
+@pytest.fixture
+def ran(first_run: Path, tmp_path: Path) -> None:
+    """There is a run that began with the files."""
+    shutil.copytree(first_run, tmp_path / "run")
 
 
 def trained(files: Path, out: Path, *more: str) -> str:
@@ -266,8 +278,8 @@ def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
     assert spent == [0.0]
 
 
+@pytest.mark.usefixtures("ran")
 def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: Path) -> None:
-    begun(files, tmp_path / "run")
     settings = StoredRun(tmp_path / "run").settings
     for given in ([], [f"{files}/"], [str(files)]):
         with Trainer(settings, tmp_path / "run", given) as trainer:
@@ -298,15 +310,15 @@ def test_what_is_left_out_of_an_import_is_noted_with_its_place(tmp_path: Path) -
     assert row["left_out"] == {words: [1, first] for words, first in firsts.items()}
 
 
+@pytest.mark.usefixtures("ran")
 def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files: Path) -> None:
-    begun(files, tmp_path / "run")
     for name, value in (("held_out", 0.1), ("passes", 3.0), ("min_rating", 1500), ("min_seconds", 0)):
         with pytest.raises(RunError, match=f"supervised_{name} .*games are imported and learned from once"):
             begun(files, tmp_path / "run", **{f"supervised_{name}": value})
 
 
-def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path, files: Path) -> None:
-    begun(files, tmp_path / "run")
+@pytest.mark.usefixtures("ran")
+def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path) -> None:
     run = StoredRun(tmp_path / "run")
     games = [record for _, record in run.games([0])]
     known = [record for record in games if not is_held_out(record, 0.3)]
@@ -347,10 +359,10 @@ def test_outcomes_of_imported_games_count_little_in_every_fit(
     assert weights == [0.01, 0.01, 0.5, 0.5], "before self-play, and in the iteration"
 
 
+@pytest.mark.usefixtures("ran")
 def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun(files, tmp_path / "run")
     run, fit, found = StoredRun(tmp_path / "run"), Learner.fit, list[tuple[int, float | None]]()
 
     def noted(self: Learner, batches: azpy.ReplayBuffer, steps: int, **options: Any) -> Any:
@@ -389,10 +401,10 @@ def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, mon
 
 
 @pytest.mark.parametrize("gone", ["metrics.jsonl", "games/000000.npz"])
+@pytest.mark.usefixtures("ran")
 def test_a_run_that_lost_a_file_still_knows_that_it_began_with_imported_games(
     tmp_path: Path, files: Path, gone: str
 ) -> None:
-    begun(files, tmp_path / "run")
     (tmp_path / "run" / gone).unlink()
     for _ in range(2):
         begun(files, tmp_path / "run")
@@ -402,8 +414,8 @@ def test_a_run_that_lost_a_file_still_knows_that_it_began_with_imported_games(
         assert trainer.flags == ["--supervised", str(files)]
 
 
-def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path, files: Path) -> None:
-    begun(files, tmp_path / "run")
+@pytest.mark.usefixtures("ran")
+def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path) -> None:
     config = tmp_path / "run/config.toml"
     edited = config.read_text().replace("supervised_passes = 2.0", "supervised_passes = 3.0")
     assert edited != config.read_text()

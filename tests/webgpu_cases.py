@@ -203,7 +203,7 @@ def test_a_device_that_is_lost_ends_the_run_and_loses_nothing(tmp_path: Path, mo
 
 
 def command(name: str, *words: str) -> list[str]:
-    return [sys.executable, "-m", f"azpy.cli.{name}", *words]
+    return [sys.executable, "-m", "azpy.cli", name, *words]
 
 
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
