@@ -217,7 +217,8 @@ def test_folding_that_would_change_answers_is_left() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.pair = torch.nn.Sequential(torch.nn.Conv2d(2, 7, 3), torch.nn.BatchNorm2d(7, affine=True))
-            torch.nn.init.constant_(self.pair[1].running_var, 9.0)
+            norm: Any = self.pair[1]
+            norm.running_var.fill_(9.0)
 
         def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             last = self.pair[1](self.pair[0](observations).abs())

@@ -169,7 +169,11 @@ def test_auto_is_placed_first_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for device, pipelines in (("cpu", 16), ("cuda:0", 2)):
         given = {"game": "pig:Mine", "device": "auto"}
-        settings, _, said = choose(given, sizing=note, placing=lambda settings, on=device: (on, f"plays on {on}"))
+
+        def place(_: Settings, on: str = device) -> tuple[str, str]:
+            return on, f"plays on {on}"
+
+        settings, _, said = choose(given, sizing=note, placing=place)
         # The run may go on elsewhere, and torch trains on a GPU of its own choice.
         assert (settings.device, settings.training_device, settings.pipelines) == ("auto", "auto", pipelines)
         assert said == f"plays on {device}; measured; so slots 64"

@@ -332,8 +332,8 @@ def test_a_deterministic_run_is_refused_if_rows_depend_on_batches_as_large_as_it
 ) -> None:
     exact = OnnxEvaluator._evaluate
 
-    def rounded(self: OnnxEvaluator, observations: Any, actions: Any = None) -> Any:
-        logits, values = exact(self, observations, actions)
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
         return logits, np.nextafter(values, np.float32(2)) if len(values) >= 96 else values
 
     monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)

@@ -239,7 +239,7 @@ class _Slot:
     def __init__(self, forward: _Forward, row: tuple[tuple[int, ...], torch.dtype], buckets: Sequence[int]) -> None:
         self._forward, self._row, self._buckets = forward, row, buckets
         self._on_cuda = forward.device.type == "cuda"
-        self._stream = torch.cuda.Stream(forward.device) if self._on_cuda else None
+        self._stream: Any = torch.cuda.Stream(forward.device) if self._on_cuda else None  # type: ignore[no-untyped-call]
         self._lock = threading.Lock()
         with torch.inference_mode(), self._on_stream():
             self._batches = {rows: self._prepared(rows) for rows in buckets}
