@@ -204,7 +204,6 @@ def test_a_reused_tree_leaves_all_evaluations_to_the_new_search() -> None:
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
         ({"temperature_halflife": 0.0}, "temperature_halflife must be more than 0, got 0"),
         ({"full_search_share": 0.0}, "full_search_share must be more than 0, got 0"),
-        ({"opponent_share": 1.5}, r"opponent_share must be in \[0, 1\], got 1.5"),
     ],
 )
 def test_options_out_of_range_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
