@@ -155,6 +155,7 @@ SMALL: dict[str, Any] = {
     "match_every": 100,
     "match_games": 2,
     "final_match_games": 2,
+    "match_simulations": 4,
 }
 
 
@@ -208,7 +209,18 @@ def command(name: str, *words: str) -> list[str]:
 
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     words = ["tic_tac_toe", "--network", "1x16", "--device", "webgpu", "--simulations", "8", "--slots", "16"]
-    words += ["--games-per-iteration", "32", "--match-every", "100", "--final-match-games", "2", "--out", str(tmp_path)]
+    words += [
+        "--games-per-iteration",
+        "32",
+        "--match-every",
+        "100",
+        "--final-match-games",
+        "2",
+        "--match-simulations",
+        "4",
+        "--out",
+        str(tmp_path),
+    ]
     with subprocess.Popen(command("train", *words, "--iterations", "1000"), stdout=subprocess.DEVNULL) as child:
         while not (tmp_path / "checkpoints/000002").is_dir() and child.poll() is None:
             time.sleep(0.1)
@@ -221,7 +233,18 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 
 def test_workers_are_processes_with_devices_of_their_own(tmp_path: Path) -> None:
     words = ["tic_tac_toe", "--network", "1x16", "--device", "webgpu", "--simulations", "8", "--slots", "16"]
-    words += ["--games-per-iteration", "32", "--final-match-games", "2", "--iterations", "2", "--workers", "2"]
+    words += [
+        "--games-per-iteration",
+        "32",
+        "--final-match-games",
+        "2",
+        "--match-simulations",
+        "4",
+        "--iterations",
+        "2",
+        "--workers",
+        "2",
+    ]
     done = subprocess.run(command("train", *words, "--out", str(tmp_path)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(StoredRun(tmp_path).iterations()) == 2
