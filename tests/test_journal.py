@@ -32,6 +32,23 @@ def test_games_survive_without_closing(tmp_path: Path) -> None:
     run.close()
 
 
+@pytest.mark.parametrize("missing", [1, 7, 30])
+def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
+    games = play(5)
+    with folder(tmp_path) as run:
+        for game in games:
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    journal.write_bytes(journal.read_bytes()[:-missing])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games[:-1])
+        assert "torn game" in run.notices[0]
+        run.append(games[4])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+        assert run.notices == []
+
+
 def test_games_that_end_together_are_written_with_one_wait_for_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,9 +111,22 @@ def test_zeros_before_other_games_are_damage_and_cost_none_of_them(tmp_path: Pat
     data = journal.read_bytes()
     zeroed = data[:second] + bytes(12) + data[second + 12 :]
     journal.write_bytes(zeroed)
-    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: the checksum"):
+    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
         folder(tmp_path)
     assert journal.read_bytes() == zeroed
+
+
+def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for game in play(5):
+            run.append(game)
+    journal = tmp_path / "run/games/journal.bin"
+    data = bytearray(journal.read_bytes())
+    data[44] ^= 1
+    journal.write_bytes(data)
+    with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
+        folder(tmp_path)
+    assert journal.read_bytes() == data
 
 
 def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> None:
@@ -115,7 +145,7 @@ def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("together", [1, 4])
-def test_a_flipped_bit_in_the_last_frame_costs_that_frame_alone(tmp_path: Path, together: int) -> None:
+def test_a_flipped_bit_in_the_last_frame_is_damage_and_no_torn_end(tmp_path: Path, together: int) -> None:
     games = play(2 + together)
     journal = tmp_path / "run/games/journal.bin"
     with folder(tmp_path) as run:
@@ -124,13 +154,14 @@ def test_a_flipped_bit_in_the_last_frame_costs_that_frame_alone(tmp_path: Path, 
         run.append(*games[2:])
     data = journal.read_bytes()
     for tail in (b"", bytes(100)):
-        for position in range(begin, len(data), together if not tail else 7):
+        for position in range(begin, len(data), 1 if not tail else 7):
             flipped = data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :] + tail
             journal.write_bytes(flipped)
-            found, end, dropped = read_journal(journal)
-            assert (payloads(found), end, dropped) == (payloads(games[:2]), begin, len(flipped) - begin)
-    with folder(tmp_path) as run:
-        assert "torn game" in run.notices[0]
+            with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {begin}: .*delete it"):
+                read_journal(journal)
+    with pytest.raises(RunError, match="damaged"):
+        folder(tmp_path)
+    assert journal.read_bytes() == flipped
 
 
 def test_a_lost_block_before_another_frame_is_damage(tmp_path: Path) -> None:

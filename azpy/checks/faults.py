@@ -72,7 +72,7 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
 
 
 class Gone(Broken):
-    """A line that the game does not offer: it is wrong only if the game has offered it before."""
+    """The game no longer offers an action that it offered before. While a line is shortened this says nothing."""
 
 
 @contextlib.contextmanager

@@ -3,5 +3,9 @@
 import importlib
 import sys
 
+_NAMES = "bench check-game compare doctor engine export match play replay serve train worker".split()
+
 if __name__ == "__main__":
-    sys.exit(importlib.import_module(f"azpy.cli.{sys.argv.pop(1)}").main())
+    if len(sys.argv) < 2 or sys.argv[1] not in _NAMES:
+        sys.exit(f"expected python -m azpy.cli NAME ..., with a NAME of {', '.join(_NAMES)}")
+    sys.exit(importlib.import_module(f"azpy.cli.{sys.argv.pop(1).replace('-', '_')}").main())

@@ -158,9 +158,15 @@ def run_command(
         sys.stdout.flush()
         return 143 if came and code == 130 else code
     except BrokenPipeError:  # such as `| head`
-        # Python would write the rest of its buffer at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
+            raise
+        _drop_output()
+        with contextlib.suppress(OSError):
+            print(f"{prog}: no space left for what it prints: free some and run again", file=sys.stderr, flush=True)
+        return 2
 
 
 @contextlib.contextmanager
@@ -193,6 +199,11 @@ def _import_games_from_here(given: Sequence[str]) -> None:
     here = str(Path.cwd())
     if here not in sys.path and any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
         sys.path.insert(0, here)
+
+
+def _drop_output() -> None:
+    """Keeps Python from writing the rest of its buffer at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str, came: list[float]) -> int:

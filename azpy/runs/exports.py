@@ -86,12 +86,11 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
     `outcome` is for player 0; if `resigned`, the player to move after the last ply gave up. `simulations` are those of
-    full searches in a run where their number grows, else None. Each ply has `player` (-1:
-    dice), `action` and its `name`, `searched` (a sample, searched in full), `fast` (searched fast)
-    and `elsewhere` (a move of an imported game that nobody searched). A searched ply
-    also has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to
-    move. A sample has its `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and
-    `target` (the network's target).
+    full searches in a run where their number grows, else None. Each ply has `player` (-1: dice), `action` and its
+    `name`, `searched` (a sample, searched in full), `fast` (searched fast) and `elsewhere` (a move of an imported game
+    that nobody searched). A searched ply also has `network` (hexadecimal), `mixed_networks` (exchanged during the
+    search) and `root_value` for the player to move. A sample has its `search`: the legal actions with `action`, `name`,
+    `prior` (without noise), `visits` and `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets

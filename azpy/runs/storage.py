@@ -37,6 +37,7 @@ TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
 _LENGTH = struct.Struct("<I")
+_BLOCK = 512  # bytes that devices write at once, or more
 
 
 @contextmanager
@@ -312,7 +313,8 @@ def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
-    A kill or a power cut can tear the last frame. A frame that is not whole and has another one behind it is damage.
+    A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros in place of
+    whole blocks of it, or behind it. Any other bad frame is damage, a last frame with a flipped bit too.
 
     Returns:
         The games, the byte at which they end, and the bytes of a torn frame after it.
@@ -321,7 +323,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
         RunError: the file is damaged, not merely torn at its end.
     """
 
-    def damage(offset: int, why: object) -> RunError:
+    def damage(offset: int, why: str) -> RunError:
         return RunError(
             f"{path} is damaged at byte {offset}: {why}; put a good copy in its place, or delete it to go on "
             "without the games of the iteration in play"
@@ -332,39 +334,39 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     if data[: len(_MAGIC)] != _MAGIC:
         raise damage(0, f"it does not begin with {_MAGIC.decode()}")
     offset = len(_MAGIC)
-    while (payload := _payload_at(data, offset)) is not None:
+    while len(data) - offset >= _FRAME.size and (any(data[offset : offset + _FRAME.size]) or any(data[offset:])):
+        length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
+        begin, end = offset + _FRAME.size, offset + _FRAME.size + length
+        if zlib.crc32(_LENGTH.pack(length)) != length_crc:
+            if _lost_block(data, offset, begin) and not _frame_after(data, begin):
+                break
+            zeros = not any(data[offset:begin])
+            raise damage(offset, f"{'zeros in place of' if zeros else 'a wrong checksum of'} a game's length")
+        if end > len(data):
+            break
+        payload = data[begin:end]
+        if zlib.crc32(payload) != payload_crc:
+            if _lost_block(data, offset, end) and not any(data[end:]):
+                break
+            raise damage(offset, "a game's checksum does not hold")
         try:
             records += map(GameRecord.from_bytes, _split(payload))
         except (ValueError, struct.error) as error:
-            raise damage(offset, error) from error
-        offset += _FRAME.size + len(payload)
-    if _is_followed(data, offset):
-        raise damage(offset, "the checksum of a frame does not hold")
+            raise damage(offset, str(error)) from error
+        offset = end
     return records, offset, len(data) - offset
 
 
-def _payload_at(data: bytes, offset: int) -> bytes | None:
-    """The payload of the frame that begins at a byte; None if none is whole there."""
-    begin = offset + _FRAME.size
-    if begin > len(data):
-        return None
-    length, length_crc, payload_crc = _FRAME.unpack_from(data, offset)
-    payload = data[begin : begin + length]
-    is_whole = zlib.crc32(_LENGTH.pack(length)) == length_crc and len(payload) == length
-    return payload if is_whole and zlib.crc32(payload) == payload_crc else None
+def _lost_block(data: bytes, begin: int, end: int) -> bool:
+    """Whether a block of the file that has bytes of `begin` to `end` is zeros from `begin` on: a power cut lost it."""
+    blocks = range(begin - begin % _BLOCK, end, _BLOCK)
+    return not all(any(data[max(block, begin) : block + _BLOCK]) for block in blocks)
 
 
-def _is_followed(data: bytes, offset: int) -> bool:
-    """Whether another frame begins behind the one at a byte, which is not whole."""
-
-    def begins(at: int) -> bool:
-        """Whether a length with its checksum is there."""
-        end = at + _LENGTH.size
-        return end + _LENGTH.size <= len(data) and zlib.crc32(data[at:end]) == _LENGTH.unpack_from(data, end)[0]
-
-    if begins(offset):
-        return begins(offset + _FRAME.size + _LENGTH.unpack_from(data, offset)[0])
-    return any(map(begins, range(offset + 1, len(data))))
+def _frame_after(data: bytes, begin: int) -> bool:
+    """Whether a frame begins anywhere behind a byte: a length with its checksum."""
+    ends = range(begin + _LENGTH.size, len(data) - _LENGTH.size)
+    return any(zlib.crc32(data[end - _LENGTH.size : end]) == _LENGTH.unpack_from(data, end)[0] for end in ends)
 
 
 def unframe(data: bytes) -> list[bytes]:
@@ -373,13 +375,16 @@ def unframe(data: bytes) -> list[bytes]:
     Raises:
         ValueError: `data` is anything else.
     """
-    payload = _payload_at(data, 0)
-    if payload is None or len(payload) != len(data) - _FRAME.size:
-        raise ValueError(f"{len(data)} bytes are no whole frame")
+    payload = data[_FRAME.size :]
     try:
+        length, length_crc, payload_crc = _FRAME.unpack_from(data)
+        if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
+            raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
+        if zlib.crc32(payload) != payload_crc:
+            raise ValueError("the checksum of a frame does not hold")
         return list(_split(payload))
     except struct.error as error:
-        raise ValueError(f"a frame that ends too early: {error}") from error
+        raise ValueError(f"a frame of {len(data)} bytes that ends too early: {error}") from error
 
 
 def _split(payload: bytes) -> Iterator[bytes]:

@@ -444,10 +444,13 @@ class Positions:
             raise ValueError("position: expected startpos or fen TEXT, and then moves MOVE ...")
         line = _core.Line(start)
         for number, move in enumerate(moves, 1):
-            try:
-                line.play(move if self._chess960 is None else move.lower())
-            except ValueError:
+            if start.name == "chess":
+                line.go_on()  # behind an end that only our rules know
+            state = line.state
+            action = read_action(state, move)
+            if action is None:
                 return line, f"move {number}, {move!r}, is not legal there: the position is that before it"
+            line.play(state.action_name(action))
         return line, None
 
     def name(self, state: _core.State, action: int) -> str:

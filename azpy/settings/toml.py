@@ -26,7 +26,8 @@ __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "rep
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
-_GONE = ("historical_share",)  # settings that files of this version may have too
+# What files of this version may have too.
+_GONE, _GONE_PRECISIONS = ("historical_share",), ("bf16", "tf32")
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -81,7 +82,11 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and (writer != here or name in _GONE)]:
-        leave_out(name, given, f"is no setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
+        gone = "was taken out of azpy" if name in _GONE else f"is no setting of azpy {here}"
+        leave_out(name, given, f"{gone}, and is left out (azpy {writer} wrote the file)")
+    if given.get("precision") in _GONE_PRECISIONS:
+        gone = given["precision"]
+        leave_out("precision", given, f"{gone} was taken out of azpy: the network plays in the default precision")
     try:
         settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:

@@ -67,6 +67,7 @@ class Files:
                     if parts:
                         (self.path / part).mkdir()
                 if not is_folder(self.path / part):
+                    self.path.stat()  # says what is wrong with the folder itself
                     raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(self.path / part))
 
     def names(self, part: str) -> list[str]:
