@@ -34,7 +34,7 @@ from azpy.evaluators.drift import drift, rows_to_compare
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
 from azpy.evaluators.torch import TorchEvaluator
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.playing.benchmarks import machine, measure_alone, measure_self_play
@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
     settings = combine({name: getattr(given, name) for name in ("game", "network", "device", "slots", "pipelines")})
-    start = make_position(given.game)
+    start = make_game(given.game)
     network = Network.of(start, given.network).eval()
     model = to_onnx(network)
     buffer = ReplayBuffer(start)
@@ -134,7 +134,7 @@ def _measured(evaluator: Any, exact: Any, positions: Any, settings: Settings, gi
         rates = (measure_alone(some, rows, obs_shape, given.seconds / 8) for some in (pair[:1], pair))
         times[rows] = tuple(1e6 * rows / rate for rate in rates)
     figures = measure_self_play(
-        make_position(given.game), evaluator, settings, seconds=given.seconds, repeats=given.repeats
+        make_game(given.game), evaluator, settings, seconds=given.seconds, repeats=given.repeats
     )
     alone, play, _, _, busy = figures[:5]
     return {

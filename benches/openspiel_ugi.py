@@ -18,7 +18,7 @@ import pyspiel
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from ugi import serve
 
 _UCT_C, _ROLLOUTS, _MEGABYTES = 2.0, 1, 1000
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="a random seed for each search")
     given = parser.parse_args()
     try:
-        start, game = make_position(given.game), pyspiel.load_game(given.game.removeprefix("open_spiel:"))
+        start, game = make_game(given.game), pyspiel.load_game(given.game.removeprefix("open_spiel:"))
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     except pyspiel.SpielError:

@@ -27,7 +27,7 @@ from azpy import ReplayBuffer, SelfPlay
 from azpy._core import State
 from azpy.evaluators.int8 import has_int8, int8_of
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.machine import usable_cores
@@ -57,7 +57,7 @@ def models(given: argparse.Namespace) -> tuple[State, str, dict[str, bytes]]:
         run = StoredRun(given.run)
         start, network, fp32 = run.start, run.settings.network, run.model(run.checkpoints()[-1])
     else:
-        start, network = make_position(given.game), given.network
+        start, network = make_game(given.game), given.network
         fp32 = to_onnx(Network.of(start, network))
     found = {"fp32": fp32}
     if given.int8:

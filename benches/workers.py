@@ -16,7 +16,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.machine import usable_cores
@@ -28,7 +28,7 @@ def measure(workers: int, model: bytes, given: argparse.Namespace) -> tuple[floa
     """Evaluations and positions a second."""
     chosen = {name: getattr(given, name) for name in ("game", "network", "slots", "simulations")}
     settings = combine(chosen | {"workers": workers})
-    start = make_position(given.game)
+    start = make_game(given.game)
     fleet = open_fleet(settings, start)
     fleet.ask([range(ENDLESS)], [])
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     ways = [int(part) for part in given.workers.split(",")]
-    model = to_onnx(Network.of(make_position(given.game), given.network))
+    model = to_onnx(Network.of(make_game(given.game), given.network))
     found: dict[int, list[tuple[float, float]]] = {way: [] for way in ways}
     for _ in range(given.repeats):
         for way in ways:

@@ -8,7 +8,7 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.ratings import elo
@@ -97,7 +97,7 @@ def test_both_games_of_a_pair_see_the_same_dice() -> None:
         def select_actions(self, states: Sequence[Any], seed: int) -> list[int]:
             return [state.legal_actions()[state.key() // 7 % len(state.legal_actions())] for state in states]
 
-    result = whole_match(make_position("pig"), ByPosition(), ByPosition(), games=60, seed=4, opening_plies=0)
+    result = whole_match(make_game("pig"), ByPosition(), ByPosition(), games=60, seed=4, opening_plies=0)
     wins, _, losses = result.first
     assert (wins, losses) == (result.losses - losses, result.wins - wins)
     assert min(wins, losses) > 0
@@ -105,7 +105,7 @@ def test_both_games_of_a_pair_see_the_same_dice() -> None:
 
 @pytest.mark.parametrize("plies", [3, 4, 100])
 def test_openings_of_a_short_game_are_shorter(plies: int) -> None:
-    tiny = make_position("connect_four(width=2,height=2,k=2)")
+    tiny = make_game("connect_four(width=2,height=2,k=2)")
     result = whole_match(tiny, RandomPlayer(), RandomPlayer(), games=4, opening_plies=plies)
     assert (result.wins, result.losses) == (2, 2)  # the first player cannot help winning
     player = FirstLegal()

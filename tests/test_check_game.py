@@ -15,7 +15,7 @@ from azpy.checks.perspective import Perspective
 from azpy.checks.rules import RULES
 from azpy.cli.check_game import main
 from azpy.errors import SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from oracles import observation_of, turn_of
 
 SMALL = {
@@ -130,7 +130,7 @@ class ForTheLastToPlay:
 
 @pytest.mark.parametrize("game", ["othello", "go(size=5)", "go(size=7)"])
 def test_an_outcome_for_the_last_to_play_is_told_from_one_for_player_0(game: str) -> None:
-    state: Any = make_position(game)
+    state: Any = make_game(game)
     assert signs_of(state, 200) is None
     warned = signs_of(ForTheLastToPlay(state), 200)
     assert warned is not None
@@ -141,7 +141,7 @@ def test_an_outcome_for_the_last_to_play_is_told_from_one_for_player_0(game: str
 def test_where_whoever_moves_last_wins_an_outcome_for_the_last_to_play_is_one_sided() -> None:
     rng, sound, planted = random.Random(1), Perspective(), Perspective()
     for _ in range(60):
-        position, last = make_position("wall_game(variant=classic,width=4,height=4)"), 0
+        position, last = make_game("wall_game(variant=classic,width=4,height=4)"), 0
         while not position.is_terminal:
             last = position.turn
             position.play(rng.choice(position.legal_actions()))
@@ -173,7 +173,7 @@ def test_whose_outcome_it_is_shows_in_kalah_too(name: str) -> None:
 
 def test_sound_games_show_no_such_sign() -> None:
     names = ("othello(size=6)", "wall_game", "wall_game(variant=classic)", "breakthrough", "pig")
-    for game in (planted_games.Kalah(), *map(make_position, names)):
+    for game in (planted_games.Kalah(), *map(make_game, names)):
         assert signs_of(game, 200) is None
 
 

@@ -614,3 +614,20 @@ def test_a_run_may_have_a_model_before_its_first_iteration(capsys: pytest.Captur
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
     assert settings_from(["pig:Mine"])[0] == combine({"game": "pig:Mine"})
     assert settings_from(["\u00e9t\u00e9:\u00c9t\u00e9"])[1] == "runs/\u00e9t\u00e9-\u00c9t\u00e9"
+
+
+def test_no_space_for_what_it_prints_is_one_line() -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        command = [sys.executable, "-m", "azpy.cli", "doctor", "--no-speed"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "az-doctor: no space left for what it prints: free some and run again\n"
+
+
+@pytest.mark.parametrize("name", ["", "nosuch"])
+def test_a_command_that_there_is_not_is_said(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "azpy.cli", *name.split()], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("expected python -m azpy.cli NAME ..., with a NAME of bench, check-game, ")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import azpy
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.runs.folder import RunFolder
 from starts import GAMES, Starts, command
 
 
 def check_game(record: azpy.GameRecord) -> None:
     """Plays a stored game again by the rules."""
-    state = make_position(record.game)
+    state = make_game(record.game)
     for action, player in zip(record.actions.tolist(), record.players.tolist(), strict=True):
         assert state.turn == (azpy.CHANCE if player < 0 else player)
         legal = [outcome for outcome, _ in state.chance_outcomes()] if player < 0 else state.legal_actions()

@@ -28,7 +28,7 @@ from azpy.fleet.head import Head
 from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
 from azpy.fleet.worker import Worker
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
@@ -250,7 +250,7 @@ def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.Mon
     now = 1000.0
     monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
     run = settings(workers=1)
-    fleet = Head(run, make_position("tic_tac_toe"), Pipes(run), clock=lambda: now)
+    fleet = Head(run, make_game("tic_tac_toe"), Pipes(run), clock=lambda: now)
     fleet.ask([range(10)], [])
     try:
         for _ in range(2):  # a new lineup gives it no more time
@@ -372,7 +372,7 @@ def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
 
 
 def test_only_games_of_the_run_are_believed() -> None:
-    examiner = Examiner(settings(), make_position("tic_tac_toe"))
+    examiner = Examiner(settings(), make_game("tic_tac_toe"))
     examiner.play(Lineup([azpy.UniformEvaluator()]))
     right = frames_of("tic_tac_toe")
     frame = storage.frame(*right)
@@ -394,7 +394,7 @@ def test_only_games_of_the_run_are_believed() -> None:
 
 def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_path: Path) -> None:
     model = azpy.OnnxEvaluator(make_model(weight=0.5))
-    start = make_position("tic_tac_toe")
+    start = make_game("tic_tac_toe")
     with azpy.SelfPlay(start, model, slots=2, simulations=2, games=1) as play:
         record = next(play)
     examiner = Examiner(settings(deterministic=False), start)
@@ -428,7 +428,7 @@ def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_pa
 def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
     with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
-        Examiner(settings(), make_position("tic_tac_toe")).games_in(storage.frame(*frames_of("tic_tac_toe")))
+        Examiner(settings(), make_game("tic_tac_toe")).games_in(storage.frame(*frames_of("tic_tac_toe")))
 
 
 def test_finished_games_are_sent_in_parts_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -507,7 +507,7 @@ class AtHead:
     """A head that has told its workers what to play; the test is the workers."""
 
     def __init__(self, run: Settings, backend: Backend, clock: Callable[[], float], ids: int = 10) -> None:
-        self.head = Head(run, make_position("tic_tac_toe"), backend, clock)
+        self.head = Head(run, make_game("tic_tac_toe"), backend, clock)
         self.head.ask([range(ids)], [])
         self.head.play(Lineup([azpy.UniformEvaluator()]))
         self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
@@ -729,7 +729,7 @@ def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
 def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
     backend = Telling()
     run = settings(deterministic=False)
-    found = Head(run, make_position("tic_tac_toe"), backend)
+    found = Head(run, make_game("tic_tac_toe"), backend)
     found.play(Lineup([azpy.UniformEvaluator()]))
     facts = {"said": "games", "lineup": 1, "slots": 1, "run": found._run}
     for number in range(1000):

@@ -15,7 +15,7 @@ import azpy
 from azpy.cli import match, train
 from azpy.errors import MissingPackageError, SettingsError
 from azpy.games.lines import replayed
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.games.openspiel import OpenSpielGame, open_spiel
 
 pyspiel = pytest.importorskip("pyspiel")
@@ -139,7 +139,7 @@ def test_what_azpy_cannot_play_is_refused_with_every_reason(name: str, reasons: 
         open_spiel(name)
     assert reasons in str(caught.value)
     with pytest.raises(SettingsError) as again:
-        make_position(f"open_spiel:{name}")
+        make_game(f"open_spiel:{name}")
     assert str(again.value) == f"game 'open_spiel:{name}': {caught.value}"
     assert "\n" not in str(again.value)
 
@@ -203,7 +203,7 @@ def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
     azpy.games.openspiel._load.cache_clear()
     with pytest.raises(MissingPackageError, match="open_spiel is not installed: pip install open_spiel"):
-        make_position("open_spiel:tic_tac_toe")
+        make_game("open_spiel:tic_tac_toe")
 
 
 def test_a_loaded_game_will_do() -> None:

@@ -12,7 +12,7 @@ from azpy.cli.replay import main as az_replay
 from azpy.errors import SettingsError
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.fleet.fleet import Lineup
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.exports import game_as_dict
 from azpy.runs.folder import RunFolder
@@ -226,7 +226,7 @@ def test_a_worker_s_game_with_another_number_is_refused() -> None:
         return Lineup([azpy.UniformEvaluator()], simulations=simulations)
 
     for deterministic in (True, False):
-        examiner = Examiner(settings(deterministic=deterministic), make_position("tic_tac_toe"))
+        examiner = Examiner(settings(deterministic=deterministic), make_game("tic_tac_toe"))
         examiner.play(lineup(2))
         examiner.look_at(game(2))
         # The time may have given the head before another number; what it gave out is still there.

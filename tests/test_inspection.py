@@ -16,7 +16,7 @@ from azpy.fleet.channels.folder import Folder
 from azpy.fleet.fleet import Lineup, digest_of_run
 from azpy.fleet.head import Head
 from azpy.fleet.inspection import Finding, inspect_place
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.settings import Settings
 from oracles import Clock
 from test_fleet import settings
@@ -38,7 +38,7 @@ class Running:
 
     def __init__(self, path: Path, model: bytes | None, **changes: Any) -> None:
         chosen = settings(workers=f"folder:{path}", **changes)
-        start = make_position(chosen.game)
+        start = make_game(chosen.game)
         self.path, self.folder = path, Folder(chosen, str(path))
         self.fleet = Head(chosen, start, self.folder)
         evaluator = azpy.UniformEvaluator() if model is None else OnnxEvaluator(model, game=start)
@@ -54,7 +54,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def model() -> bytes:
-    start = make_position("tic_tac_toe")
+    start = make_game("tic_tac_toe")
     return make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
@@ -69,7 +69,7 @@ def visits_of(answer: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.parametrize("game", ["connect_four", "chess", "go(size=7)", "othello(size=6)", "hex(size=5)", "wall_game"])
 def test_answers_are_those_of_a_search(game: str) -> None:
     client, rng = client_of(game), np.random.default_rng(1)
-    state, names, states = make_position(game), list[str](), []
+    state, names, states = make_game(game), list[str](), []
     for _ in range(6):
         states.append(state.clone())
         action = int(rng.choice(state.legal_actions()))
@@ -116,7 +116,7 @@ def test_moves_may_be_allowed_and_avoided(go: Client) -> None:
     assert not {"C3", "E5"} & set(found)
     assert "A1" in found
     assert "no legal move is left" in go.ask(moves=["D4"], allowMoves=["D4"])["error"]
-    state = make_position("go(size=7)")
+    state = make_game("go(size=7)")
     state.play(24)
     names = {state.action_name(a): a for a in state.legal_actions()}
     result = expected(state, 40, actions=[names["C3"], names["E5"]])
@@ -213,7 +213,7 @@ def test_positions_of_the_worlds_files_are_shown_and_searched(behind: str) -> No
 
 def test_a_roll_is_a_move_that_the_client_names() -> None:
     client = client_of("pig")
-    state = make_position("pig")
+    state = make_game("pig")
     assert "rootInfo" in client.ask()
     name = state.action_name(state.legal_actions()[0])
     assert "a roll is due" in client.ask(moves=[name])["error"]
@@ -302,7 +302,7 @@ def test_several_players_and_levels() -> None:
 
 def test_a_game_in_python_is_analyzed() -> None:
     client = client_of("sound_games:Nim")
-    state = make_position("sound_games:Nim")
+    state = make_game("sound_games:Nim")
     answer = client.ask(moves=[state.action_name(state.legal_actions()[0])], simulations=20)
     assert answer["rootInfo"]["visits"] == 20
     assert "error" in client.ask(position="12")

@@ -13,7 +13,7 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.fleet.channels import pipe
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.runs.storage import SealedGames
@@ -222,7 +222,7 @@ def test_the_process_learns_from_every_iteration_though_some_had_no_steps(asked:
 def test_the_process_takes_no_steps_with_other_weights_than_the_trainer_has(tmp_path: Path) -> None:
     settings, pupil = Settings(**SMALL), _Pupil(lambda *_: None)
     task = {"settings": asdict(settings), "taken": 1}
-    weights = _bytes(learner_of(settings, make_position(settings.game)))  # after no step
+    weights = _bytes(learner_of(settings, make_game(settings.game)))  # after no step
     for body in (b"", weights, b""):
         with pytest.raises(RunError, match="has no weights after 1 steps"):
             pupil.fit(task, body)

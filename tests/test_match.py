@@ -20,7 +20,7 @@ import azpy
 from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
@@ -32,7 +32,7 @@ BOARD = "connect_four(width=5,height=4)"
 
 def model(seed: int, game: str = BOARD) -> bytes:
     """A linear model that fits a game; other seeds, other weights."""
-    position = make_position(game)
+    position = make_game(game)
     return make_model(shape=("batch", *position.obs_shape), actions=position.num_actions, weight=0.2 + 0.1 * seed)
 
 
@@ -72,12 +72,12 @@ class Counting:
 
 
 def load(text: str, simulations: int) -> Entrant:
-    [entrant] = load_players([parse_player(text)], make_position(BOARD), simulations)
+    [entrant] = load_players([parse_player(text)], make_game(BOARD), simulations)
     return entrant
 
 
 def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
-    return Book(make_position(game), plies, seed)
+    return Book(make_game(game), plies, seed)
 
 
 # Playing
@@ -112,11 +112,11 @@ def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None
 
 
 def test_outcomes_are_those_of_player_a_in_both_seats() -> None:
-    games = Book(make_position("backgammon"), 0, 3)
+    games = Book(make_game("backgammon"), 0, 3)
     pairs = list(play_pairs(games, RandomPlayer(), RandomPlayer(), 6, seed=3))
     for pair in pairs:
         for actions, outcome, sign in zip(pair.actions, pair.outcomes, (1, -1), strict=True):
-            position = make_position("backgammon")
+            position = make_game("backgammon")
             for action in actions:
                 position.play(action)
             assert outcome == sign * position.outcome()
@@ -128,7 +128,7 @@ def test_games_start_with_the_opening_and_can_be_played_again() -> None:
     for number, pair in enumerate(play_pairs(openings, RandomPlayer(), RandomPlayer(), 5, seed=2)):
         for actions, points, sign in zip(pair.actions, pair.points, (1, -1), strict=True):
             assert actions[:4] == openings[number].actions
-            position = make_position(BOARD)
+            position = make_game(BOARD)
             for action in actions:
                 position.play(action)
             assert position.is_terminal
@@ -217,7 +217,7 @@ def test_a_path_with_a_question_mark_is_a_path(run: str) -> None:
 
 def test_players_of_one_model_share_its_evaluator(run: str) -> None:
     texts = ["c4?c_puct=1", "./c4/checkpoints/000010@7", "c4/checkpoints/000001", "random"]
-    one, same, other, none = load_players([parse_player(text) for text in texts], make_position(BOARD), 5)
+    one, same, other, none = load_players([parse_player(text) for text in texts], make_game(BOARD), 5)
     assert one.network is same.network is not None
     assert other.network is not one.network
     assert none.network is None
@@ -392,7 +392,7 @@ def test_a_tournament_has_any_players_a_table_and_ratings(run: str, capsys: pyte
 
 
 def test_temperature_plays_by_the_visits() -> None:
-    states = [make_position("tic_tac_toe") for _ in range(300)]
+    states = [make_game("tic_tac_toe") for _ in range(300)]
     search = azpy.VectorSearch(states[:1], azpy.UniformEvaluator(), eval_batch=1)
     search.run(200)
     (visits,) = [result.visits for result in search.results()]

@@ -22,7 +22,7 @@ import pytest
 import azpy
 from azpy.cli.match import main
 from azpy.errors import RunError, SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_pairs
 from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
@@ -64,7 +64,7 @@ def book(name: str, text: str, game: str = GAME, plies: int | None = None) -> li
 
 
 def openings_of(path: Path, game: str, seed: int = 0, plies: int | None = None) -> list[Opening]:
-    found = read_book(path, make_position(game), seed, plies)
+    found = read_book(path, make_game(game), seed, plies)
     return [found[number] for number in range(len(found))]
 
 
@@ -84,7 +84,7 @@ def games(path: str) -> list[dict[str, Any]]:
 def replayed(game: dict[str, Any]) -> azpy.State:
     """The end of a saved game, move by move through the game's own names."""
     kind, position = game["game"], game["position"]
-    state = make_position(kind) if position is None else azpy.parse_state(kind, position)
+    state = make_game(kind) if position is None else azpy.parse_state(kind, position)
     for name in game["opening"] + game["moves"]:
         [action] = state.parse_actions(name)
         state.play(action)
@@ -125,7 +125,7 @@ def test_openings_of_epd_are_positions_whatever_operations_follow() -> None:
 def test_openings_of_sgf_are_the_main_lines_of_all_its_games() -> None:
     openings = book("book.sgf", SGF, GO)
     assert [names(opening) for opening in openings] == [["C3", "B4", "D2"], ["B4"], ["B4", "C3"], ["E1", "A5"]]
-    assert [opening.start.key() == make_position(GO).key() for opening in openings] == [True] * 3 + [False]
+    assert [opening.start.key() == make_game(GO).key() for opening in openings] == [True] * 3 + [False]
     assert openings[3].start.turn == 1
 
 
@@ -153,7 +153,7 @@ def test_dice_that_are_due_after_a_line_are_rolled_by_the_seed() -> None:
 
 def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
     Path("book").write_text("b2 a3 c3\nb2 a3 c1\na3 b2\nb2 a3\n")
-    found = read_book(Path("book"), make_position(GAME), 0, plies=2)
+    found = read_book(Path("book"), make_game(GAME), 0, plies=2)
     assert ([names(found[n]) for n in range(len(found))], found.left_out) == ([["b2", "a3"], ["a3", "b2"]], 2)
     assert [names(opening) for opening in book("book", "b2 a3\n", plies=0)] == [[]]
 
@@ -277,7 +277,7 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
 
 def test_positions_that_a_book_sets_up_are_other_games_though_the_moves_are_equal() -> None:
     Path("b.epd").write_text(f"{FEN}\n{FEN.replace('4P3', 'P7')}\n")
-    found = read_book(Path("b.epd"), make_position("chess(max_plies=2)"), 0)
+    found = read_book(Path("b.epd"), make_game("chess(max_plies=2)"), 0)
     pairs = list(play_pairs(found, Lowest(), Lowest(), 2, 0))
     assert pairs[0].actions == pairs[1].actions
     from azpy.matches.results import MatchResult
@@ -367,7 +367,7 @@ def test_games_of_every_kind_are_saved_as_json_lines(game: str, capsys: pytest.C
 
 def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped: int = 0) -> Board:
     """A game of players A and B after these moves."""
-    start = make_position(game)
+    start = make_game(game)
     board = Board(swapped, Opening(start.clone(), (), start), swapped, 0)
     for action in start.parse_actions(moves):
         board.answer(action)
@@ -385,7 +385,7 @@ def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
     fault: Fault | None, ended: str, infractions: int, sgf: str
 ) -> None:
     for name, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
-        with SavedGames(Path(name), make_position(game), 3) as saved:
+        with SavedGames(Path(name), make_game(game), 3) as saved:
             saved.write([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)], "a", "b")
     text = Path("g.pgn").read_text()
     found = text.count('[Termination "rules infraction"]'), text.count("Termination"), text.count('[Result "1-0"]')
@@ -402,13 +402,13 @@ def test_names_that_no_text_can_hold_are_saved_all_the_same() -> None:
 
     name = 'a "player" \\ \udcff\n[Event "?"] ]'
     for path, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
-        with SavedGames(Path(path), make_position(game), 0) as saved:
+        with SavedGames(Path(path), make_game(game), 0) as saved:
             saved.write([over(game, moves, 1, None)], name, "b")
     read = chess.pgn.read_game(io.StringIO(Path("g.pgn").read_text()))
     assert read is not None
     assert read.headers["White"].replace('\\"', '"').replace("\\\\", "\\") == 'a "player" \\ ??[Event "?"] ]'
     assert games("g.jsonl")[0]["players"][0] == name
-    of_go = list(azpy._core.GameReader(make_position(GO), Path("g.sgf").read_text()))
+    of_go = list(azpy._core.GameReader(make_game(GO), Path("g.sgf").read_text()))
     assert [one.tags["PB"] for one in of_go] == ['a "player" \\ ??[Event "?"] ]']
 
 
@@ -448,7 +448,7 @@ def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted(
             pass
 
     heard: list[Board] = []
-    book = Book(make_position(GAME), 1, 0)
+    book = Book(make_game(GAME), 1, 0)
     with pytest.raises(KeyboardInterrupt):
         list(play_pairs(book, Leaves(), RandomPlayer(), 4, 0, ended=heard.extend))
     assert heard

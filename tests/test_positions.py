@@ -11,7 +11,7 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from oracles import Countdown, DiceCountdown
 
 HEAP = """
@@ -82,7 +82,7 @@ def heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_python_class_is_imported(heap: str) -> None:
-    position = make_position(heap)
+    position = make_game(heap)
     assert (position.game, position.turn, position.is_terminal) == ("Heap", 0, False)
     assert position.observation().shape == (1, 1, 1)
 
@@ -119,7 +119,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
 @pytest.mark.usefixtures("heap")
 def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        make_position(spec)
+        make_game(spec)
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -143,7 +143,7 @@ def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
 def test_nothing_but_a_game_is_ever_called() -> None:
     for name in ("make", "Quacks"):
         with pytest.raises(SettingsError, match="derives from azpy"):
-            make_position(f"heap_game:{name}")
+            make_game(f"heap_game:{name}")
     assert sys.modules["heap_game"].called == []
 
 

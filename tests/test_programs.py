@@ -17,7 +17,7 @@ import pytest
 
 from azpy.cli.match import main
 from azpy.errors import SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.matches.arena import play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
@@ -194,10 +194,10 @@ def spec(folder: Path, protocol: str, how: str, settings: str = "") -> str:
 def play(
     folder: Path, protocol: str, how: str, settings: str = "", pairs: int = 2, slots: int = 2, other: str = "random"
 ) -> list[Pair]:
-    start = make_position(GAMES[protocol])
+    start = make_game(GAMES[protocol])
     parsed = [parse_player(spec(folder, protocol, how, settings)), parse_player(other)]
     a, b = load_players(parsed, start, 1, transcripts=Transcripts(folder / "transcripts"))
-    book = Book(make_position(GAMES[protocol]), 2, 0)
+    book = Book(make_game(GAMES[protocol]), 2, 0)
     return list(play_pairs(book, a.player, b.player, pairs, 0, slots))
 
 
@@ -226,7 +226,7 @@ def test_a_program_plays_both_seats_of_each_opening_to_its_end(protocol: str, fo
     assert [pair.faults for pair in pairs] == [((), ())] * 3
     for pair in pairs:
         for seat, (actions, points) in enumerate(zip(pair.actions, pair.points, strict=True)):
-            state = make_position(GAMES[protocol])
+            state = make_game(GAMES[protocol])
             for ply, action in enumerate(actions):
                 if ply >= 2 and state.turn == seat:
                     assert action == state.legal_actions()[0]
@@ -285,7 +285,7 @@ def test_a_program_may_write_castling_and_promotions_otherwise(
     protocol: str, line: str, played: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(GAMES, protocol, GAMES["uci"])
-    start, plies = make_position(GAMES["uci"]), line.count(",")
+    start, plies = make_game(GAMES["uci"]), line.count(",")
     players = [parse_player(spec(folder, protocol, f"line:{line}")) for _ in range(2)]
     a, b = load_players(players, start, 1, transcripts=Transcripts(folder / "transcripts"))
     [pair] = play_pairs(Book(start, 0, 0), a.player, b.player, 1, 0, 1)
@@ -329,7 +329,7 @@ def test_a_program_is_given_its_options_and_limits(protocol: str, folder: Path) 
 
 
 def test_nodes_are_the_simulations_of_the_match_unless_given(folder: Path) -> None:
-    start = make_position(GAMES["uci"])
+    start = make_game(GAMES["uci"])
     texts = [spec(folder, "uci", "good", given) for given in ("timeout=60", "nodes=3", "movetime=1")]
     entrants = load_players([parse_player(text) for text in texts], start, 55)
     assert [str(entrant).rpartition("notes")[2] for entrant in entrants] == [
@@ -387,7 +387,7 @@ def test_a_program_that_misbehaves_loses_that_game_alone(protocol: str, how: str
 
 
 def is_over(protocol: str, actions: Sequence[int]) -> bool:
-    state = make_position(GAMES[protocol])
+    state = make_game(GAMES[protocol])
     for action in actions:
         state.play(action)
     return state.is_terminal
@@ -442,7 +442,7 @@ def test_a_program_that_starts_no_more_loses_the_other_games(folder: Path) -> No
 
 
 def test_no_game_is_lost_by_a_machine_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = make_position(GAMES["ugi"])
+    start = make_game(GAMES["ugi"])
     a, b = load_players([parse_player(spec(folder, "ugi", "good")), parse_player("random")], start, 1)
 
     def full(*_: object, **__: object) -> None:
@@ -450,7 +450,7 @@ def test_no_game_is_lost_by_a_machine_that_is_full(folder: Path, monkeypatch: py
 
     monkeypatch.setattr(subprocess, "Popen", full)
     with pytest.raises(SettingsError, match=r"cannot start another .*, Too many open files: give fewer --slots"):
-        list(play_pairs(Book(make_position(GAMES["ugi"]), 2, 0), a.player, b.player, 1, 0))
+        list(play_pairs(Book(make_game(GAMES["ugi"]), 2, 0), a.player, b.player, 1, 0))
 
 
 def test_a_program_that_refuses_a_legal_move_loses(folder: Path) -> None:
@@ -591,7 +591,7 @@ def test_a_round_robin_names_the_program(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    start = make_position(GAMES["ugi"])
+    start = make_game(GAMES["ugi"])
     onnx = make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
     with RunFolder("run", {"game": GAMES["ugi"]}) as run:
         run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=onnx)

@@ -12,7 +12,7 @@ import pytest
 
 import azpy
 from azpy._core import Message
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
@@ -110,7 +110,7 @@ def test_a_search_that_the_engine_cancels_is_answered() -> None:
 
 
 def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
-    start = make_position("go(size=5)")
+    start = make_game("go(size=5)")
     (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
     model = open_model(str(tmp_path / "model.onnx"), start.game, 5)
     try:
@@ -171,7 +171,7 @@ def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
             return game
 
     engine: Any = Engines()
-    track, start = Track(engine), make_position("tic_tac_toe")
+    track, start = Track(engine), make_game("tic_tac_toe")
     with pytest.raises(KeyError):
         track.follow(start, [4, 0, 8])
     assert game.played == [4]

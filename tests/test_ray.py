@@ -19,7 +19,7 @@ from azpy.errors import MissingPackageError, RunError, SettingsError
 from azpy.fleet.channels.ray import Cluster, RayPlayer, environment, places_of, settings_of_actor
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.runs.folder import RunFolder
 from azpy.training.events import Event, Noticed
 from azpy.training.trainer import Trainer
@@ -87,7 +87,7 @@ class DiedError(Exception):
 def a_head(now: list[float]) -> Head:
     """A head of a run on Ray, on the test's clock."""
     run = settings(workers="ray")
-    return Head(run, make_position("tic_tac_toe"), Cluster(run, lambda: now[0]), lambda: now[0])
+    return Head(run, make_game("tic_tac_toe"), Cluster(run, lambda: now[0]), lambda: now[0])
 
 
 class FakeRay:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
 from azpy.reports.statistics import calibration, game_statistics, searched_positions
@@ -190,7 +190,7 @@ class Page(HTMLParser):
 
 
 def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, start: azpy.State | None = None) -> Page:
-    start, settings = start or make_position(game), {"game": game, "minutes": None, "c_puct": 1.5}
+    start, settings = start or make_game(game), {"game": game, "minutes": None, "c_puct": 1.5}
     return Page(make_report(f"{game}: a <run>", settings, rows, records, start))
 
 

@@ -613,3 +613,10 @@ def test_options_that_an_older_run_did_not_have_are_no_changes(tmp_path: Path) -
         assert run.changed == {}
     with RunFolder(tmp_path / "run", settings | {"tree_reuse": not settings["tree_reuse"]}) as run:
         assert list(run.changed) == ["tree_reuse"]
+
+
+@pytest.mark.parametrize("gone", ["bf16", "tf32"])
+def test_a_precision_that_was_taken_out_is_left_out_and_said(gone: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f'game = "tic_tac_toe"\nprecision = "{gone}"\n')
+    with pytest.warns(SettingsWarning, match=f"precision {gone} was taken out of azpy"):
+        assert read_config(tmp_path / "config.toml") == {"game": "tic_tac_toe"}

@@ -8,7 +8,7 @@ import pytest
 
 import azpy
 from azpy.errors import SettingsError
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.settings.choosing import choose
 from azpy.settings.presets import preset_of
 from azpy.settings.run import Settings, combine
@@ -152,10 +152,10 @@ class Dice(DiceCountdown):
 
 def test_games_without_an_end_and_without_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
-    endless = costs_of(make_position("test_sizing:Endless"), Settings("pig", max_plies=100))
+    endless = costs_of(make_game("test_sizing:Endless"), Settings("pig", max_plies=100))
     assert (endless.plies, endless.actions) == (100, 2)
     with pytest.raises(SettingsError, match="no player moves"):
-        costs_of(make_position("test_sizing:Dice"), Settings("pig", max_plies=100))
+        costs_of(make_game("test_sizing:Dice"), Settings("pig", max_plies=100))
 
 
 def test_auto_is_placed_first_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:

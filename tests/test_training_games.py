@@ -8,7 +8,7 @@ import pytest
 
 import azpy
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.matches.arena import RandomPlayer, SearchPlayer
@@ -53,7 +53,7 @@ def score(game: str, model: Path | bytes, simulations: int, **options: Any) -> f
     """Of 100 games against a random player."""
     player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations, **options)
     plies = Settings(game, **preset_of(game)).match_opening_plies
-    return whole_match(make_position(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
+    return whole_match(make_game(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
 
 
 @pytest.mark.slow

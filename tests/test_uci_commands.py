@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.models import Served
+from azpy.serving.uci import Positions
 from sound_games import Nim
 from talks import COMMAND, PATIENCE
 from uci_talks import all_heard, answers, talk, talk_to
@@ -290,3 +291,14 @@ def test_a_game_that_fails_ends_no_conversation() -> None:
     engine.hear("bestmove")
     engine.hear("readyok")
     engine.close()
+
+
+@pytest.mark.parametrize("chess960", [None, False])
+def test_moves_have_uci_s_names_in_any_case_and_are_no_san(chess960: bool | None) -> None:
+    positions = Positions(azpy.make_game("chess"), chess960)
+    for words in ("startpos moves e4", "fen 4k3/8/8/8/8/2p5/1P1B4/4K3 w - - 0 1 moves Bxc3", "startpos moves O-O"):
+        line, problem = positions.read(words.split())
+        assert line.played == []
+        assert "move 1" in (problem or "")
+    line, problem = positions.read(["startpos", "moves", "E2E4", "e7e5", "G1F3"])
+    assert (len(line.played), problem) == (3, None)

@@ -12,7 +12,7 @@ from rich.console import Console
 from azpy.cli.progress import Display, live_bar, worker_lines
 from azpy.errors import RunError
 from azpy.fleet.fleet import WorkerState
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
 from azpy.runs.folder import RunFolder
@@ -239,17 +239,17 @@ def test_the_page_has_a_table_of_the_newest_head_s_workers_and_the_alarm() -> No
     old = [row(i, name) for i in (1, 2) for name in ("worker 1", "worker 2", "old")]
     new = [row(i, "worker 1", since=2, games=7, silent=3.0) for i in (3, 4)]
     new.append(row(4, "<worker 2>", since=2, behind=None, batch_fill=None, alive=False))
-    page = Page(make_report("a run", {}, [*old, *new], [], make_position("tic_tac_toe")))
+    page = Page(make_report("a run", {}, [*old, *new], [], make_game("tic_tac_toe")))
     text = page.text.replace("\n", "")
     assert "worker 114" + "50" + "50%" + "0" + "3:57" + "<worker 2>" in text
     assert "<worker 2>10" + "50" + "-" + "-" + "3:59, ended" in text
     assert "old" not in text.partition("Workers")[2].partition("What search thought")[0]
-    page = Page(make_report("a run", {}, run_of(workers=3, plies=5.0), [], make_position("tic_tac_toe")))
+    page = Page(make_report("a run", {}, run_of(workers=3, plies=5.0), [], make_game("tic_tac_toe")))
     assert "The games of worker 3 differ" in page.text
 
 
 def test_a_page_without_workers_has_no_table_of_them() -> None:
-    assert "Workers" not in make_report("a run", {}, [], [], make_position("tic_tac_toe"))
+    assert "Workers" not in make_report("a run", {}, [], [], make_game("tic_tac_toe"))
 
 
 @pytest.mark.parametrize(("workers", "lines"), [(0, 0), (1, 1), (2, 3), (8, 9), (9, 9), (100, 9)])

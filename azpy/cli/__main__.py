@@ -3,7 +3,10 @@
 import importlib
 import sys
 
-_NAMES = "bench check-game compare doctor engine export match play replay serve train worker".split()
+# Each az-NAME of pyproject.toml.
+_NAMES = ["bench", "check-game", "compare", "doctor", "engine", "export", "match", "play", "replay", "serve"]
+_NAMES += ["train", "worker"]
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in _NAMES:

@@ -97,7 +97,7 @@ def _position(row: dict[str, Any]) -> list[str]:
         return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
     head = f"ply {row['ply']}, player {row['player']} to move:"
     if "root_value" not in row:
-        what = "played elsewhere" if row["elsewhere"] else "not searched by the run's network: played"
+        what = "played elsewhere" if row["elsewhere"] else "opening, not searched: played"
         return [head, row["board"], f"{what} {row['name']}"]
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:

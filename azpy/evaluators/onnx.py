@@ -33,7 +33,7 @@ from azpy.evaluators.fp16 import to_fp16
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.machine import usable_cores
 from azpy.runs.reader import checkpoint_at, read_model
 
@@ -118,7 +118,7 @@ class OnnxEvaluator(CheckedEvaluator):
         devices = parse_devices(device)
         for candidate in devices:
             check_precision(candidate, precision)
-        shape: GameShape | None = make_position(game) if isinstance(game, str) else game
+        shape: GameShape | None = make_game(game) if isinstance(game, str) else game
         self.name, data = model_bytes(model)
         self._source = model if isinstance(model, bytes) else Path(self.name).absolute()
         self.network_id = network_id(data, precision)

@@ -29,7 +29,7 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
-from azpy.games.names import is_python_class, make_position
+from azpy.games.names import is_python_class, make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
 from azpy.runs.folder import read_checkpoint
@@ -106,7 +106,7 @@ class TorchEvaluator(CheckedEvaluator):
         if precision == "fp16" and target.type == "cpu":
             # 5x64 at batch 64, a core with AVX512-BF16: fp32 5,300 positions/s, bf16 8,500, fp16 590 (November 2026).
             raise SettingsError('torch has no fast fp16 on the CPU: use precision="bf16" or "fp32"')
-        shape: GameShape | None = make_position(game) if isinstance(game, str) else game
+        shape: GameShape | None = make_game(game) if isinstance(game, str) else game
         if isinstance(network, nn.Module):
             self.name, module = type(network).__name__, network
         else:
@@ -329,7 +329,7 @@ def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLik
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.learning.export import check_parity, to_onnx
 
-    shape: GameShape = make_position(game) if isinstance(game, str) else game
+    shape: GameShape = make_game(game) if isinstance(game, str) else game
     was_training = module.training
     try:
         model = to_onnx(checked(module, shape))

@@ -14,7 +14,7 @@ from azpy.fleet.channels.folder_worker import settings_at_folder
 from azpy.fleet.fleet import answers_of, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, in_words
 from azpy.fleet.worker import open_network
-from azpy.games.names import make_position, must_be_typed
+from azpy.games.names import make_game, must_be_typed
 from azpy.runs.storage import TEMPORARY
 from azpy.settings import Settings
 from azpy.settings.toml import path_argument
@@ -98,7 +98,7 @@ def _look_at_run(place: Files, clock: Callable[[], float], sleep: Callable[[floa
         same = digest_of_run(settings) == head.get("run")
         typed = must_be_typed(settings.game)
         if not typed:
-            make_position(settings.game)
+            make_game(settings.game)
     except (KeyError, TypeError, AzpyError, _core.GameError) as error:
         yield Finding("game", f"the run cannot be read: {error}", "install the same azpy on both machines", True)
         return
@@ -140,7 +140,7 @@ def _compare_bits(place: Files, head: Mapping[str, Any], settings: Settings) -> 
         return Finding("bits", "nothing to compare: no network plays", "look again after the first iteration")
     try:
         model = place.read("networks", lineup["network"], MOST_OF_A_HEAD)
-        mine, start = settings_at_folder(settings, {}), make_position(settings.game)
+        mine, start = settings_at_folder(settings, {}), make_game(settings.game)
         evaluator = open_network(mine, start, lineup["network"], lineup["precision"], model)
         row_exact, answers = evaluator.row_exact, answers_of(evaluator)
     except (FileNotFoundError, RunError):

@@ -18,7 +18,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.playing.selfplay import open_self_play
 from azpy.runs.storage import frame
 from azpy.settings import Settings
@@ -112,7 +112,7 @@ class Worker:
         settings = Settings(**message["settings"])
         self._facts["run"] = digest_of_run(settings)
         self._settings = self._mine(settings)
-        self._start = make_position(settings.game)
+        self._start = make_game(settings.game)
         self._facts["slots"] = self._settings.slots
 
     def _play(self, message: Mapping[str, Any], model: bytes) -> None:

@@ -61,9 +61,6 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         raise SettingsError(f"game {name!r:.200}: {error}{near}") from error
 
 
-make_position = make_game
-
-
 def spec_of(game: str | type[Game]) -> str:
     """The spec of a game that is named, or given as its class.
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from azpy.errors import SettingsError
 from azpy.game import Game
-from azpy.games.names import make_position, spec_of
+from azpy.games.names import make_game, spec_of
 from azpy.matches.arena import Follower, Player, SearchPlayer, play_pairs
 from azpy.matches.openings import Book
 from azpy.matches.players import game_of, load_players, parse_player, settings_of, slots_for
@@ -58,7 +58,7 @@ def match(
     if game is None and runs:
         game = runs[0].start and runs[0].settings.game  # `start` raises where the game's class was not named
     specs = [parse_player(os.fspath(one)) for one in (a, b) if isinstance(one, str | os.PathLike)]
-    start = make_position(game_of(specs, None if game is None else spec_of(game), "game={!r}"))
+    start = make_game(game_of(specs, None if game is None else spec_of(game), "game={!r}"))
     loaded = iter(load_players(specs, start, simulations, device=device))
 
     def player(one: Any) -> Player | Follower:

@@ -61,8 +61,8 @@ class Book:
         left_out: how many openings of the file lead to positions of earlier ones.
 
     Example:
-        >>> from azpy.games.names import make_position
-        >>> book = Book(make_position("tic_tac_toe"), plies=1, seed=0)
+        >>> from azpy.games.names import make_game
+        >>> book = Book(make_game("tic_tac_toe"), plies=1, seed=0)
         >>> len({book[n].actions for n in range(100)}), len(book)
         (9, 9)
     """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from azpy._core import GameRecord, ReplayBuffer, State
 from azpy.errors import RunError, SettingsError, missing_to_train
-from azpy.games.names import make_position, refuse_untyped
+from azpy.games.names import make_game, refuse_untyped
 from azpy.runs import storage
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
@@ -89,7 +89,7 @@ class StoredRun:
         """
         how = '--game {0} (in Python game="{0}")'
         refuse_untyped(self.settings.game, self._typed, self.path, "reading the run", how)
-        return make_position(self.settings.game)
+        return make_game(self.settings.game)
 
     @property
     def iteration(self) -> int:

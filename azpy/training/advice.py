@@ -14,13 +14,11 @@ _IDLE = 0.2  # of a lone pipeline's time that its device waits
 _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about more
     "writing": (0.1, "the disk is slow: put the run folder on another one with --out"),
     "fitting": (0.5, "fitting takes more than half of the time: give fewer --passes (now {0.passes:g})"),
-    "exporting": (
-        0.3,
-        "exports take much of the time: give a larger --games-per-iteration (now {0.games_per_iteration})",
-    ),
+    "exporting": (0.3, "exports take long: give a larger --games-per-iteration (now {0.games_per_iteration})"),
     "matches": (
         0.3,
-        "matches take much of the time: give fewer --match-games (now {0.match_games}) or a larger --match-every (now {0.match_every})",
+        "matches take long: give fewer --match-games (now {0.match_games}) or a larger --match-every "
+        "(now {0.match_every})",
     ),
 }
 
@@ -60,10 +58,10 @@ def advise(
             leaves = "" if settings.deterministic else f" or a larger --eval-batch (now {settings.eval_batch})"
             return f"batches are small for the network: give more --slots (now {settings.slots}){leaves}"
     if own_device and settings.pipelines == 1 and evaluating < 1 - _IDLE:
-        return "the device waits while the trees grow: give --pipelines 2"
+        return "the device waits while the trees grow: --pipelines 2"
     if not own_device and settings.pipelines < cores and evaluating > 1 / 3:
         # A pipeline's network runs on one core; the trees of one pipeline grow on all.
-        return f"each pipeline's network runs on one core, and there are {cores}: give --pipelines {cores}"
+        return f"each pipeline's network runs on one core, and there are {cores}: --pipelines {cores}"
     if evaluating > _MOST and own_device:
         return "the trees wait for the device: a smaller --network, or a faster device"
     if evaluating > _MOST:

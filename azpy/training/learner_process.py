@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from azpy.errors import RunError
 from azpy.fleet.channels.pipe import CLOSED_SECONDS, PIECE, Child
 from azpy.fleet.wire import MOST_OF_A_HEAD, Inbox, Send, Unpacker, in_words, pack
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.learning.learner import Learner, use_threads
 from azpy.runs.reader import safetensors
 from azpy.runs.storage import SealedGames
@@ -182,7 +182,7 @@ class _Pupil:
         settings = Settings(**task["settings"])
         if body:
             use_threads(single=settings.deterministic)
-            self._learner, self._window = learner_of(settings, make_position(settings.game)), None
+            self._learner, self._window = learner_of(settings, make_game(settings.game)), None
             self._learner.load(*_arrays(body))
         learner = self._learner
         if learner is None or learner.steps != task["taken"]:
@@ -203,7 +203,7 @@ class _Pupil:
         """The window with the games of all sealed iterations of a task."""
         window, newest, sealed = self._window, task["iterations"][-1], SealedGames(Path(task["games"]), {})
         if window is None or task["iterations"][-2:-1] != [self._newest]:
-            window = Window(settings, make_position(settings.game))
+            window = Window(settings, make_game(settings.game))
             window.refill(task["seen"], task["iterations"], sealed.read)
         else:
             window.add(sealed.read(newest))

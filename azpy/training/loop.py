@@ -15,7 +15,7 @@ from azpy.errors import SettingsError
 from azpy.fleet.fleet import Fleet, Lineup, WorkerState
 from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.machine import made_with
 from azpy.playing.resignation import Resignation
 from azpy.playing.selfplay import rates
@@ -46,7 +46,7 @@ class Loop:
     def __init__(self, settings: Settings, opponents: int) -> None:
         self._settings = settings
         self._budget = Budget(settings, opponents)
-        self._start = make_position(settings.game)
+        self._start = make_game(settings.game)
         self._resignation = Resignation(settings.resign_below)
         self._time = TimeShares()
         self._iteration = self._next_game = 0

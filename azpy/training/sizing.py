@@ -20,7 +20,7 @@ from azpy.devices import no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.lines import random_games
-from azpy.games.names import make_position
+from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
@@ -88,7 +88,7 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     """
     if settings.init is not None:  # the network that it begins with may be of any size
         given = {"network": settings.network, **given}
-    costs = costs_of(make_position(settings.game), settings, given.get("network"))
+    costs = costs_of(make_game(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
     # A class of the main program cannot be imported by the learner's process.
     own_process = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
@@ -108,7 +108,7 @@ def placed(settings: Settings) -> tuple[str, str]:
     """The device on which "auto" has a run's network play here, and a line on it."""
     if why := no_gpu():
         return "cpu", f"device auto plays on the CPU: {why}"
-    start = make_position(settings.game)
+    start = make_game(settings.game)
     model = to_onnx(network_of(start, settings.network))
     evaluator = OnnxEvaluator(model, "auto", game=start, batch=settings.device_batch)
     return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
