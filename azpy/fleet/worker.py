@@ -1,4 +1,4 @@
-"""A worker: plays the ids that it is given, and sends the games back. It owns nothing and writes no file.
+"""A worker: plays the ids that it is given, and sends the games back. It writes nothing of the run.
 
 Messages (`wire`) come by a queue and leave by a function, so that anything can carry them (`channels`).
 """

@@ -1,4 +1,4 @@
-"""The protocols that other programs speak, and how a user names a program: `uci:stockfish?UCI_Elo=1500`.
+"""The protocols of programs that azpy calls, and how a user names a program: `uci:stockfish?UCI_Elo=1500`.
 
 - GTP: Go Text Protocol, version 2 (G. Farnebäck, 2002), for Go; with the command `set_game`, as GRhino has it, for
   Othello too.
