@@ -169,7 +169,7 @@ def test_self_play_is_that_of_the_twin(site: Path) -> None:
 
 def test_az_check_game_finds_nothing_wrong(site: Path) -> None:
     for spec in ("hexapawn", "hexapawn(width=4,height=4)", "hexapawn(width=1,height=5)"):
-        done = python(site, "-m", "azpy.cli", "check_game", spec, "--games", "20", "--seconds", "10")
+        done = python(site, "-m", "azpy.cli", "check-game", spec, "--games", "20", "--seconds", "10")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "symmetries: 1 with their inverses, 1 of them played alongside" in done.stdout
 
