@@ -62,7 +62,7 @@ def test_the_page_says_what_a_key_may_be() -> None:
 
 def test_the_page_says_what_the_check_says(folder: Path) -> None:
     assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
-    said = run(folder, "check_game", "hexapawn:Hexapawn", "--games", "20")
+    said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
     assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in said
     assert "Warning" not in said
 
