@@ -446,13 +446,13 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
             super().__init__(model, device, **options)
 
     monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Noted)
-    run(tmp_path, iterations=1)
+    run(tmp_path, iterations=1, precision="fp32")  # int8 plays where it is faster, and that differs from time to time
     assert set(asked) == {"cpu"}
     asked.clear()
-    started = run(tmp_path, iterations=2, device="auto")[0]
+    started = run(tmp_path, iterations=2, device="auto", precision="fp32")[0]
     device = asked[1]
     assert asked[0] == "auto"
-    assert device in {"cpu", "cuda:0"}
+    assert device in {"cpu", "cuda:0", "webgpu"}
     assert set(asked[1:]) == {device}
     assert isinstance(started, Started)
     if device == "cpu":
