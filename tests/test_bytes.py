@@ -197,7 +197,7 @@ class Planes(torch.nn.Module):
 
 def test_bytes_become_the_very_floats_that_they_stand_for() -> None:
     """Two bytes and divisors that are no power of two: `n / 100` and `n * (1 / 100)` round differently."""
-    state = azpy.parse_state("chess", "4k3/8/8/8/8/8/8/R3K2R w KQ - 37 140")
+    state = azpy.parse_state("chess", "4k3/8/8/8/8/8/8/R3K2R w KQ - 33 140")
     spy, observation = Spy("chess"), state.observation()
     azpy.Search(spy, simulations=1).run(state)
     wide = [plane for plane, divisor in enumerate(spy.plane_divisors) if divisor > 255]
@@ -219,6 +219,7 @@ def test_folding_that_would_change_answers_is_left() -> None:
             self.pair = torch.nn.Sequential(torch.nn.Conv2d(2, 7, 3), torch.nn.BatchNorm2d(7, affine=True))
             norm: Any = self.pair[1]
             norm.running_var.fill_(9.0)
+            norm.running_mean.fill_(1.0)
 
         def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             last = self.pair[1](self.pair[0](observations).abs())

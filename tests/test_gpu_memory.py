@@ -113,3 +113,12 @@ def test_old_sessions_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     del fork
     gc.collect()
     assert [session() for session in gone] == [None, None]
+
+
+def test_no_bucket_is_prepared_beyond_the_batches_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = install(monkeypatch)
+    for batch, buckets in ((1, [8]), (8, [8]), (9, [8, 32]), (64, [8, 32, 128]), (5000, list(BUCKETS))):
+        machine.batches.clear()
+        evaluator = OnnxEvaluator(MODEL, "cuda", batch=batch)
+        assert machine.batches[:-1] == buckets  # the last is the look at an empty board
+        np.testing.assert_array_equal(evaluator.evaluate_batch(rows(700))[0], answer(rows(700))[0])

@@ -41,6 +41,7 @@ __all__ = ["OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
 
 # Half precision sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01
+_CPU_ROWS = 64
 _TIMED_SECONDS, _TIMED_BATCHES = 0.2, 50  # for each device that "auto" compares; at least three batches
 
 
@@ -65,7 +66,8 @@ class OnnxEvaluator(CheckedEvaluator):
         input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
         policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
         value: name of the output with the values [B] or [B, 1]. If not given: "values".
-        batch: rows of the batches to come; on the CPU `row_exact` compares rows in batches of this size.
+        batch: rows of the largest batches to come: no bucket is prepared beyond the one that holds them. On the CPU
+            `row_exact` compares rows in batches of this size. If not given: all buckets, and 64.
         policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
             actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
             policy's name says it.
@@ -108,7 +110,7 @@ class OnnxEvaluator(CheckedEvaluator):
         policy: str | None = None,
         value: str | None = None,
         policy_kind: str | None = None,
-        batch: int = 64,
+        batch: int | None = None,
     ) -> None:
         self._given = {name: value for name, value in locals().items() if name not in {"self", "model"}}
         if not 1 <= threads <= _core.MOST_THREADS:
@@ -130,6 +132,9 @@ class OnnxEvaluator(CheckedEvaluator):
         self.obs_shape, self.num_actions = self.signature.obs_shape, self.signature.num_actions
         fixed = self.signature.batch
         buckets = buckets if fixed is None else (fixed,)
+        if batch is not None:
+            buckets = buckets[: 1 + sum(rows < batch for rows in buckets)]
+        batch = batch or _CPU_ROWS
         if shape is not None:
             self._check_fits(shape)
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
