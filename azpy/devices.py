@@ -1,6 +1,6 @@
 """Devices of ONNX models: their names, their options, and the reasons why one cannot be used.
 
-This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.24 to 1.32).
+This module does not load ONNX Runtime. Option names are those of its CUDA and TensorRT providers (1.24 to 1.31).
 """
 
 import ctypes

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy.devices import BUCKETS, chunks
+from azpy.evaluators import sessions
 from azpy.evaluators.onnx import OnnxEvaluator
 from fake_onnxruntime import ACTIONS, Session, answer, gpu_on_the_cpu, install
 from test_onnx import make_model, make_priors_model
@@ -122,3 +123,33 @@ def test_no_bucket_is_prepared_beyond_the_batches_to_come(monkeypatch: pytest.Mo
         evaluator = OnnxEvaluator(MODEL, "cuda", batch=batch)
         assert machine.batches[:-1] == buckets  # the last is the look at an empty board
         np.testing.assert_array_equal(evaluator.evaluate_batch(rows(700))[0], answer(rows(700))[0])
+
+
+def test_sessions_of_webgpu_take_turns() -> None:
+    """To run, to end and to be made: one at a time, for all sessions of the process."""
+    alone = list[bool]()
+
+    def others_wait() -> None:
+        def look() -> None:
+            free = sessions._SESSION_LOCK.acquire(blocking=False)
+            alone.append(not free)
+            if free:
+                sessions._SESSION_LOCK.release()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+
+    class Native:
+        def run(self, names: list[str], feed: dict[str, Any]) -> list[str]:
+            others_wait()
+            return names
+
+        def __del__(self) -> None:
+            others_wait()
+
+    session = sessions._OneAtATime(Native())
+    assert session.run(["logits"], {}) == ["logits"]
+    del session
+    gc.collect()
+    assert alone == [True, True]
