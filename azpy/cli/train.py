@@ -49,6 +49,8 @@ def _parser() -> Parser:
     add("--model", type=not_empty, metavar="FILE", help=text)
     text = "the network first learns from games of these files or folders: PGN, SGF, or npz of a run's folder games"
     add("--supervised", nargs="+", type=not_empty, metavar="FILE", default=[], help=text)
+    text = "begins on smaller boards, such as 7,9 for Go of size 9: a run for each size, see docs/training.md"
+    add("--size-schedule", type=not_empty, metavar="SIZE,SIZE", help=text)
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
     add("--tune", action="store_true", help=text)
     add("--list-games", action="store_true", help="the games, their parameters and presets")
@@ -137,6 +139,22 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
+    if options.size_schedule is None:
+        _run(settings, out, options)
+        return 0
+    from azpy.training.stages import stages
+
+    if options.supervised or options.collect_only:
+        which = "--supervised" if options.supervised else "--collect-only"
+        raise SettingsError(f"{which} is for one size of the board: leave out --size-schedule")
+    for stage in stages(settings, out, options.size_schedule):
+        print(f"board {stage.name}: {stage.settings.game} in {stage.folder}", flush=True)
+        _run(stage.settings, stage.folder, options)
+    return 0
+
+
+def _run(settings: Settings, out: str, options: argparse.Namespace) -> None:
+    """One run, from where it stands to its end."""
     with _opened(settings, out, options) as run, Display() as display:
         try:
             for event in run.run():
@@ -147,7 +165,6 @@ def _train(arguments: Sequence[str]) -> int:
             raise
     if isinstance(event, Finished):
         _say_next(settings, event, run.flags)
-    return 0
 
 
 def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
