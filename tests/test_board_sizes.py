@@ -198,8 +198,8 @@ def test_planes_say_the_same_on_each_board(small: str, large: str) -> None:
         start = azpy.make_game(spec)
         network = Network.of(start, "1x8+conv")
         planes = start.observation() * network.plane_scales.numpy()
-        seen.append({value for value in np.unique(planes[4:] if "wall" in spec else planes).tolist()})
-        if "wall" in spec:  # a path of one step is as long on each board: planes 0 and 3 begin at the own cat and mouse
+        seen.append(set(np.unique(planes[4:] if "wall" in spec else planes).tolist()))
+        if "wall" in spec:  # a path of one step is as long on each board
             assert sorted(np.unique(planes[:4]).tolist())[1] == pytest.approx(1 / 64)
     assert seen[0] == seen[1]
     assert seen[0] <= {0.0, 1.0}
@@ -320,7 +320,10 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
     served = open_player(str(whole), "hex(size=5)", 4)
     observations = rows_of(start)
     for evaluator in (entrant.network, served.evaluator):
-        for mine, theirs in zip(evaluator.evaluate_batch(observations), network.evaluate_batch(observations), strict=True):
+        assert evaluator is not None
+        for mine, theirs in zip(
+            evaluator.evaluate_batch(observations), network.evaluate_batch(observations), strict=True
+        ):
             assert np.abs(mine - theirs).max() < 1e-4
     with pytest.raises(ModelError):
         load_players([parse_player(str(whole))], azpy.make_game("othello"), 4)

@@ -215,7 +215,9 @@ class _Graph:
             case nn.Flatten():
                 return self.add("Flatten", x)
             case Pooled():
-                means, most = (self.add("Flatten", self.add(kind, x)) for kind in ("GlobalAveragePool", "GlobalMaxPool"))
+                means, most = (
+                    self.add("Flatten", self.add(kind, x)) for kind in ("GlobalAveragePool", "GlobalMaxPool")
+                )
                 scaled = self.add("Mul", means, self.add("Constant", value_float=module.factor))
                 return self.add("Concat", means, scaled, most, axis=1)
             case ConvPolicy():

@@ -150,7 +150,7 @@ class ConvPolicy(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Maps [B, channels, H, W] to [B, A]."""
         pooled = self.taken(x)
-        logits = self.last(torch.relu(self.first(x) + self.spread(pooled)[:, :, None, None])).flatten(1)
+        logits: Tensor = self.last(torch.relu(self.first(x) + self.spread(pooled)[:, :, None, None])).flatten(1)
         if self.free is not None:
             logits = torch.cat([logits, self.free(pooled)], dim=1)
         return logits if self.is_ordered else logits.index_select(1, self._index)
@@ -179,6 +179,8 @@ class Network(nn.Module):
     Raises:
         SettingsError: the spec has another form, the cells do not fit, or "+conv" and a game without policy planes.
     """
+
+    plane_scales: Tensor
 
     def __init__(
         self,
@@ -217,6 +219,7 @@ class Network(nn.Module):
         if self.has_any_size:
             self._read_planes()
         last: nn.Module | None = None
+        self.policy: nn.Module
         if self.is_convolutional:
             if pools and depth < 2:
                 raise SettingsError(f"network {spec!r} has no second block that could pool: give two blocks at least")
@@ -270,8 +273,8 @@ class Network(nn.Module):
         places = [place for place in self.policy_planes or () if place is not None]
         if area == 1 or not places:
             raise SettingsError(
-                f"network {self.spec!r} needs a board and actions on its cells, and this game does not say which action "
-                "is on which cell (policy_planes, action_cells): leave out +conv"
+                f"network {self.spec!r} needs a board and actions on its cells, and this game does not say which "
+                "action is on which cell (policy_planes, action_cells): leave out +conv"
             )
         if len(self.policy_planes or ()) != self.num_actions or len({*places}) != len(places) or min(places) < 0:
             raise SettingsError(

@@ -7,8 +7,9 @@ bit for bit, and its games stay. The last one is the run that was asked for.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from azpy.errors import SettingsError
 from azpy.games.names import make_game, with_side
@@ -57,7 +58,7 @@ def stages(settings: Settings, folder: str, schedule: str) -> list[Stage]:
     init = None if settings.init in folders else settings.init  # the run's own config.toml names the one before
     found = list[Stage]()
     for name, game, length, path in zip(names, [*games, settings.game], lengths, folders, strict=True):
-        changes = {"game": game, "init": init, **length}
+        changes: dict[str, Any] = {"game": game, "init": init, **length}
         if path != folder:  # the learning rate falls with the last size alone, and strength is measured there
             changes |= {"schedule": "constant", **_NO_MATCHES}
         found.append(Stage(name, replace(settings, **changes), path))
@@ -110,12 +111,12 @@ def _check_sizes(settings: Settings, games: Sequence[str], names: Sequence[str])
     last = make_game(settings.game)
     if make_game(_game(settings.game, names[-1])).obs_shape != last.obs_shape:
         raise SettingsError(
-            f"--size-schedule ends with {names[-1]}, and {settings.game} is played on {_size(last.obs_shape)}: end with "
-            "its size"
+            f"--size-schedule ends with {names[-1]}, and {settings.game} is played on {_size(last.obs_shape)}: "
+            "end with its size"
         )
     shapes = [make_game(game).obs_shape for game in games]
     areas = [shape[1] * shape[2] for shape in shapes]
-    if any(one >= other for one, other in zip(areas, areas[1:], strict=False)):
+    if any(one >= other for one, other in pairwise(areas)):
         raise SettingsError(f"the sizes of --size-schedule must grow, got {', '.join(map(_size, shapes))}")
     for game, shape in zip(games, shapes, strict=True):
         if shape[0] != shapes[-1][0]:
