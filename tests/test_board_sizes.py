@@ -345,6 +345,7 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
         ("3,4", {"iterations": None, "deterministic": False}, "needs the run's length"),
         ("3,4", {"iterations": 1}, "too many for 1 iterations"),
         ("3,4", {"simulations_start": 2}, "simulations_start grows over one run"),
+        ("3,4", {"workers": "folder:there"}, "the az-workers of a folder end with each size"),
     ],
 )
 def test_a_schedule_that_cannot_be_is_refused(

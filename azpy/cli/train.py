@@ -30,7 +30,7 @@ from azpy.settings.choosing import Placing, Sizing, choose, listed
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
-from azpy.training.events import Finished
+from azpy.training.events import Event, Finished
 
 _NOISE_ROWS = 64
 
@@ -140,7 +140,7 @@ def _train(arguments: Sequence[str]) -> int:
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
     if options.size_schedule is None:
-        _run(settings, out, options)
+        _say_next(settings, *_run(settings, out, options))
         return 0
     from azpy.training.stages import stages
 
@@ -149,12 +149,13 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError(f"{which} is for one size of the board: leave out --size-schedule")
     for stage in stages(settings, out, options.size_schedule):
         print(f"board {stage.name}: {stage.settings.game} in {stage.folder}", flush=True)
-        _run(stage.settings, stage.folder, options)
+        ended = _run(stage.settings, stage.folder, options)
+    _say_next(stage.settings, *ended)
     return 0
 
 
-def _run(settings: Settings, out: str, options: argparse.Namespace) -> None:
-    """One run, from where it stands to its end."""
+def _run(settings: Settings, out: str, options: argparse.Namespace) -> tuple[Event, Sequence[str]]:
+    """One run, from where it stands to its end; returns its last event, and its flags that are no settings."""
     with _opened(settings, out, options) as run, Display() as display:
         try:
             for event in run.run():
@@ -163,8 +164,7 @@ def _run(settings: Settings, out: str, options: argparse.Namespace) -> None:
             if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
-    if isinstance(event, Finished):
-        _say_next(settings, event, run.flags)
+    return event, run.flags
 
 
 def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
@@ -189,8 +189,10 @@ def _typed(settings: Settings) -> list[str]:
     return ["--game", settings.game] if must_be_typed(settings.game) else []
 
 
-def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
+def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     """Prints commands for the next steps, to play first; `flags` of the run are no settings."""
+    if not isinstance(done, Finished):
+        return
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     functions = function_flags(vars(settings))

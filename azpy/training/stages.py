@@ -98,6 +98,11 @@ def _refuse(settings: Settings, names: Sequence[str]) -> None:
             f"a network of {settings.network} has one board size: --size-schedule needs one with +conv, such as "
             f"--network {such}"
         )
+    if str(settings.workers).startswith("folder:"):
+        raise SettingsError(
+            "the az-workers of a folder end with each size: train one size after the other, with --init and the run of "
+            "the size before"
+        )
     if settings.simulations_start is not None:
         raise SettingsError("simulations_start grows over one run, and --size-schedule makes several: leave one out")
 
