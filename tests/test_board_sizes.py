@@ -100,37 +100,45 @@ def by_hand(network: Network, places: list[int | None], observation: NDArray[np.
     """Logits and value of one position, from the planes behind the trunk: cell by cell, in float64."""
     head: Any = network.policy
     value: Any = network.value
-    scaled = torch.from_numpy(observation)[None] * (network.plane_scales if network.scales else 1)
+    planes, height, width = observation.shape
+    divisors, near = network.plane_divisors or [1] * planes, np.ones((3, height, width))
+    for row in range(height):
+        for column in range(width):
+            near[1:, row, column] = 1 / (1 + min(row, height - 1 - row)), 1 / (1 + min(column, width - 1 - column))
+    scales = [height * width / 64 if divisor == height * width else 1 for divisor in divisors]
+    seen = np.concatenate([observation * np.reshape(scales, (-1, 1, 1)), near]).astype(np.float32)
     with torch.no_grad():
-        features = network.trunk(scaled)[0].double().numpy()
-    _, height, width = features.shape
+        features = network.trunk(torch.from_numpy(seen)[None])[0].double().numpy()
     cells = [features[:, row, column] for row in range(height) for column in range(width)]
 
     def array(tensor: Any) -> Any:
         return tensor.detach().double().numpy()
 
-    def mixed(part: Any, x: Any) -> Any:
-        conv, norm = part
-        x = array(conv.weight)[:, :, 0, 0] @ x + array(conv.bias)
+    def normed(norm: Any, x: Any) -> Any:
         x = (x - array(norm.running_mean)) / np.sqrt(array(norm.running_var) + norm.eps)
         return x * array(norm.weight) + array(norm.bias)
 
-    def pooled(part: Any) -> Any:
+    def mixed(part: Any, x: Any) -> Any:
+        conv, norm = part
+        return normed(norm, array(conv.weight)[:, :, 0, 0] @ x + array(conv.bias))
+
+    def pooled(part: Any, norm: Any) -> Any:
         each = [np.maximum(mixed(part, x), 0) for x in cells]
         mean = sum(each) / len(each)
-        return np.concatenate([mean, mean * (np.sqrt(height * width) - 14) / 10, np.max(each, axis=0)])
+        side = np.sqrt(height * width)
+        return normed(norm, np.concatenate([mean, mean * (side - 14) / 10, np.max(each, axis=0)]))
 
     def linear(part: Any, x: Any) -> Any:
         return array(part.weight) @ x + array(part.bias)
 
-    board = pooled(head.taken[0])
+    board = pooled(head.taken[0], head.taken[2].norm)
     added, logits = linear(head.spread, board), dict[int, float]()
     for cell, x in enumerate(cells):
         x = np.maximum(mixed(head.first, x) + added, 0)
         for plane, logit in enumerate(array(head.last.weight)[:, :, 0, 0] @ x + array(head.last.bias)):
             logits[plane * height * width + cell] = float(logit)
     free = iter([] if head.free is None else linear(head.free, board).tolist())
-    hidden = np.maximum(linear(value[3], pooled(value[0])), 0)
+    hidden = np.maximum(linear(value[3], pooled(value[0], value[2].norm)), 0)
     return [next(free) if place is None else logits[place] for place in places], float(
         np.tanh(linear(value[5], hidden)[0])
     )
@@ -197,7 +205,7 @@ def test_planes_say_the_same_on_each_board(small: str, large: str) -> None:
     for spec in (small, large):
         start = azpy.make_game(spec)
         network = Network.of(start, "1x8+conv")
-        planes = start.observation() * network.plane_scales.numpy()
+        planes = start.observation() * network.plane_factors.numpy()[:-3]
         seen.append(set(np.unique(planes[4:] if "wall" in spec else planes).tolist()))
         if "wall" in spec:  # a path of one step is as long on each board
             assert sorted(np.unique(planes[:4]).tolist())[1] == pytest.approx(1 / 64)

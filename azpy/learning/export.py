@@ -134,14 +134,16 @@ def _written(network: Network) -> bytes:
     arrays = {name: array for name, array in to_arrays(network).items() if not name.endswith("num_batches_tracked")}
     graph = _Graph(arrays)
     x = "observations"
-    if network.scales:
-        arrays["plane_scales"] = network.plane_scales.numpy()
-        x = graph.add("Mul", x, "plane_scales")
-    padding = -network.obs_shape[0] % _BLOCK
-    if network.is_convolutional and 0 < 8 * padding <= network.obs_shape[0]:
-        x = graph.add("Pad", x, graph.add("Constant", value_ints=[0, 0, 0, 0, 0, padding, 0, 0]))
-        stem = "trunk.0.0.weight"
+    own = network.own_planes
+    padding = -(network.obs_shape[0] + own) % _BLOCK
+    padding = padding if network.is_convolutional and 8 * padding <= network.obs_shape[0] + own else 0
+    if added := padding + own:
+        stem, ones = "trunk.0.0.weight", [graph.add("Constant", value_float=1.0)] if own else []
+        x = graph.add("Pad", x, graph.add("Constant", value_ints=[0, 0, 0, 0, 0, added, 0, 0]), *ones)
         arrays[stem] = np.pad(arrays[stem], ((0, 0), (0, padding), (0, 0), (0, 0)))
+    if own:
+        arrays["plane_factors"] = np.pad(network.plane_factors.numpy(), ((0, padding), (0, 0), (0, 0)))
+        x = graph.add("Mul", x, "plane_factors")
     x = graph.add_module("trunk", network.trunk, x)
     graph.add_module("policy", network.policy, x)
     graph.nodes[-1].output[0] = "logits"
@@ -205,7 +207,7 @@ class _Graph:
                 return self.add("Reshape", self.add("Add", *parts), shape)
             case nn.Conv2d():
                 return self.add("Conv", x, *weights, pads=[module.kernel_size[0] // 2] * 4)
-            case nn.BatchNorm2d():
+            case nn.BatchNorm1d() | nn.BatchNorm2d():
                 weights += [f"{name}.running_mean", f"{name}.running_var"]
                 return self.add("BatchNormalization", x, *weights, epsilon=module.eps)
             case nn.Linear():
@@ -219,7 +221,7 @@ class _Graph:
                     self.add("Flatten", self.add(kind, x)) for kind in ("GlobalAveragePool", "GlobalMaxPool")
                 )
                 scaled = self.add("Mul", means, self.add("Constant", value_float=module.factor))
-                return self.add("Concat", means, scaled, most, axis=1)
+                return self.add_module(f"{name}.norm", module.norm, self.add("Concat", means, scaled, most, axis=1))
             case ConvPolicy():
                 pooled = self.add_module(f"{name}.taken", module.taken, x)
                 added = self.add_module(f"{name}.spread", module.spread, pooled)

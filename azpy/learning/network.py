@@ -32,9 +32,10 @@ __all__ = [
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
 _VALUE_CHANNELS = 32  # of a value head that pools
 _SIDE, _SIDES = 14.0, 10.0  # KataGo's: what a board's side is measured from, and in
+_OWN_PLANES = 3  # that a network of any size adds to the game's
 _AREA = 64.0  # cells, in which planes are read that a game divides by its board's area
 _VALUE_HIDDEN = 64
-_CONSTANTS = (".cells", ".order", "class_values", "plane_scales")  # of a model in ONNX, no weights
+_CONSTANTS = (".cells", ".order", "class_values", "plane_factors")  # of a model in ONNX, no weights
 _MOST_NAMED = 6  # weights that an error names
 
 
@@ -103,14 +104,16 @@ class Pooled(nn.Module):
     A sum of points is a mean times the area: the second kind lets the head learn it for each size.
     """
 
-    def __init__(self, height: int, columns: int) -> None:
+    def __init__(self, channels: int, height: int, columns: int) -> None:
         super().__init__()
         self.factor = (math.sqrt(height * columns) - _SIDE) / _SIDES
+        self.norm = nn.BatchNorm1d(3 * channels)  # means vary little beside what they are on average
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [B, channels, H, W] to [B, 3 channels]."""
         means = x.mean((2, 3))
-        return torch.cat([means, means * self.factor, x.amax((2, 3))], dim=1)
+        pooled: Tensor = self.norm(torch.cat([means, means * self.factor, x.amax((2, 3))], dim=1))
+        return pooled
 
     def extra_repr(self) -> str:
         """Names the factor: `TorchEvaluator` hashes the repr to tell networks apart."""
@@ -131,7 +134,7 @@ class ConvPolicy(nn.Module):
         area, free = height * columns, sum(place is None for place in places)
         self.planes = 1 + max(place for place in places if place is not None) // area
         self.first = _conv(width, width, 1)
-        self.taken = nn.Sequential(_conv(width, _HEAD_CHANNELS, 1), nn.ReLU(), Pooled(height, columns))
+        self.taken = nn.Sequential(_conv(width, _HEAD_CHANNELS, 1), nn.ReLU(), Pooled(_HEAD_CHANNELS, height, columns))
         self.spread = nn.Linear(3 * _HEAD_CHANNELS, width)
         self.last = nn.Conv2d(width, self.planes, 1)
         self.free = nn.Linear(3 * _HEAD_CHANNELS, free) if free else None
@@ -180,7 +183,7 @@ class Network(nn.Module):
         SettingsError: the spec has another form, the cells do not fit, or "+conv" and a game without policy planes.
     """
 
-    plane_scales: Tensor
+    plane_factors: Tensor
 
     def __init__(
         self,
@@ -215,7 +218,7 @@ class Network(nn.Module):
                     f"action_cells must be equal groups of the {self.num_actions} actions, each with one of "
                     f"{height} x {columns} cells, got {len(self.action_cells)}: {list(self.action_cells)}"
                 )
-        self.policy_planes, self.plane_divisors, self.scales = policy_planes, plane_divisors, False
+        self.policy_planes, self.plane_divisors = policy_planes, plane_divisors
         if self.has_any_size:
             self._read_planes()
         last: nn.Module | None = None
@@ -225,7 +228,7 @@ class Network(nn.Module):
                 raise SettingsError(f"network {spec!r} has no second block that could pool: give two blocks at least")
             # The order of making fixes a seed's initial weights.
             blocks = [Residual(width, pooled=pools and block % 3 == 1) for block in range(depth)]
-            self.trunk = nn.Sequential(_conv(planes, width, 3), nn.ReLU(), *blocks)
+            self.trunk = nn.Sequential(_conv(planes + self.own_planes, width, 3), nn.ReLU(), *blocks)
             if self.has_any_size:
                 self.policy = ConvPolicy(width, height, columns, policy_planes or ())
             elif self.action_cells is None:
@@ -237,7 +240,7 @@ class Network(nn.Module):
                 self.policy = nn.Sequential(_conv(width, width, 1), nn.ReLU(), last, ordered)
             value, features = _head(width), _HEAD_CHANNELS * area
             if self.has_any_size:
-                value = [_conv(width, _VALUE_CHANNELS, 1), nn.ReLU(), Pooled(height, columns)]
+                value = [_conv(width, _VALUE_CHANNELS, 1), nn.ReLU(), Pooled(_VALUE_CHANNELS, height, columns)]
                 features = 3 * _VALUE_CHANNELS
         else:
             if pools:
@@ -281,14 +284,29 @@ class Network(nn.Module):
                 f"policy_planes must give each of the {self.num_actions} actions a place of its own from 0, or None, "
                 f"got {list(self.policy_planes or ())}"
             )
-        scales = [area / _AREA if divisor == area else 1.0 for divisor in self.plane_divisors or [1] * planes]
-        self.scales = set(scales) != {1.0}
-        self.register_buffer("plane_scales", torch.tensor(scales)[:, None, None], persistent=False)
+        factors = torch.ones(planes + _OWN_PLANES, height, columns)
+        for plane, divisor in enumerate(self.plane_divisors or ()):
+            factors[plane] = area / _AREA if divisor == area else 1.0
+        factors[-2], factors[-1] = _nearness(height)[:, None], _nearness(columns)
+        self.register_buffer("plane_factors", factors, persistent=False)
+
+    def _seen(self, observations: Tensor) -> Tensor:
+        """The planes by their factors and those of the network's own: ones, and how near the edges are.
+
+        A dense head knows each cell. Convolutions know none: without these planes an empty cell is as what is beyond
+        the edge.
+        """
+        return nn.functional.pad(observations, (0, 0, 0, 0, 0, _OWN_PLANES), value=1.0) * self.plane_factors
 
     def like(self, spec: str) -> "Network":
         """An untrained network of another spec for the same game."""
         facts = self.action_cells, self.policy_planes, self.plane_divisors
         return Network(self.obs_shape, self.num_actions, spec, *facts)
+
+    @property
+    def own_planes(self) -> int:
+        """How many planes the network adds to those of the game."""
+        return _OWN_PLANES if self.has_any_size else 0
 
     @property
     def is_convolutional(self) -> bool:
@@ -303,7 +321,7 @@ class Network(nn.Module):
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
-        features = self.trunk(observations * self.plane_scales if self.scales else observations)
+        features = self.trunk(self._seen(observations) if self.has_any_size else observations)
         value = self.value(features)
         return self.policy(features), value if self.three_classes else torch.tanh(value).squeeze(1)
 
@@ -339,6 +357,12 @@ def _conv(inputs: int, outputs: int, size: int) -> nn.Sequential:
 
 def _head(channels: int) -> list[nn.Module]:
     return [_conv(channels, _HEAD_CHANNELS, 1), nn.ReLU(), nn.Flatten()]
+
+
+def _nearness(length: int) -> Tensor:
+    """1 / (1 + d) along a side, d cells from the nearer end: the same near the ends of each length."""
+    along = torch.arange(length)
+    return 1.0 / (1 + torch.minimum(along, along.flip(0)))
 
 
 def _scale(module: nn.Module, factor: float) -> None:
@@ -435,7 +459,7 @@ def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict
 def weights_of_model(network: Network, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays without the empty planes and the constants that a model has besides (`export.to_onnx`)."""
     arrays = {name: array for name, array in arrays.items() if not name.endswith(_CONSTANTS)}
-    stem, planes = arrays.get("trunk.0.0.weight"), network.obs_shape[0]
+    stem, planes = arrays.get("trunk.0.0.weight"), network.obs_shape[0] + network.own_planes
     if stem is None or stem.ndim != 4 or stem[:, planes:].any():
         return arrays
     return arrays | {"trunk.0.0.weight": stem[:, :planes]}
