@@ -242,6 +242,12 @@ def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: s
         Network.of(azpy.make_game(game), spec)
 
 
+def test_a_batch_of_one_row_is_refused() -> None:
+    learner = Learner(azpy.make_game("hex(size=3)"), "1x8+conv")
+    with pytest.raises(SettingsError, match="batch_size must be at least 2"):
+        next(learner.fit(None, 1, batch_size=1))
+
+
 def test_other_networks_do_not_begin_as_one_of_any_size() -> None:
     start = azpy.make_game("hex(size=4)")
     for one, other in (("1x8", "1x8+conv"), ("1x8+conv", "1x8")):
