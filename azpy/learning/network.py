@@ -417,8 +417,10 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     """
     blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
     layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
-    heads = [array for name, array in arrays.items() if re.fullmatch(r"value\.\d+\.weight", name) and array.ndim == 2]
-    classes = "+wdl" if heads and len(heads[-1]) == 3 else ""
+    named = ((re.fullmatch(r"value\.(\d+)\.weight", name), array) for name, array in arrays.items())
+    heads = {int(match[1]): array for match, array in named if match is not None and array.ndim == 2}
+    # A file gives its arrays in any order.
+    classes = "+wdl" if heads and len(heads[max(heads)]) == 3 else ""
     if "trunk.0.0.weight" in arrays:
         pool = "+pool" if any(".pool." in name for name in arrays) else ""
         size = "+conv" if "policy.last.weight" in arrays else ""
