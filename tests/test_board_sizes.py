@@ -307,7 +307,7 @@ def test_a_schedule_goes_on_where_it_stopped(whole: Path, tmp_path: Path, stop: 
             else:
                 continue
         break
-    assert az_train([*command, "--workers=1"]) == 0
+    assert az_train([*command, f"--workers={stop}"]) == 0
     for end in ("", "-from-3"):
         assert hash_of(Path(path + end)) == hash_of(Path(f"{whole}{end}"))
 
