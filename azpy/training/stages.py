@@ -92,8 +92,8 @@ def _refuse(settings: Settings, names: Sequence[str]) -> None:
     if len(names) < 2:
         raise SettingsError(f"{_FORM}; got one size")
     if "+conv" not in settings.network or is_own(settings.network):
-        own = is_own(settings.network)
-        such = "4x48+conv" if own else "{}+conv{}".format(*re.split(r"(?=\+wdl)|$", settings.network, maxsplit=1)[:2])
+        dense = "4x48" if is_own(settings.network) else settings.network
+        such = f"{dense.removesuffix('+wdl')}+conv{'+wdl' if dense.endswith('+wdl') else ''}"
         raise SettingsError(
             f"a network of {settings.network} has one board size: --size-schedule needs one with +conv, such as "
             f"--network {such}"
