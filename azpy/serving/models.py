@@ -11,7 +11,7 @@ from azpy import _core
 from azpy.errors import SettingsError
 from azpy.games.names import make_game, refuse_untyped
 from azpy.matches.arena import SearchPlayer
-from azpy.matches.players import load_players, parse_player
+from azpy.matches.players import has_any_size, load_players, parse_player
 from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
 
@@ -151,7 +151,7 @@ def open_player(
     if run is not None:
         refuse_untyped(own, game, run, "the engine", "--game {}")
     start = make_game(game or own)
-    if None not in (run, game) and start.game != make_game(own).game:
+    if None not in (run, game) and start.game != make_game(own).game and not has_any_size(spec.model):
         raise SettingsError(f"{run} plays {own}, not {game}")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
