@@ -369,7 +369,7 @@ def test_a_freeze_that_makes_no_sense_is_refused(freeze: str, text: str) -> None
         Learner(GAME, "1x16", freeze=freeze)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "own_parts:slow"])
+@pytest.mark.parametrize("optimizer", ["sgd", "muon", "own_parts:slow"])
 def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
     straight, broken = (Learner(GAME, "1x16", learning_rate=0.05, optimizer=optimizer) for _ in range(2))
     losses = fit(straight, 80)
@@ -387,7 +387,7 @@ def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
         ({"spec": "own_parts:nothing"}, "network 'own_parts:nothing' cannot be made: AttributeError"),
         ({"spec": "own_parts:save"}, "network 'own_parts:save' cannot be made: AttributeError: 'tuple' object has no"),
         ({"spec": "builtins:print"}, "got a NoneType, expected a torch.nn.Module"),
-        ({"optimizer": "lion"}, "optimizer must be adamw, sgd or module:function, got 'lion'"),
+        ({"optimizer": "lion"}, "optimizer must be adamw, muon, sgd or module:function, got 'lion'"),
         ({"optimizer": "builtins:print"}, "gives a NoneType, expected a torch.optim.Optimizer"),
     ],
 )
