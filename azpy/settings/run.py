@@ -166,7 +166,7 @@ class Settings:
     learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("the optimizer's", 1e-4, 0)
     optimizer: str = _learning(
-        "adamw, sgd (Nesterov's, 0.9), or module:function, which makes a torch optimizer of named "
+        "adamw, muon, sgd (Nesterov's, 0.9), or module:function, which makes a torch optimizer of named "
         "parameters, learning_rate and weight_decay",
         "adamw",
         fixed="its state is that of another optimizer",
