@@ -50,7 +50,7 @@ quick: $(VENV)/.dev
 	MAKEFLAGS= cargo test --locked -p azpy-core
 	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
-# `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=.lowest PYTHON=python3.11
+# `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=/tmp/lowest PYTHON=python3.11
 lowest: $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install uv
 	$(BIN)/uv pip compile --quiet --no-sources --resolution lowest-direct --python $(BIN)/python \
