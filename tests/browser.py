@@ -133,7 +133,7 @@ class Board:
         self.driver.get(f"http://{address}/")
         self.until(lambda: self.one("status").text != "…")
         if name is not None:
-            self.choose("model", name)
+            self.choose("game", name)
         self.settle()
 
     def places(self, kind: str = "") -> dict[str, Any]:

@@ -158,6 +158,12 @@ def test_backgammon_with_dice_thrown_and_entered(board: Board, address: str) -> 
     for _ in range(4):
         board.click_any(rng)
     assert board.ply > 4
+    while board.one("undo").is_enabled():
+        board.one("undo").click()
+    assert board.ply == 1  # not the first roll: the page has thrown it
+    board.one("first").click()
+    board.until(lambda: board.ply == 0)
+    assert board.all("#choices button") == []
     board.choose("throws", "person")
     assert board.load("x=1:2,off:13 o=5:2,off:13 turn=x plies=7") == ""
     board.settle()
@@ -224,12 +230,12 @@ def test_a_turned_board_is_clicked_dragged_and_walked_where_its_pieces_stand(boa
     board.driver.refresh()
     board.until(lambda: board.moves == ["e4", "d5"])
     assert board.one("turn").get_attribute("aria-pressed") == "true"
-    board.choose("model", "fours")
+    board.choose("game", "fours")
     board.until(lambda: "column 1" in board.places())
     assert not board.one("turn").is_displayed()
     first, last = (board.places()[f"column {column}"].rect["x"] for column in (1, 7))
     assert first < last
-    board.choose("model", "go")
+    board.choose("game", "go")
     board.until(lambda: "A1" in board.places())
     board.choose("player_1", "")
     board.press(board.places()["A1"].rect)
@@ -252,7 +258,7 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
     board.choose("player_1", "")
     focused = "return document.activeElement.dataset.place"
     board.script("document.activeElement.blur()")
-    for _ in range(10):
+    for _ in range(20):
         board.keys(Keys.TAB)
         if board.script(focused):
             break
@@ -288,6 +294,8 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
 def test_networks_play_each_other_until_paused(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.choose("player_0", "noughts")
+    assert "paused" in board.one("status").text  # the sides may still be chosen
+    board.one("pause").click()
     board.until(lambda: board.ply >= 2)
     board.one("pause").click()
     board.settle()
@@ -297,14 +305,25 @@ def test_networks_play_each_other_until_paused(board: Board, address: str) -> No
     board.until(lambda: board.ply > ply)
 
 
+def test_sides_are_swapped_while_the_game_waits(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.click("b2")
+    board.one("swap").click()
+    board.settle(3)  # the network moves for the side that was the person's
+    assert board.ply == 3
+    assert [board.one(f"who_{player}").text for player in (0, 1)] == ["Network noughts", "Person"]
+
+
 def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:
-    board.open(address, "chess")
+    board.open(address, "noughts")
     board.choose("clock", "5")
     assert board.one("clock_0").text.startswith(("5:00", "4:59"))
+    assert "to%20move" in board.one("picture").get_attribute("src")
     board.one("resign").click()
-    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
+    board.until(lambda: board.one("status").text == "O (player 1) wins because the other side resigned.")
     board.driver.refresh()
-    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
+    board.until(lambda: board.one("status").text == "O (player 1) wins because the other side resigned.")
+    assert "to%20move" not in board.one("picture").get_attribute("src")
     board.one("new").click()
     board.until(lambda: board.state == "open")
 

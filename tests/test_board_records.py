@@ -46,12 +46,49 @@ def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
     assert board.load('{"start": null, "moves": ["b2", "b2"]}') != ""
     board.one("typed").send_keys("zz", Keys.ENTER)
     assert board.one("problem_text").text == "zz is no legal move here."
+    board.one("typed").send_keys(Keys.BACKSPACE)
+    assert board.one("problem").is_displayed() is False
     board.one("typed").clear()
     board.one("typed").send_keys("a3", Keys.ENTER)
     board.until(lambda: board.ply == 4)
     assert board.one("problem").is_displayed() is False
     board.driver.refresh()
     board.until(lambda: board.moves == ["b2", "a1", "c1", "a3"])  # the browser kept it
+
+
+def test_no_game_is_thrown_away(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("clock", "5")
+    board.click("b2")
+    moves = board.moves
+    board.one("new").click()
+    board.until(lambda: board.moves == [])
+    board.choose("game", "fours")
+    board.until(lambda: "column 1" in board.places())
+    board.click("column 4")
+    board.driver.refresh()
+    board.until(lambda: len(board.moves) == 2)
+    board.one("undo").click()
+    board.until(lambda: board.ply == 0)
+    assert board.one("undo").text == "To the game before"
+    board.one("undo").click()
+    board.until(lambda: board.moves == moves)
+    assert "b2" in moves
+    board.one("open_archive").click()
+    (button,) = board.all("#games_before button")
+    assert "connect_four" in button.text
+    button.click()
+    board.until(lambda: len(board.moves) == 2 and board.ply == 0)
+
+
+def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("clock", "5")
+    # A minute passes.
+    board.script("const now = performance.now.bind(performance); performance.now = () => now() + 60000")
+    board.until(lambda: board.one("clock_0").text.startswith("3:5"))
+    board.driver.refresh()
+    board.until(lambda: board.one("clock_0").text.startswith("3:5"))
 
 
 def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
@@ -95,12 +132,22 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const shown = { actions: names.map(([name, short]) => action(name, short)), rolls: [] };
           const texts = ["take 12 x", "E4", "12 e4", "take", "e2e4e5", "bxc3", "Bxc3"];
           const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
+          const played = new game.Game();
+          played.play("a");
+          const told = (player, value, network) =>
+            ({ value, visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
+          played.root.learn("x", told(0, 0.5, "one"));
+          const losses = ["other", "one"].map((network) => {
+            played.current.learn("x", told(1, 0.25, network));
+            return played.current.loss("x");
+          });
           const record = { start: null, moves: ["a", ["b", "c", ["d", "e"]], "f"] };
           done({
             names: texts.map((text) => position.named(shown, text)?.name),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
             same: JSON.stringify(game.Game.fromObject(record).toObject()) === JSON.stringify(record),
             late,
+            losses,
             used: Math.round(clock.used[0] / 1000),
             box: position.boxOf('<svg width="30" height="20"><g viewBox="0 0 1 1"/></svg>'),
           });
@@ -112,6 +159,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
         "rolls": ["a", "a", "b", "b"],
         "same": True,
         "late": [1],
+        "losses": [None, 0.25],
         "used": 30,
         "box": [0, 0, 30, 20],
     }

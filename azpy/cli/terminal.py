@@ -153,13 +153,13 @@ class Terminal:
 
     def _undo(self) -> None:
         """Goes back to the last position in which a person chose."""
-        if not self._line.played:
-            raise RequestError("there is nothing to take back")
-        state, until = self._line.start.clone(), 0
+        state, until = self._line.start.clone(), None
         for number, action in enumerate(self._line.played):
             if state.turn in self._people:
                 until = number
             state.play(action)
+        if until is None:
+            raise RequestError("there is nothing to take back")
         self._line = self._line.upto(until)
         self._show()
 

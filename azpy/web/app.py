@@ -43,7 +43,7 @@ _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _MOST_LISTED = 200  # games of an iteration
 _FAILED = "the server failed; its log says why"
-_ENDS = "the server ends: ask another one"
+_ENDS = "the server is stopping, and takes no more queries"
 _LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -317,16 +317,17 @@ class Site:
                 return
             text = message.get("text")
             self.metrics.queries.labels("websocket").inc()
-            if not self.ready:
-                self.metrics.refused.labels("draining").inc()
-                outbox.put(Reply.refusal(_ENDS))
-                continue
             await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
 
     def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
         """Has a message of a WebSocket answered."""
         try:
-            analyst.take(_core.Message(message))
+            read = _core.Message(message)
+            if self.ready:
+                analyst.take(read)
+            else:
+                self.metrics.refused.labels("draining").inc()
+                outbox.put(Reply.later(read.id, _ENDS))
         except ValueError as error:
             self.metrics.refused.labels("json").inc()
             outbox.put(Reply.refusal(str(error)))

@@ -213,9 +213,7 @@ class Server(uvicorn.Server):
                 connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn. Connections stay open until their searches were answered."""
-        for server in self.servers:
-            server.close()
+        """See uvicorn. Until all searches were answered the server listens, so that `/ready` can say that it ends."""
         await self._site.drain(self._drain_seconds)
         await asyncio.sleep(0.1)  # the answers are on their way out
         await super().shutdown(sockets)

@@ -1,8 +1,10 @@
 // What was played? A tree of moves: another move at an earlier point begins a variation.
 
+/** Who searched in the stored games of a run; no player of a server has this name. */
+export const RUN = "";
+
 /**
  * @typedef {Object} Found what a search says of a position
- * @property {string} model who searched
  * @property {number} value from the view of the first player, -1 to 1
  * @property {number} visits
  * @property {any} answer as the server sent it
@@ -30,8 +32,8 @@ export class Position {
     this.next = null;
     /** @type {import("./position.js").Shown | null} */
     this.shown = null;
-    /** @type {Found | null} */
-    this.found = null;
+    /** @type {Map<string, Found>} by the name of the player that searched */
+    this.finds = new Map();
     /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
     this.ended = null;
   }
@@ -56,9 +58,9 @@ export class Position {
     return this.ended?.outcome ?? this.shown?.outcome ?? null;
   }
 
-  /** The value for the first player, if it is known. @returns {number | null} */
-  get value() {
-    return this.outcome ?? this.found?.value ?? null;
+  /** The value for the first player, if this adviser knows it. @param {string} adviser @returns {number | null} */
+  value(adviser) {
+    return this.outcome ?? this.finds.get(adviser)?.value ?? null;
   }
 
   /** The short name of the move that led here. @returns {string} */
@@ -67,19 +69,41 @@ export class Position {
     return action?.short ?? this.short ?? this.move;
   }
 
-  /** What the move that led here lost, in value for the player who played it; null if it is not known. */
-  get loss() {
-    const before = this.parent?.found?.value ?? null;
-    const player = this.parent?.shown?.player ?? this.parent?.found?.answer.rootInfo.player ?? null;
-    if (before === null || player === null || this.value === null) return null;
-    return player === 0 ? before - this.value : this.value - before;
+  /**
+   * What the move that led here lost, in value for the player who played it. Values of different networks, and of
+   * searches that were cut short, say nothing together.
+   * @param {string} adviser
+   * @returns {number | null} null if it is not known
+   */
+  loss(adviser) {
+    const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
+    if (before === undefined || !isWhole(before)) return null;
+    const isSame = after !== undefined && isWhole(after) && networkOf(after) === networkOf(before);
+    const value = this.outcome ?? (isSame ? after.value : null);
+    if (value === null) return null;
+    return before.answer.rootInfo.player === 0 ? before.value - value : value - before.value;
   }
 
-  /** Keeps what a search found, unless another search of the same network has found out more. @param {Found} found */
-  learn(found) {
-    const network = (/** @type {Found | null} */ one) => `${one?.model} ${one?.answer.rootInfo.network}`;
-    if (network(this.found) !== network(found) || (this.found?.visits ?? 0) <= found.visits) this.found = found;
+  /**
+   * Keeps what a search found, unless another search of the same network has found out more.
+   * @param {string} adviser
+   * @param {Found} found
+   */
+  learn(adviser, found) {
+    const known = this.finds.get(adviser);
+    const isMore = known === undefined || networkOf(known) !== networkOf(found) || known.visits <= found.visits;
+    if (isMore) this.finds.set(adviser, found);
   }
+}
+
+/** The hash of the network that searched. @param {Found} found @returns {string | null} */
+function networkOf(found) {
+  return found.answer.rootInfo.network;
+}
+
+/** Whether a search went to its own end. @param {Found} found */
+function isWhole({ answer }) {
+  return !answer.isDuringSearch && answer.rootInfo.stop !== "stopped";
 }
 
 /** The tree of moves, and where in it the board stands. */
@@ -91,6 +115,11 @@ export class Game {
     this.about = null;
     this.root = new Position(null, "");
     this.current = this.root;
+  }
+
+  /** Whether the run that played the game stored its searches. */
+  get isStored() {
+    return this.line().some((position) => position.finds.has(RUN));
   }
 
   /** The end of the main line. @returns {Position} */

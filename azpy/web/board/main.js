@@ -1,37 +1,43 @@
 // How do the parts make the page? Here they meet; each part knows only its own.
 
+import { Analysis } from "./analysis.js";
 import { bindArchive } from "./archive.js";
 import { Candidates } from "./candidates.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, fill, keep, make, mark, signed } from "./dom.js";
-import { Game } from "./game.js";
+import { Game, RUN } from "./game.js";
 import { showBar, showGraph } from "./graph.js";
+import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { messageOf, Play } from "./play.js";
 import { named, startingWith } from "./position.js";
-import { keepForSession, sessionOf, Settings, store, stored } from "./settings.js";
+import { keepForSession, sessionOf, Settings } from "./settings.js";
 import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
 import { turned } from "./turning.js";
 
-const STORE = "azpy board game";
 const TURNED = "azpy board turned";
 let isTurned = sessionOf(TURNED) === true; // whether the board is seen from the other side
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
-const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`, async () => {
+const connection = new Connection(new URL("ws", location.href.replace(/^http/, "ws")).href, async () => {
   about = await enter();
-  byId("open_archive").hidden = about.run === null;
+  byId("of_run").hidden = about.run === null;
   byId("logout").hidden = !about.token;
 });
 const settings = new Settings({
-  onModel: () => start(new Game()),
+  onGame: () => start(new Game()),
   onPlay: () => play.refresh(),
+  onPlayers: () => {
+    // Networks do not begin to play each other while the sides are still chosen.
+    if (settings.options.players.every((player) => player !== "")) play.isPaused = true;
+    return play.refresh();
+  },
   onClock: () => {
     clock.reset(settings.clock.minutes);
     render(false);
@@ -44,6 +50,7 @@ const picture = new Picture({
   onChoose: drawOver,
   onTurn: turn,
 });
+const analysis = new Analysis(play);
 const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
 const clock = new Clock((late) => play.end(late, "because time is up"));
 
@@ -71,17 +78,70 @@ function turn() {
 
 /** @param {import("./game.js").Position} position */
 function showPicture(position) {
-  if (position.shown !== null) picture.show(seen(position.shown), isOpen(position), `The board. ${statusOf(position)}`);
+  if (position.shown === null) return;
+  const shown = seen(position.shown);
+  // The players ended the game; the rules, by which the picture says whose turn it is, did not.
+  const svg = position.ended === null ? shown.svg : shown.svg.replace(/>[^<>]* to move</, "><");
+  picture.show({ ...shown, svg }, isOpen(position), `The board. ${statusOf(position)}`);
   byId("turn").setAttribute("aria-pressed", `${isTurned}`);
   byId("turn").hidden = !settings.model.canRotate;
 }
 
-/** Begins with a game, from its first position or where the record stands. @param {Game} game */
-function start(game) {
+/**
+ * Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
+ * @param {Game} game
+ * @param {number[]} [used] milliseconds of the clocks
+ */
+function start(game, used) {
   complain("");
+  putAside();
+  analysis.stop("");
+  settings.offerRun(game.isStored);
   play.names = settings.names;
-  clock.reset(settings.clock.minutes);
+  clock.reset(settings.clock.minutes, used);
   return play.begin(game);
+}
+
+/** Goes on with a game that was kept. @param {import("./kept.js").Kept} kept */
+function goBack(kept) {
+  let game;
+  try {
+    game = restored(kept);
+  } catch {
+    game = new Game(); // something else was kept
+  }
+  settings.choose(kept.game);
+  settings.take(kept.players);
+  play.isPaused = kept.isPaused;
+  const started = start(game, kept.used);
+  takeOut(kept);
+  return started;
+}
+
+/** The game before the one on the board, if the server plays it. */
+function gameBefore() {
+  return before().find(({ game }) => plays(game));
+}
+
+/** @param {string} game */
+function plays(game) {
+  return settings.models.some((model) => model.game === game);
+}
+
+/** Takes back a person's move; where there is none, goes back to the game before. */
+function undo() {
+  if (play.before !== null) return play.undo();
+  const kept = gameBefore();
+  if (kept !== undefined) return goBack(kept);
+}
+
+/** Keeps the game on the board, with what its clocks show. */
+function keepGame() {
+  const { game, isPaused } = play;
+  const { players, adviser } = settings.options;
+  const { ended } = game.current;
+  const kept = { game: settings.model.game, players: [...players, adviser], record: game.toNodes(), isPaused, ended };
+  keepNow({ ...kept, at: game.current.moves(), used: clock.shown, when: Date.now() });
 }
 
 /** Draws the page. @param {boolean} isNew whether the position is another one */
@@ -94,12 +154,13 @@ function render(isNew) {
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
     for (const button of byId("choices").children) mark(button, "aria-disabled", "true");
+    byId("status").textContent = statusOf(position);
     picture.close();
     clock.run(null);
     return;
   }
-  const { hints } = settings.options;
-  const answer = hints ? (position.found?.answer ?? null) : null;
+  const { hints, adviser, players, throws } = settings.options;
+  const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
   const status = statusOf(position);
   const canPlay = isOpen(position);
@@ -107,22 +168,21 @@ function render(isNew) {
     showPicture(position);
     showChoices(position, canPlay);
     fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
-    const { name: model, game: played } = settings.model;
-    const { players } = settings.options;
-    const { ended } = position;
-    const kept = { model, game: played, players, record: game.toNodes(), at: position.moves(), ended };
-    store(STORE, { ...kept, isPaused: play.isPaused });
+    keepGame();
   }
   byId("status").textContent = status;
   byId("board").dataset.ply = `${position.ply}`;
-  const isChoice = canPlay || (shown.rolls.length > 0 && !canThrow(position));
-  byId("board").dataset.state = position.outcome !== null ? "over" : isChoice ? "open" : "busy";
+  const isWaiting = canPlay || (shown.rolls.length > 0 && !canThrow(position) && connection.isOpen);
+  byId("board").dataset.state = position.outcome !== null ? "over" : isWaiting ? "open" : "busy";
   const turn = position.outcome === null ? shown.player : null;
   for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", turn === player);
-  byId("typed").readOnly = !canPlay && shown.rolls.length === 0; // a disabled field would lose the focus
-  byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
+  byId("typed").readOnly = !canPlay && (shown.rolls.length === 0 || throws); // a disabled field would lose the focus
+  byId("first").disabled = byId("back").disabled = position.parent === null;
+  const isGameBefore = play.before === null && gameBefore() !== undefined;
+  byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
+  byId("undo").disabled = play.before === null && !isGameBefore;
   byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;
-  const hasNetwork = settings.options.players.some((player) => player !== "");
+  const hasNetwork = players.some((player) => player !== "");
   byId("pause").hidden = !hasNetwork;
   byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
   byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
@@ -133,13 +193,14 @@ function render(isNew) {
   byId("no_candidates").textContent = position.outcome === null ? "The search has not begun." : "The game is over.";
   byId("no_hints").hidden = hints;
   byId("bar").hidden = !hints;
-  showMoves(game, hints, isNew, (chosen) => play.goTo(chosen));
+  showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
   candidates.show(answer?.moveInfos ?? [], label, isNew);
   if (hints) {
-    showBar(position.value, play.names);
+    byId("analyse").disabled = adviser === RUN;
+    showBar(position.value(adviser), play.names);
     byId("root").textContent = answer === null ? "" : rootText(answer);
     showTree(answer?.moveInfos ?? [], label);
-    showGraph(game.line(), position, play.names, (chosen) => play.goTo(chosen));
+    showGraph(game.line(), position, adviser, play.names, (chosen) => play.goTo(chosen));
   }
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
   for (const player of [0, 1]) byId(`clock_${player}`).hidden = !settings.clock.isOn;
@@ -166,8 +227,12 @@ function statusOf(position) {
   const result = play.result(position);
   if (result !== null) return result;
   const player = position.shown?.player ?? null;
-  if (player === null) return "A roll is due.";
-  const who = `${upper(play.names[player])} to move`;
+  const isRoll = (position.shown?.rolls.length ?? 0) > 0;
+  const who = player !== null ? `${upper(play.names[player])} to move` : isRoll ? "A roll is due" : "The next position";
+  if (!connection.isOpen) return `${who}: waiting for the connection …`;
+  if (play.isRefused) return `${who}: the server is busy or stops. Asking again …`;
+  if (position.shown === null) return `${who} …`;
+  if (isRoll) return settings.options.throws && play.isPaused ? `${who}: paused.` : `${who}.`;
   if (play.isThinking) return `${who}: the network searches …`;
   const waits = settings.options.players[player] !== "" && position.children.length === 0 && play.isPaused;
   return waits ? `${who}: paused.` : `${who}.`;
@@ -191,7 +256,7 @@ function showChoices(position, canPlay) {
   const shown = position.shown;
   const actions = position.outcome === null ? (shown?.actions ?? []) : [];
   const untouched = actions.filter((action) => action.touches.length === 0);
-  const rolls = canThrow(position) || position.outcome !== null ? [] : (shown?.rolls ?? []);
+  const rolls = settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
   keep(
     byId("choices"),
     [
@@ -270,13 +335,13 @@ function bind() {
   click("back", () => play.goTo(play.game.current.parent ?? play.game.root));
   click("on", () => play.redo());
   click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
-  click("undo", () => play.undo());
+  click("undo", undo);
   click("redo", () => play.redo());
   click("turn", turn);
   click("pause", () => play.pause(!play.isPaused));
   click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
   click("logout", async () => {
-    await fetch("/logout", { method: "POST" });
+    await fetch("logout", { method: "POST" });
     location.reload();
   });
   click("chooser_cancel", () => byId("chooser").close());
@@ -285,14 +350,8 @@ function bind() {
     if (about.renews) await renew();
     start(new Game());
   });
-  click("analyse", async () => {
-    try {
-      await play.analyse();
-      announce("Every move is analyzed.");
-    } catch (error) {
-      complain(`The analysis failed: ${messageOf(error)}`);
-    }
-  });
+  byId("typed").addEventListener("input", () => complain(""));
+  window.addEventListener("pagehide", () => play.game.current.shown !== null && keepGame());
   byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
     event.preventDefault();
     typed(byId("typed").value);
@@ -325,23 +384,6 @@ function tellAbout(player) {
   byId("about").textContent = about.run === null ? "" : player;
 }
 
-/** The game that this browser kept, if the server still has its player; else a new one. */
-function kept() {
-  const found = stored(STORE);
-  try {
-    if (!settings.take(found.model, found.game, found.players)) return new Game();
-    const game = Game.fromNodes(found.record);
-    let here = game.root;
-    for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
-    game.goTo(here);
-    if (Number.isFinite(found.ended?.outcome)) here.ended = { outcome: found.ended.outcome, why: `${found.ended.why}` };
-    play.isPaused = found.isPaused === true;
-    return game;
-  } catch {
-    return new Game(); // nothing was kept, or something else
-  }
-}
-
 async function main() {
   bind();
   const open = (/** @type {Game} */ game) => {
@@ -349,11 +391,12 @@ async function main() {
     return start(game);
   };
   bindFiles({ play, settings, start: open });
-  bindArchive({ start: open });
+  bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {
     byId("connected").textContent = "The connection is lost. Trying again …";
     byId("connected").classList.add("lost");
+    play.isThinking = false;
     render(true);
   });
   let isFirst = true;
@@ -364,9 +407,10 @@ async function main() {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
       tellAbout(models[0].internalName);
-      if (isFirst) await start(kept());
-      else await (isSame ? play.refresh() : start(new Game()));
+      const kept = isFirst ? last() : null;
       isFirst = false;
+      if (isSame) await play.refresh();
+      else await (kept !== null && plays(kept.game) ? goBack(kept) : start(new Game()));
     } catch (error) {
       if (!(error instanceof Lost)) throw error;
     }

@@ -9,11 +9,11 @@ const WORTH_SAYING = 0.1; // a move that loses less of the value has no remark
 
 /**
  * @param {Game} game
- * @param {boolean} isValued whether losses are told
+ * @param {string | null} adviser who says what moves lost; null for nobody
  * @param {boolean} isNew whether the current position is another one, which comes into view
  * @param {(position: Position) => void} onChoose
  */
-export function showMoves(game, isValued, isNew, onChoose) {
+export function showMoves(game, adviser, isNew, onChoose) {
   const list = byId("moves");
   /** @type {(child: HTMLElement, item: Item) => void} */
   const update = (child, { position, isVariation }) => {
@@ -27,7 +27,7 @@ export function showMoves(game, isValued, isNew, onChoose) {
     if (inner.lastChild?.textContent !== text) {
       inner.replaceChildren(make("span", { className: "ply" }, `${position.ply}.`), text);
     }
-    const loss = isValued ? position.loss : null;
+    const loss = adviser === null ? null : position.loss(adviser);
     const isSaid = loss !== null && loss >= WORTH_SAYING;
     const told = isSaid ? [`loses ${loss.toFixed(2)}`, ` ${signed(-loss)}`] : ["", ""];
     const remark = child.querySelector(".loss");

@@ -1,0 +1,85 @@
+// How good was each move of the game? All positions of the line are searched, from the end.
+
+import { Busy } from "./connection.js";
+import { byId } from "./dom.js";
+import { messageOf } from "./play.js";
+
+const AT_ONCE = 4; // searches, so that the server can evaluate them together
+const AGAIN = 1000; // milliseconds until a server that refused is asked again
+
+/** @typedef {import("./game.js").Position} Position */
+
+export class Analysis {
+  /** @param {import("./play.js").Play} play */
+  constructor(play) {
+    this.play = play;
+    this.serial = 0; // of the analysis that goes on
+    this.isOn = false;
+    /** @type {Set<import("./connection.js").Asked>} */
+    this.searches = new Set();
+    byId("analyse").addEventListener("click", () => (this.isOn ? this.stop("Stopped.") : this.run()));
+  }
+
+  /** Searches every position of the line that the adviser has not searched as long. */
+  async run() {
+    this.stop("");
+    this.isOn = true;
+    const { serial } = this;
+    const { adviser, hintSimulations: simulations } = this.play.options();
+    const isOpen = (/** @type {Position} */ one) =>
+      one.outcome === null && (one.finds.get(adviser)?.visits ?? 0) < simulations;
+    const open = this.play.game.line().filter(isOpen);
+    const all = open.length;
+    let done = 0;
+    const goOn = async () => {
+      for (let one = open.pop(); one !== undefined && serial === this.serial; one = open.pop()) {
+        this.say(`${done} of ${all}`, done / all);
+        if (await this.search(one, adviser, simulations)) done += 1;
+        else open.push(one);
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: AT_ONCE }, goOn));
+      if (serial === this.serial) this.stop("Every move is analyzed.");
+    } catch (error) {
+      if (serial === this.serial) this.stop(`The analysis failed: ${messageOf(error)}`);
+    }
+  }
+
+  /**
+   * @param {Position} position
+   * @param {string} adviser
+   * @param {number} simulations
+   * @returns {Promise<boolean>} whether the server took the query
+   */
+  async search(position, adviser, simulations) {
+    const asked = this.play.search(position, adviser, { simulations });
+    this.searches.add(asked);
+    try {
+      await asked.answer;
+    } catch (error) {
+      if (error instanceof Busy) return new Promise((resolve) => setTimeout(() => resolve(false), AGAIN));
+      // Before a roll of dice there is nothing to search.
+      if (!messageOf(error).includes("a roll is due")) throw error;
+    } finally {
+      this.searches.delete(asked);
+    }
+    return true;
+  }
+
+  /** Ends the searches; what they found stays. @param {string} why in words */
+  stop(why) {
+    this.serial += 1;
+    this.isOn = false;
+    for (const search of this.searches) search.stop();
+    this.say(why, null);
+  }
+
+  /** @param {string} text @param {number | null} share of the positions that are done; null if none is searched */
+  say(text, share) {
+    byId("analysed").textContent = text;
+    byId("analysing").hidden = share === null;
+    byId("analysing").value = share ?? 0;
+    byId("analyse").textContent = share === null ? "Analyze every move" : "Stop";
+  }
+}
