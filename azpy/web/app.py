@@ -33,7 +33,7 @@ from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.queries import Analyst, Reply
-from azpy.web.guard import COOKIE, Guard
+from azpy.web.guard import COOKIE, Guard, checked_origin
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
 
@@ -68,6 +68,7 @@ class Site:
         models: players with their engines, by name; the first one answers where none is named.
         hosts: names of this server besides those of the loopback.
         origins: of pages on other servers that may ask.
+        frames: origins of pages that may show the page in a frame.
         token: what clients must show; None for no token.
         bounds: what the server bears.
         run: the run whose games the page lists.
@@ -75,6 +76,7 @@ class Site:
 
     Attributes:
         app: the ASGI application.
+        frames: as given.
         routes: what it answers.
         ready: whether queries are taken.
 
@@ -88,6 +90,7 @@ class Site:
         *,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
+        frames: Iterable[str] = (),
         token: str | None = None,
         bounds: Bounds | None = None,
         run: StoredRun | None = None,
@@ -115,6 +118,7 @@ class Site:
             Route("/games/{number}", self._games),
         ]
         app = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
+        self.frames = tuple(checked_origin("--frame-origin", origin) for origin in frames)
         self.app = self._guard = Guard(_Counted(app, self), hosts, origins, token)
 
     async def drain(self, seconds: float) -> None:
@@ -323,7 +327,8 @@ class Site:
         """Has a message of a WebSocket answered."""
         try:
             read = _core.Message(message)
-            if self.ready:
+            # What ends a search lets the server stop earlier.
+            if self.ready or (read.action(False) or "").startswith("terminate"):
                 analyst.take(read)
             else:
                 self.metrics.refused.labels("draining").inc()
