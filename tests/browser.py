@@ -109,12 +109,17 @@ class Board:
         self.until(lambda: self.state != "busy" and self.ply >= ply)
         return self.state
 
+    def unfold(self, id_: str) -> Any:
+        """An element, after what holds it was unfolded."""
+        self.script("document.getElementById(arguments[0]).closest('details')?.setAttribute('open', '')", id_)
+        return self.one(id_)
+
     def choose(self, id_: str, value: str) -> None:
-        Select(self.one(id_)).select_by_value(value)
+        Select(self.unfold(id_)).select_by_value(value)
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""
-        field = self.one(id_)
+        field = self.unfold(id_)
         field.clear()
         field.send_keys(text, Keys.TAB)
 

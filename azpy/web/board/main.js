@@ -80,10 +80,10 @@ function turn() {
 function showPicture(position) {
   if (position.shown === null) return;
   const shown = seen(position.shown);
-  // The players ended the game; the rules, by which the picture says whose turn it is, did not.
-  const svg = position.ended === null ? shown.svg : shown.svg.replace(/>[^<>]* to move</, "><");
+  const svg = shown.svg.replace(/>[^<>]* to move</, "><"); // whose turn it is stands beside the board
   picture.show({ ...shown, svg }, isOpen(position), `The board. ${statusOf(position)}`);
   byId("turn").setAttribute("aria-pressed", `${isTurned}`);
+  document.querySelector(".play")?.classList.toggle("turned", isTurned && settings.model.canRotate);
   byId("turn").hidden = !settings.model.canRotate;
 }
 
@@ -181,7 +181,7 @@ function render(isNew) {
   const isGameBefore = play.before === null && gameBefore() !== undefined;
   byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
   byId("undo").disabled = play.before === null && !isGameBefore;
-  byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;
+  byId("last").disabled = byId("on").disabled = position.next === null;
   const hasNetwork = players.some((player) => player !== "");
   byId("pause").hidden = !hasNetwork;
   byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
@@ -336,7 +336,6 @@ function bind() {
   click("on", () => play.redo());
   click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
   click("undo", undo);
-  click("redo", () => play.redo());
   click("turn", turn);
   click("pause", () => play.pause(!play.isPaused));
   click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));

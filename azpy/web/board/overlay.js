@@ -96,10 +96,10 @@ export class Overlay {
     const lines = [ranks.length > 2 ? `${ranks[0]} ${ranks[1]} …` : ranks.join(" ")];
     if (side >= 34) lines.push(signed(move.value));
     if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
-    const usual = Math.max(9, Math.min(0.48 * side, 30));
+    const usual = Math.max(9, Math.min(0.48 * side, Math.max(30, 0.2 * side)));
     const wide = CHARACTER * Math.max(...lines.map((line) => line.length)); // at a letter of one pixel
     const high = side / (lines.length + 0.7);
-    const letter = Math.min(15, Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)))) * this.pixel;
+    const letter = Math.min(Math.max(15, 0.1 * side), Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)))) * this.pixel;
     const radius = Math.max(usual * this.pixel, (letter * wide) / 2 + 2 * this.pixel);
     const texts = lines.map((line, index) =>
       draw(

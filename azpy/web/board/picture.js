@@ -47,7 +47,7 @@ export class Picture {
     const address = pictureAddress(shown.svg);
     if (this.image.src !== address) this.image.src = address;
     this.image.alt = title;
-    this.frame.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
+    document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.pressed = null;
