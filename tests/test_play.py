@@ -55,6 +55,13 @@ def test_dice_are_rolled_or_named_in_the_game_that_is_played() -> None:
     assert "roll: " in later
 
 
+def test_a_roll_is_not_taken_back() -> None:
+    code, said, _ = play("uniform:9", "--game", "backgammon", "--side", "both", lines="undo\nquit\n")
+    assert code == 0
+    assert said.count("roll: ") == 1
+    assert "there is nothing to take back" in said
+
+
 def test_without_a_display_it_is_the_terminal() -> None:
     done = subprocess.run(
         [*COMMAND, "uniform:9", "--game", "hex(size=4)"],

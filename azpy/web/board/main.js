@@ -183,14 +183,15 @@ function render(isNew) {
   byId("undo").disabled = play.before === null && !isGameBefore;
   byId("last").disabled = byId("on").disabled = position.next === null;
   const hasNetwork = players.some((player) => player !== "");
-  byId("pause").hidden = !hasNetwork;
+  byId("pause").hidden = !hasNetwork || position.outcome !== null;
   byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
   byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
   byId("resign").disabled = !canPlay || position.children.length > 0;
   for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice(game));
 
   byId("hinted").hidden = !hints;
-  byId("no_candidates").textContent = position.outcome === null ? "The search has not begun." : "The game is over.";
+  const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
+  byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
   byId("no_hints").hidden = hints;
   byId("bar").hidden = !hints;
   showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
