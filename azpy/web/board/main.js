@@ -10,14 +10,16 @@ import { Game } from "./game.js";
 import { showBar, showGraph } from "./graph.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
+import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { messageOf, Play } from "./play.js";
 import { named, startingWith } from "./position.js";
 import { keepForSession, sessionOf, Settings, store, stored } from "./settings.js";
-import { upper } from "./sides.js";
+import { bare, upper } from "./sides.js";
 import { showTree } from "./tree.js";
 import { turned } from "./turning.js";
+import { lastTurn } from "./turns.js";
 
 const STORE = "azpy board game";
 const TURNED = "azpy board turned";
@@ -45,7 +47,7 @@ const picture = new Picture({
   onTurn: turn,
 });
 const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
-const clock = new Clock((late) => play.end(late, "because time is up"));
+const clock = new Clock((late) => play.end(late, "on time"));
 
 /** The picture after further moves. @param {string[]} moves */
 async function pictureAfter(moves) {
@@ -80,6 +82,8 @@ function showPicture(position) {
 function start(game) {
   complain("");
   play.names = settings.names;
+  game.names = [bare(play.names[0]), bare(play.names[1])];
+  game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock.minutes);
   return play.begin(game);
 }
@@ -133,6 +137,8 @@ function render(isNew) {
   byId("no_candidates").textContent = position.outcome === null ? "The search has not begun." : "The game is over.";
   byId("no_hints").hidden = hints;
   byId("bar").hidden = !hints;
+  showComment(position);
+  showHeaders(game.about);
   showMoves(game, hints, isNew, (chosen) => play.goTo(chosen));
   candidates.show(answer?.moveInfos ?? [], label, isNew);
   if (hints) {
@@ -212,12 +218,12 @@ function showChoices(position, canPlay) {
   );
 }
 
-/** The touches of the last move; rolls have none. @param {import("./game.js").Position} position */
+/** The touches of each move of the last turn. @param {import("./game.js").Position} position */
 function touchesOf(position) {
-  let one = position;
-  while (one.parent?.shown?.player === null && one.parent.parent !== null) one = one.parent;
-  const before = one.parent?.shown ?? null;
-  return before === null ? [] : (seen(before).actions.find((action) => action.name === one.move)?.touches ?? []);
+  return [...lastTurn(position)].reverse().map(({ parent, move }) => {
+    const shown = parent?.shown ?? null;
+    return shown === null ? [] : (seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
+  });
 }
 
 /** Draws over the picture. */
@@ -231,7 +237,7 @@ function drawOver() {
   // Once a piece is chosen, its own candidates are left.
   const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
   const moves = hints && position.outcome === null ? candidates.moves : [];
-  overlay.show(picture.box, { last, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
+  overlay.show(picture.box, { last, marks: shown.marks, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
 }
 
 /** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
@@ -274,7 +280,7 @@ function bind() {
   click("redo", () => play.redo());
   click("turn", turn);
   click("pause", () => play.pause(!play.isPaused));
-  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
+  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
   click("logout", async () => {
     await fetch("/logout", { method: "POST" });
     location.reload();
@@ -348,7 +354,12 @@ async function main() {
     play.isPaused = true;
     return start(game);
   };
-  bindFiles({ play, settings, start: open });
+  const svg = () => (play.game.current.shown === null ? "" : seen(play.game.current.shown).svg);
+  bindFiles({ play, settings, start: open, picture: svg });
+  bindComment((text) => {
+    play.game.current.comment = text;
+    render(true);
+  });
   bindArchive({ start: open });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {

@@ -3,7 +3,8 @@
 import { announce, complain, signed } from "./dom.js";
 import { Lost } from "./connection.js";
 import { rolled } from "./position.js";
-import { upper } from "./sides.js";
+import { bare, upper } from "./sides.js";
+import { lastTurn } from "./turns.js";
 
 const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
@@ -53,7 +54,7 @@ export class Play {
 
   /** What a query says of a position. @param {string[]} moves @param {string} model */
   where(moves, model, game = this.game) {
-    return { model, moves, ...(game.start === null ? {} : { position: game.start }) };
+    return { model, moves, includeShortNames: true, ...(game.start === null ? {} : { position: game.start }) };
   }
 
   /** Whether the position is known and the game goes on. */
@@ -156,15 +157,15 @@ export class Play {
   }
 
   /**
-   * Has the last move known, with its place on the board, where the game came from a file: the position before the move
-   * says it. A roll has no place, and the move before it counts.
+   * Has the moves of the last turn known, with their places on the board, where the game came from a file: the position
+   * before a move says them.
    * @param {number} serial
    * @param {import("./game.js").Game} game
    */
   async lookBack(serial, game) {
     try {
-      for (let one = game.current.parent; one !== null; one = one.shown?.player === null ? one.parent : null) {
-        if (one.shown !== null) continue;
+      for (const { parent: one } of lastTurn(game.current)) {
+        if (one === null || one.shown !== null) continue;
         one.shown = await this.show(one.moves(), game);
         if (serial !== this.serial) return;
         this.onChange(false);
@@ -181,7 +182,8 @@ export class Play {
    * @returns {Promise<import("./position.js").Shown>}
    */
   show(moves, game = this.game) {
-    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game) }).answer;
+    const notes = game.at(moves)?.notes ?? {};
+    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game), notes }).answer;
   }
 
   /** Searches at a position: a network's move, or a hint. @param {number} serial @param {Position} position */
@@ -224,10 +226,12 @@ export class Play {
     if (serial !== this.serial) return;
     if (!plays) {
       const [best] = answer.moveInfos;
-      if (best) announce(`Best: ${best.move}, value ${signed(best.value)}`);
+      if (best) announce(`Best: ${best.pvShort[0]}, value ${signed(best.value)}`);
       return;
     }
-    if (options.players.every((one) => one !== "")) {
+    // People see what networks do: the dice, and each step of a turn.
+    const isStep = position.mover === null || position.mover === player;
+    if (isStep || options.players.every((one) => one !== "")) {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, PACE - (performance.now() - began))));
       if (serial !== this.serial) return;
     }
@@ -275,9 +279,8 @@ export class Play {
   result(position) {
     const outcome = position.outcome;
     if (outcome === null) return null;
-    const why = position.ended === null ? "" : ` ${position.ended.why}`;
-    if (outcome === 0) return "The game is a draw.";
-    return `${upper(this.names[outcome > 0 ? 0 : 1])} wins${why}.`;
+    if (position.ended === null) return `${position.shown?.result}.`;
+    return `${upper(bare(this.names[outcome > 0 ? 0 : 1]))} wins ${position.ended.why}.`;
   }
 }
 
