@@ -15,7 +15,7 @@ pytest_plugins = ["browser"]
 pytestmark = needs_browser
 
 SGF = (
-    "(;GM[1]SZ[5]KM[0.5]HA[2]AB[bb][dd]PB[Ann]BR[3d]PW[Ben]RE[W+2.5]EV[Cup]DT[2026-05-01]C[A start.]"
+    "(;GM[1]SZ[5]KM[0.5]HA[2]AB[bb][dd]PB[Ann]BR[3d]PW[Ben]RE[B+0.5]EV[Cup]DT[2026-05-01]C[A start.]"
     ";W[cc]C[Good\\] here]LB[aa:1][ee:x]TR[bb]SQ[cc]CR[dd]MA[ed](;B[];W[]TW[aa])(;B[cd]))"
 )
 PGN = """[Event "Open"]
@@ -30,7 +30,7 @@ PGN = """[Event "Open"]
 
 
 def shapes(board: Board) -> list[str]:
-    return [mark.get_attribute("class").removeprefix("noted ") for mark in board.all("#overlay .noted")]
+    return sorted(mark.get_attribute("class").removeprefix("noted ") for mark in board.all("#overlay .noted"))
 
 
 def saved_game(board: Board, file: Path) -> str:
@@ -47,16 +47,16 @@ def test_an_sgf_keeps_its_komi_and_all_that_it_says(board: Board, address: str, 
     board.open(address, "go")
     assert board.load(SGF) == ""
     board.until(lambda: board.tree == ["C3", "pass", ["C2"], "pass"])
-    board.until(lambda: board.one("status").text == "White wins by 2.5.")
+    board.until(lambda: board.one("status").text == "Black wins by 0.5.")
     sides = [board.one(f"side_{player}").text for player in (0, 1)]
     assert "Ann (3d)" in sides[0]
     assert "Ben" in sides[1]
-    assert "+2.5" in sides[1]
-    assert board.one("headers").text == "handicap 2 · Cup · 2026-05-01 · result W+2.5"
+    assert "+0.5" in sides[0]
+    assert board.one("headers").text == "handicap 2 · Cup · 2026-05-01 · result B+0.5"
     board.one("first").click()
     board.until(lambda: board.one("comment").get_attribute("value") == "A start.")
     board.one("on").click()
-    board.until(lambda: shapes(board) == ["label", "label", "triangle", "square", "circle", "cross"])
+    board.until(lambda: shapes(board) == ["circle", "cross", "label", "label", "square", "triangle"])
     assert board.one("comment").get_attribute("value") == "Good] here"
     board.one("comment").send_keys(Keys.END, "!")
     file = saved / "go_size_5_komi_7_5_superko_1.sgf"
@@ -64,7 +64,7 @@ def test_an_sgf_keeps_its_komi_and_all_that_it_says(board: Board, address: str, 
     root, main = game.get_root(), game.get_main_sequence()
     assert (game.get_komi(), game.get_handicap(), root.get("C")) == (0.5, 2, "A start.")
     assert [root.get(name) for name in ("PB", "PW", "RE", "EV", "DT", "BR")] == [
-        *("Ann", "Ben", "W+2.5", "Cup", "2026-05-01", "3d")
+        *("Ann", "Ben", "B+0.5", "Cup", "2026-05-01", "3d")
     ]
     # sgfmill has rows from the bottom.
     assert (main[1].get("C"), main[1].get("LB")) == ("Good] here!", [((4, 0), "1"), ((0, 4), "x")])
@@ -89,7 +89,7 @@ def test_a_pgn_keeps_its_comments_glyphs_and_headers(board: Board, address: str,
     board.one("first").click()
     board.until(lambda: board.one("comment").get_attribute("value") == "Before.")
     board.one("on").click()
-    board.until(lambda: shapes(board) == ["circle", "arrow"])
+    board.until(lambda: shapes(board) == ["arrow", "circle"])
     text = saved_game(board, saved / "chess.pgn")
     ours, theirs = (chess.pgn.read_game(io.StringIO(one)) for one in (text, PGN))
     assert ours is not None
