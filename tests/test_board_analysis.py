@@ -1,6 +1,5 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -123,7 +122,7 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
 def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
     board.open(address, "noughts")
     # A record, whose positions were never shown.
-    assert board.load(json.dumps({"moves": ["a1", "a2", "b2", "b3", "c3"]})) == ""
+    assert board.load("a1 a2 b2 b3 c3") == ""
     board.one("hints").click()
     board.one("analyse").click()
     board.until(lambda: board.one("analysed").text == "Every move is analyzed.")

@@ -32,7 +32,8 @@ def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
     board.one("save_record").click()
     file = saved / "tic_tac_toe.json"
     board.until(file.exists)
-    assert json.loads(file.read_text()) == {"game": "tic_tac_toe", "start": None, "moves": ["b2", ["a3"], "a1", "c3"]}
+    record = json.loads(file.read_text())
+    assert record["nodes"] == [[-1, "b2", "b2", 0], [0, "a1", "a1", 1], [1, "c3", "c3", 0], [-1, "a3", "a3", 0]]
     board.one("save_cancel").click()
     assert board.load(file.read_text()) == ""
     board.until(lambda: board.ply == 3)
@@ -42,8 +43,9 @@ def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
     board.until(lambda: board.moves == ["b2", "a1", "c1"])
     assert "a1" in board.load("b2 a1 a1")
     assert "cannot be loaded" in board.load("{")
-    assert "plays tic_tac_toe" in board.load('{"game": "chess", "start": null, "moves": []}')
-    assert board.load('{"start": null, "moves": ["b2", "b2"]}') != ""
+    assert "plays tic_tac_toe" in board.load('{"game": "chess", "nodes": []}')
+    assert "no record" in board.load('{"game": "chess", "moves": []}')
+    assert 'move 1 is "b2"' in board.load('{"nodes": [[-1, "b2"], [0, "b2"]]}')
     board.one("typed").send_keys("zz", Keys.ENTER)
     assert board.one("problem_text").text == "zz is no legal move here."
     board.one("typed").send_keys(Keys.BACKSPACE)
@@ -141,11 +143,12 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
             played.current.learn("x", told(1, 0.25, network));
             return played.current.loss("x");
           });
-          const record = { start: null, moves: ["a", ["b", "c", ["d", "e"]], "f"] };
+          const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
+          const record = { position: null, nodes, notes: {} };
           done({
             names: texts.map((text) => position.named(shown, text)?.name),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
-            same: JSON.stringify(game.Game.fromObject(record).toObject()) === JSON.stringify(record),
+            same: JSON.stringify(game.Game.fromNodes(record).toNodes()) === JSON.stringify(record),
             late,
             losses,
             used: Math.round(clock.used[0] / 1000),

@@ -111,10 +111,7 @@ class Terminal:
                 print(f"{name}   (value {result.value:+.2f} for the player)")
                 self._line.play(name)
                 self._show()
-        outcome = self._line.state.outcome()
-        print(
-            "a draw" if outcome == 0 else f"the {'first' if outcome > 0 else 'second'} side wins", "- new, undo or quit"
-        )
+        print(f"{self._line.state.result_text()} - new, undo or quit")
 
     def _roll(self) -> None:
         state = self._line.state

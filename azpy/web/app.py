@@ -28,7 +28,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 import azpy
 from azpy import _core
 from azpy.errors import AzpyError
-from azpy.runs.exports import game_as_dict
+from azpy.games.notations import result_of
+from azpy.runs.exports import end_of, game_as_dict
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
@@ -393,7 +394,13 @@ def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:
     there = run.sealed_iterations()
     chosen = there[-1:] if iteration is None else [iteration]
     games = [
-        {"game_id": record.game_id, "length": len(record), "outcome": record.outcome, "resigned": record.resigned}
+        {
+            "game_id": record.game_id,
+            "length": len(record),
+            "outcome": record.outcome,
+            # What the rules say of the end is told with the game: it takes its positions.
+            "result": result_of(run.start, record.outcome, end_of(record)),
+        }
         for _, record in islice(run.games(chosen), _MOST_LISTED)
     ]
     return {"iterations": there, "iteration": next(iter(chosen), None), "games": games}

@@ -34,8 +34,7 @@ export function bindArchive({ start, goBack, plays }) {
 
   /** @param {any} game */
   const row = (game) => {
-    const result = game.outcome === 0 ? "a draw" : `player ${game.outcome > 0 ? 0 : 1} wins`;
-    const text = `Game ${game.game_id}: ${game.length} plies, ${result}${game.resigned ? " by resignation" : ""}`;
+    const text = `Game ${game.game_id}: ${game.length} plies. ${game.result}`;
     const button = make("button", { type: "button" }, text);
     button.addEventListener("click", () => open(game.game_id));
     return make("li", {}, button);
@@ -88,8 +87,9 @@ function gameOf(stored) {
   for (const ply of stored.plies) {
     if (ply.search !== undefined) game.current.finds.set(RUN, foundOf(ply));
     game.play(ply.name);
+    Object.assign(game.current, { short: ply.short, player: ply.player < 0 ? null : ply.player });
   }
-  if (stored.resigned) game.current.ended = { outcome: stored.outcome, why: "because the other side resigned" };
+  if (stored.resigned) game.current.ended = { outcome: stored.outcome, why: "by resignation" };
   game.goTo(game.root);
   return game;
 }

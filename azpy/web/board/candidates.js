@@ -27,6 +27,8 @@ export class Candidates {
     this.looked = null;
     /** @type {string[]} the line that is in view now */
     this.pv = [];
+    /** @type {string[]} its moves as people write them in short */
+    this.said = [];
     /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
     this.previewed = [];
     const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
@@ -117,7 +119,7 @@ export class Candidates {
     const [order, name, visits, value, prior, searched, bars] = row.cells;
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
-    mark(row, "title", `${move.move}: ${move.visits} visits, value ${signed(move.value, 3)}${proof}`);
+    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${signed(move.value, 3)}${proof}`);
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);
@@ -136,9 +138,10 @@ export class Candidates {
     const title = move === null ? "Line" : `Line of ${this.label(move.move)}, number ${move.order + 1}`;
     write(byId("variation_title"), title);
     this.pv = move?.pv ?? [];
+    this.said = move?.pvShort ?? this.pv.map(this.label);
     keep(
       this.line,
-      this.pv.map((name, index) => ({ said: index === 0 ? this.label(name) : name, index })),
+      this.said.map((said, index) => ({ said, index })),
       ({ said, index }) => `${index} ${said}`,
       ({ said, index }) => {
         const button = make("button", { type: "button", className: "move" }, said);
@@ -166,7 +169,7 @@ export class Candidates {
       const svg = await this.watcher.picture(moves);
       if (this.previewed !== moves) return;
       this.picture.src = pictureAddress(svg);
-      this.picture.alt = `After ${moves.join(", ")}`;
+      this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;
       this.picture.hidden = false;
     } catch {
       if (this.previewed === moves) this.picture.hidden = true; // it cannot be shown now; the names of the moves are

@@ -12,6 +12,7 @@ import { showBar, showGraph } from "./graph.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
+import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { messageOf, Play } from "./play.js";
@@ -20,6 +21,7 @@ import { keepForSession, sessionOf, Settings } from "./settings.js";
 import { upper } from "./sides.js";
 import { showTree } from "./tree.js";
 import { turned } from "./turning.js";
+import { lastTurn } from "./turns.js";
 
 const TURNED = "azpy board turned";
 let isTurned = sessionOf(TURNED) === true; // whether the board is seen from the other side
@@ -52,7 +54,7 @@ const picture = new Picture({
 });
 const analysis = new Analysis(play);
 const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
-const clock = new Clock((late) => play.end(late, "because time is up"));
+const clock = new Clock((late) => play.end(late, "on time"));
 
 /** The picture after further moves. @param {string[]} moves */
 async function pictureAfter(moves) {
@@ -98,6 +100,8 @@ function start(game, used) {
   analysis.stop("");
   settings.offerRun(game.isStored);
   play.names = settings.names;
+  game.names = play.names;
+  game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock.minutes, used);
   return play.begin(game);
 }
@@ -194,6 +198,8 @@ function render(isNew) {
   byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
   byId("no_hints").hidden = hints;
   byId("bar").hidden = !hints;
+  showComment(position);
+  showHeaders(game.about);
   showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
   candidates.show(answer?.moveInfos ?? [], label, isNew);
   if (hints) {
@@ -278,12 +284,12 @@ function showChoices(position, canPlay) {
   );
 }
 
-/** The touches of the last move; rolls have none. @param {import("./game.js").Position} position */
+/** The touches of each move of the last turn. @param {import("./game.js").Position} position */
 function touchesOf(position) {
-  let one = position;
-  while (one.parent?.shown?.player === null && one.parent.parent !== null) one = one.parent;
-  const before = one.parent?.shown ?? null;
-  return before === null ? [] : (seen(before).actions.find((action) => action.name === one.move)?.touches ?? []);
+  return [...lastTurn(position)].reverse().map(({ parent, move }) => {
+    const shown = parent?.shown ?? null;
+    return shown === null ? [] : (seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
+  });
 }
 
 /** Draws over the picture. */
@@ -297,7 +303,7 @@ function drawOver() {
   // Once a piece is chosen, its own candidates are left.
   const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
   const moves = hints && position.outcome === null ? candidates.moves : [];
-  overlay.show(picture.box, { last, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
+  overlay.show(picture.box, { last, marks: shown.marks, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
 }
 
 /** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
@@ -339,7 +345,7 @@ function bind() {
   click("undo", undo);
   click("turn", turn);
   click("pause", () => play.pause(!play.isPaused));
-  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
+  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
   click("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();
@@ -390,7 +396,12 @@ async function main() {
     play.isPaused = true;
     return start(game);
   };
-  bindFiles({ play, settings, start: open });
+  const svg = () => (play.game.current.shown === null ? "" : seen(play.game.current.shown).svg);
+  bindFiles({ play, settings, start: open, picture: svg });
+  bindComment((text) => {
+    play.game.current.comment = text;
+    render(true);
+  });
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {

@@ -5,6 +5,7 @@ import { Busy, Lost } from "./connection.js";
 import { rolled } from "./position.js";
 import { RUN } from "./game.js";
 import { upper } from "./sides.js";
+import { lastTurn } from "./turns.js";
 
 const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
@@ -56,7 +57,7 @@ export class Play {
 
   /** What a query says of a position. @param {string[]} moves @param {string} model */
   where(moves, model, game = this.game) {
-    return { model, moves, ...(game.start === null ? {} : { position: game.start }) };
+    return { model, moves, includeShortNames: true, ...(game.start === null ? {} : { position: game.start }) };
   }
 
   /** Whether the position is known and the game goes on. */
@@ -173,15 +174,15 @@ export class Play {
   }
 
   /**
-   * Has the last move known, with its place on the board, where the game came from a file: the position before the move
-   * says it. A roll has no place, and the move before it counts.
+   * Has the moves of the last turn known, with their places on the board, where the game came from a file: the position
+   * before a move says them.
    * @param {number} serial
    * @param {import("./game.js").Game} game
    */
   async lookBack(serial, game) {
     try {
-      for (let one = game.current.parent; one !== null; one = one.shown?.player === null ? one.parent : null) {
-        if (one.shown !== null) continue;
+      for (const { parent: one } of lastTurn(game.current)) {
+        if (one === null || one.shown !== null) continue;
         one.shown = await this.show(one.moves(), game);
         if (serial !== this.serial) return;
         this.onChange(false);
@@ -198,7 +199,8 @@ export class Play {
    * @returns {Promise<import("./position.js").Shown>}
    */
   show(moves, game = this.game) {
-    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game) }).answer;
+    const notes = game.at(moves)?.notes ?? {};
+    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game), notes }).answer;
   }
 
   /**
@@ -253,7 +255,9 @@ export class Play {
     const began = performance.now();
     const answer = await this.found(serial, this.search(position, model, asked), true);
     if (answer === null) return;
-    if (players.every((one) => one !== "")) {
+    // People see what networks do: the dice, and each step of a turn.
+    const isStep = position.mover === null || position.mover === position.shown?.player;
+    if (isStep || players.every((one) => one !== "")) {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, PACE - (performance.now() - began))));
       if (serial !== this.serial) return;
     }
@@ -266,16 +270,15 @@ export class Play {
     const asked = { simulations, game: `${this.tag} hints`, reportDuringSearchEvery: REPORTS };
     const answer = await this.found(serial, this.search(position, adviser, asked), false);
     const [best] = answer?.moveInfos ?? [];
-    if (best) announce(`Best: ${best.move}, value ${signed(best.value)}`);
+    if (best) announce(`Best: ${best.pvShort[0]}, value ${signed(best.value)}`);
   }
 
   /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */
   result(position) {
     const outcome = position.outcome;
     if (outcome === null) return null;
-    const why = position.ended === null ? "" : ` ${position.ended.why}`;
-    if (outcome === 0) return "The game is a draw.";
-    return `${upper(this.names[outcome > 0 ? 0 : 1])} wins${why}.`;
+    if (position.ended === null) return `${position.shown?.result}.`;
+    return `${upper(this.names[outcome > 0 ? 0 : 1])} wins ${position.ended.why}.`;
   }
 }
 

@@ -5,7 +5,7 @@ use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Named, Variations};
+use azpy_core::written::{Bounds, Named, Notes, Variations};
 use azpy_games::chess::Encoding;
 use azpy_games::{Chess, Go9, TicTacToe};
 use azpy_query::{Asking, Found, Limits, Line, Object, Position, Query, read, show, write};
@@ -83,11 +83,17 @@ impl<G: Notation> Notation for Called<G> {
         Ok(Self { inner: self.inner.parse(text)?, ..self.clone() })
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: Self { inner: start, ..self.clone() }, moves, tags, left_out })
+        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
+        Ok(Variations { start: Self { inner: start, ..self.clone() }, moves, tags, notes, left_out })
     }
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        self.inner.write_variations(moves, tags, bounds)
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        self.inner.write_variations(moves, tags, notes, bounds)
     }
     fn to_text(&self) -> Option<String> {
         self.inner.to_text()
