@@ -365,6 +365,8 @@ def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:
     board.driver.refresh()
     board.until(lambda: board.one("status").text == "O wins by resignation.")
     assert "to%20move%3C" not in board.one("picture").get_attribute("src")  # whose turn it is stands in one place
+    board.one("undo").click()
+    board.until(lambda: board.one("status").text == "X to move.")
     board.one("new").click()
     board.until(lambda: board.state == "open")
 

@@ -1,8 +1,11 @@
-// How good was each move of the game? All positions of the line are searched, from the end.
+// What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
 
 import { Busy } from "./connection.js";
-import { byId } from "./dom.js";
+import { byId, signed } from "./dom.js";
+import { RUN } from "./game.js";
+import { showBar, showGraph } from "./graph.js";
 import { messageOf } from "./play.js";
+import { showTree } from "./tree.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
 const AGAIN = 1000; // milliseconds until a server that refused is asked again
@@ -18,6 +21,27 @@ export class Analysis {
     /** @type {Set<import("./connection.js").Asked>} */
     this.searches = new Set();
     byId("analyse").addEventListener("click", () => (this.isOn ? this.stop("Stopped.") : this.run()));
+  }
+
+  /**
+   * Shows what is known of a position.
+   * @param {Position} position
+   * @param {[string, string]} names of the players
+   * @param {(name: string) => string} label the short name of a move
+   */
+  show(position, names, label) {
+    const { hints, adviser } = this.play.options();
+    byId("no_hints").hidden = hints;
+    byId("hinted").hidden = byId("bar").hidden = !hints;
+    const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
+    byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
+    if (!hints) return;
+    const answer = position.finds.get(adviser)?.answer ?? null;
+    byId("analyse").disabled = adviser === RUN;
+    byId("root").textContent = answer === null ? "" : rootText(answer);
+    showBar(position.value(adviser), names);
+    showTree(answer?.moveInfos ?? [], label);
+    showGraph(this.play.game.line(), position, adviser, names, (chosen) => this.play.goTo(chosen));
   }
 
   /** Searches every position of the line that the adviser has not searched as long. */
@@ -82,4 +106,13 @@ export class Analysis {
     byId("analysing").value = share ?? 0;
     byId("analyse").textContent = share === null ? "Analyze every move" : "Stop";
   }
+}
+
+/** @param {any} answer */
+function rootText({ rootInfo, isDuringSearch, isStored }) {
+  const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
+  const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
+  const value = `value ${signed(rootInfo.value)} for the player to move`;
+  const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
+  return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
 }

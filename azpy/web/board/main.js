@@ -2,29 +2,21 @@
 
 import { Analysis } from "./analysis.js";
 import { bindArchive } from "./archive.js";
-import { Candidates } from "./candidates.js";
+import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, fill, keep, make, mark, signed } from "./dom.js";
-import { Game, RUN } from "./game.js";
-import { showBar, showGraph } from "./graph.js";
+import { announce, byId, complain, fill, make } from "./dom.js";
+import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
-import { Overlay } from "./overlay.js";
-import { Picture } from "./picture.js";
 import { messageOf, Play } from "./play.js";
-import { named, startingWith } from "./position.js";
-import { keepForSession, sessionOf, Settings } from "./settings.js";
+import { named } from "./position.js";
+import { Settings } from "./settings.js";
 import { upper } from "./sides.js";
-import { showTree } from "./tree.js";
-import { turned } from "./turning.js";
-import { lastTurn } from "./turns.js";
 
-const TURNED = "azpy board turned";
-let isTurned = sessionOf(TURNED) === true; // whether the board is seen from the other side
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
 const connection = new Connection(new URL("ws", location.href.replace(/^http/, "ws")).href, async () => {
@@ -46,48 +38,9 @@ const settings = new Settings({
   },
 });
 const play = new Play(connection, new Game(), () => settings.options, render);
-const overlay = new Overlay();
-const picture = new Picture({
-  onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)),
-  onChoose: drawOver,
-  onTurn: turn,
-});
+const board = new Board(play, settings);
 const analysis = new Analysis(play);
-const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
 const clock = new Clock((late) => play.end(late, "on time"));
-
-/** The picture after further moves. @param {string[]} moves */
-async function pictureAfter(moves) {
-  return seen(await play.show([...play.game.current.moves(), ...moves])).svg;
-}
-
-/** A position from the side that the board is seen from. @param {import("./position.js").Shown} shown */
-function seen(shown) {
-  return isTurned && settings.model.canRotate ? turned(shown) : shown;
-}
-
-/** Shows the board from the other side. */
-function turn() {
-  const position = play.game.current;
-  if (!settings.model.canRotate || position.shown === null) return;
-  isTurned = !isTurned;
-  keepForSession(TURNED, isTurned);
-  picture.turn();
-  showPicture(position);
-  candidates.lookAgain();
-  announce(isTurned ? "The board is turned." : "The board is turned back.");
-}
-
-/** @param {import("./game.js").Position} position */
-function showPicture(position) {
-  if (position.shown === null) return;
-  const shown = seen(position.shown);
-  const svg = shown.svg.replace(/>[^<>]* to move</, "><"); // whose turn it is stands beside the board
-  picture.show({ ...shown, svg }, isOpen(position), `The board. ${statusOf(position)}`);
-  byId("turn").setAttribute("aria-pressed", `${isTurned}`);
-  document.querySelector(".play")?.classList.toggle("turned", isTurned && settings.model.canRotate);
-  byId("turn").hidden = !settings.model.canRotate;
-}
 
 /**
  * Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
@@ -132,9 +85,9 @@ function plays(game) {
   return settings.models.some((model) => model.game === game);
 }
 
-/** Takes back a person's move; where there is none, goes back to the game before. */
+/** Takes back what a person did; where there is nothing, goes back to the game before. */
 function undo() {
-  if (play.before !== null) return play.undo();
+  if (play.canUndo) return play.undo();
   const kept = gameBefore();
   if (kept !== undefined) return goBack(kept);
 }
@@ -157,9 +110,8 @@ function render(isNew) {
     // Nothing of the position before can be played any more.
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
-    for (const button of byId("choices").children) mark(button, "aria-disabled", "true");
-    byId("status").textContent = statusOf(position);
-    picture.close();
+    if (!connection.isOpen || play.isRefused) byId("status").textContent = statusOf(position);
+    board.close();
     clock.run(null);
     return;
   }
@@ -169,12 +121,12 @@ function render(isNew) {
   const status = statusOf(position);
   const canPlay = isOpen(position);
   if (isNew) {
-    showPicture(position);
-    showChoices(position, canPlay);
+    board.show(position, canPlay, status);
     fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
     keepGame();
   }
   byId("status").textContent = status;
+  document.title = `${status} · ${settings.model.game} · azpy`;
   byId("board").dataset.ply = `${position.ply}`;
   const isWaiting = canPlay || (shown.rolls.length > 0 && !canThrow(position) && connection.isOpen);
   byId("board").dataset.state = position.outcome !== null ? "over" : isWaiting ? "open" : "busy";
@@ -182,9 +134,9 @@ function render(isNew) {
   for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", turn === player);
   byId("typed").readOnly = !canPlay && (shown.rolls.length === 0 || throws); // a disabled field would lose the focus
   byId("first").disabled = byId("back").disabled = position.parent === null;
-  const isGameBefore = play.before === null && gameBefore() !== undefined;
+  const isGameBefore = !play.canUndo && gameBefore() !== undefined;
   byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
-  byId("undo").disabled = play.before === null && !isGameBefore;
+  byId("undo").disabled = !play.canUndo && !isGameBefore;
   byId("last").disabled = byId("on").disabled = position.next === null;
   const hasNetwork = players.some((player) => player !== "");
   byId("pause").hidden = !hasNetwork || position.outcome !== null;
@@ -193,22 +145,11 @@ function render(isNew) {
   byId("resign").disabled = !canPlay || position.children.length > 0;
   for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice(game));
 
-  byId("hinted").hidden = !hints;
-  const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
-  byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
-  byId("no_hints").hidden = hints;
-  byId("bar").hidden = !hints;
   showComment(position);
   showHeaders(game.about);
   showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
-  candidates.show(answer?.moveInfos ?? [], label, isNew);
-  if (hints) {
-    byId("analyse").disabled = adviser === RUN;
-    showBar(position.value(adviser), play.names);
-    byId("root").textContent = answer === null ? "" : rootText(answer);
-    showTree(answer?.moveInfos ?? [], label);
-    showGraph(game.line(), position, adviser, play.names, (chosen) => play.goTo(chosen));
-  }
+  board.candidates.show(answer?.moveInfos ?? [], label, isNew);
+  analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
   for (const player of [0, 1]) byId(`clock_${player}`).hidden = !settings.clock.isOn;
   clock.run(settings.clock.isOn && isTimed ? shown.player : null);
@@ -238,88 +179,10 @@ function statusOf(position) {
   const who = player !== null ? `${upper(play.names[player])} to move` : isRoll ? "A roll is due" : "The next position";
   if (!connection.isOpen) return `${who}: waiting for the connection …`;
   if (play.isRefused) return `${who}: the server is busy or stops. Asking again …`;
-  if (position.shown === null) return `${who} …`;
   if (isRoll) return settings.options.throws && play.isPaused ? `${who}: paused.` : `${who}.`;
   if (play.isThinking) return `${who}: the network searches …`;
   const waits = settings.options.players[player] !== "" && position.children.length === 0 && play.isPaused;
   return waits ? `${who}: paused.` : `${who}.`;
-}
-
-/** @param {any} answer */
-function rootText({ rootInfo, isDuringSearch, isStored }) {
-  const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
-  const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const value = `value ${signed(rootInfo.value)} for the player to move`;
-  const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
-  return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
-}
-
-/**
- * What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
- * @param {import("./game.js").Position} position
- * @param {boolean} canPlay
- */
-function showChoices(position, canPlay) {
-  const shown = position.shown;
-  const actions = position.outcome === null ? (shown?.actions ?? []) : [];
-  const untouched = actions.filter((action) => action.touches.length === 0);
-  const rolls = settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
-  keep(
-    byId("choices"),
-    [
-      ...untouched.map(({ name, short }) => ({ name, text: short, isOpen: canPlay })),
-      ...rolls.map(({ name, probability }) => {
-        return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
-      }),
-    ],
-    ({ name, text }) => `${name} ${text}`,
-    ({ name, text }) => {
-      const button = make("button", { type: "button" }, text);
-      button.addEventListener("click", () => {
-        if (button.getAttribute("aria-disabled") === null) play.play(name);
-      });
-      return button;
-    },
-    (button, { isOpen }) => mark(button, "aria-disabled", isOpen ? null : "true"),
-  );
-}
-
-/** The touches of each move of the last turn. @param {import("./game.js").Position} position */
-function touchesOf(position) {
-  return [...lastTurn(position)].reverse().map(({ parent, move }) => {
-    const shown = parent?.shown ?? null;
-    return shown === null ? [] : (seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
-  });
-}
-
-/** Draws over the picture. */
-function drawOver() {
-  const position = play.game.current;
-  if (position.shown === null) return;
-  const shown = seen(position.shown);
-  const last = touchesOf(position);
-  const looked = candidates.looked !== null || candidates.kept !== null ? candidates.shown : null;
-  const { hints } = settings.options;
-  // Once a piece is chosen, its own candidates are left.
-  const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
-  const moves = hints && position.outcome === null ? candidates.moves : [];
-  overlay.show(picture.box, { last, marks: shown.marks, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
-}
-
-/** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
-function choose(actions) {
-  const dialog = byId("chooser");
-  const buttons = actions.map((action) => {
-    const { name, short } = action;
-    const button = make("button", { type: "button" }, short === name ? name : `${short} (${name})`);
-    button.addEventListener("click", () => {
-      dialog.close();
-      play.play(action.name);
-    });
-    return button;
-  });
-  fill(byId("chooser_names"), buttons);
-  dialog.showModal();
 }
 
 /** Plays what was typed. @param {string} text */
@@ -343,7 +206,7 @@ function bind() {
   click("on", () => play.redo());
   click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
   click("undo", undo);
-  click("turn", turn);
+  click("turn", () => board.turn());
   click("pause", () => play.pause(!play.isPaused));
   click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
   click("logout", async () => {
@@ -370,7 +233,6 @@ function bind() {
     event.preventDefault();
     byId(button).click();
   });
-  new ResizeObserver(drawOver).observe(byId("board"));
   window.addEventListener("resize", () => render(false));
 }
 
@@ -396,8 +258,7 @@ async function main() {
     play.isPaused = true;
     return start(game);
   };
-  const svg = () => (play.game.current.shown === null ? "" : seen(play.game.current.shown).svg);
-  bindFiles({ play, settings, start: open, picture: svg });
+  bindFiles({ play, settings, start: open, picture: () => board.svg });
   bindComment((text) => {
     play.game.current.comment = text;
     render(true);

@@ -123,7 +123,8 @@ export class Overlay {
     const usual = Math.max(9, Math.min(0.48 * side, Math.max(30, 0.2 * side)));
     const wide = CHARACTER * Math.max(...lines.map((line) => line.length)); // at a letter of one pixel
     const high = side / (lines.length + 0.7);
-    const letter = Math.min(Math.max(15, 0.1 * side), Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)))) * this.pixel;
+    const fitting = Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)));
+    const letter = Math.min(Math.max(15, 0.1 * side), fitting) * this.pixel;
     const radius = Math.max(usual * this.pixel, (letter * wide) / 2 + 2 * this.pixel);
     const texts = lines.map((line, index) =>
       draw(

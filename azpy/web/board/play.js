@@ -103,11 +103,17 @@ export class Play {
     return position;
   }
 
-  /** Goes back to where a person could choose last. */
+  /** Whether there is something to take back. */
+  get canUndo() {
+    return this.game.current.ended !== null || this.before !== null;
+  }
+
+  /** Takes back how the players ended the game, or else goes back to where a person could choose last. */
   undo() {
-    const position = this.before;
+    const { current } = this.game;
+    const position = current.ended === null ? this.before : current;
     if (position === null) return;
-    position.ended = this.game.current.ended = null;
+    position.ended = null;
     return this.goTo(position);
   }
 
