@@ -294,7 +294,7 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
     board.choose("player_1", "")
     focused = "return document.activeElement.dataset.place"
     board.script("document.activeElement.blur()")
-    for _ in range(10):
+    for _ in range(15):
         board.keys(Keys.TAB)
         if board.script(focused):
             break
