@@ -349,9 +349,9 @@ pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, String> {
         words.extend(values.iter().map(|value| format!("${value}")));
     }
     for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, values)| values) {
-        // The first } ends a comment.
+        // The first } ends a comment. It stands on one line: readers keep its line breaks.
         let inside = comment.replace('}', ")").split_whitespace().collect::<Vec<_>>().join(" ");
-        words.extend(format!("{{{inside}}}").split(' ').map(str::to_owned));
+        words.push(format!("{{{inside}}}"));
     }
     Ok(words)
 }
