@@ -6,8 +6,8 @@ at / is a board. /health, /ready and /metrics watch the process. SIGTERM answers
 the newest model of each run.
 
 --config FILE is a TOML file with the names of the flags below, - as _, and a table [models] of NAME = "PLAYER". The
-command line wins, and adds to --host, --origin, --frame-origin and the models. A token comes from --token-file or from the environment
-variable AZPY_TOKEN alone.
+command line wins, and adds to --host, --origin, --frame-origin and the models. A token comes from --token-file or from
+the environment variable AZPY_TOKEN alone.
 """
 
 import argparse
