@@ -202,7 +202,7 @@ def test_a_game_from_each_of_the_endings_is_that_of_python_chess_far_from_any_ca
     for seed, fen in enumerate(ENDINGS):
         spec = f"chess(encoding={('az119', 'az18')[seed % 2]},max_plies=12000)"
         play(chess.Board(fen), spec, seed, count, names=False)
-    assert count["draw: threefold repetition"] > 0
+    assert count["Draw by threefold repetition"] > 0
 
 
 def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:

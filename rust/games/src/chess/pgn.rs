@@ -282,10 +282,6 @@ fn is_of_tag_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_+#=:-".contains(letter)
 }
 
-fn is_tag_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-}
-
 /// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ] follows
 /// is a part of the value, with a backslash before it or without.
 fn read_tag(text: &str) -> Result<((&str, String), &str), String> {
@@ -372,7 +368,7 @@ const WIDTH: usize = 80;
 
 /// Whether a tag can be chosen by whoever writes a game.
 pub(super) fn is_free(name: &str) -> bool {
-    is_tag_name(name) && !OWN.contains(&name)
+    !name.is_empty() && name.chars().all(is_of_tag_name) && !OWN.contains(&name)
 }
 
 /// Writes a game. `own` are those tags of [`OWN`] that it has, and `before` the words before its first move.

@@ -87,7 +87,8 @@ pub(super) fn read_tree<const WORDS: usize>(
         Wrong { at, why }.in_line_of(text)
     });
     let mut tags = tags_of(&nodes);
-    tags.retain(|(name, _)| INFO.contains(&&name[..]));
+    let has_handicap = root.handicap > 0 && root.stones.contains(&Some(Player::Zero));
+    tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap));
     Ok(Variations { start, moves, tags, notes, left_out: komi.into_iter().chain(set_up).chain(unplayed).collect() })
 }
 

@@ -396,7 +396,7 @@ fn boards_are_drawn() {
     assert_eq!(state.owner(4, 'P'), Some(Player::Zero));
     assert_eq!(state.owner(4, 'q'), Some(Player::One));
     assert_eq!((state.owner(4, '.'), state.owner(4, '4'), state.owner(8, 'a')), (None, None, None));
-    assert!(at("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").render().ends_with("\ndraw: stalemate"));
+    assert!(at("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").render().ends_with("\nDraw by stalemate"));
     let svg = state.to_svg();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
     assert_eq!(svg.matches("<path ").count(), 32);
