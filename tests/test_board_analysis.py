@@ -1,5 +1,6 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,11 @@ def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address
     assert board.one("problem_text").text == ""
 
 
+def is_searched(board: Board, ply: int) -> bool:
+    """Whether the position after so many moves is there, with what a search says of it."""
+    return board.ply == ply and "Searched" in board.one("root").text
+
+
 def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> None:
     """Values of another network do not count, until it advises; the game goes on."""
     for weight in (0.5, 0.9):
@@ -144,7 +150,7 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         networks = set()
         for ply in reversed(range(len(board.moves))):
             board.one("back").click()
-            board.until(lambda ply=ply: board.ply == ply and "Searched" in board.one("root").text)
+            board.until(partial(is_searched, board, ply))
             networks.add(board.one("root").text.rpartition("network ")[2])
         board.one("last").click()
         board.settle(4)
