@@ -1,5 +1,6 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -128,7 +129,11 @@ def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address
     board.one("analyse").click()
     board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
     assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
-    assert any("\u2212" in move for move in board.moves), board.moves
+    assert any(re.search(r" \?[!?]? \u2212\d", move) for move in board.moves), board.moves
+    counts = [[cell.text for cell in row.find_elements("tag name", "td")] for row in board.all("#summary_rows tr")]
+    assert sum(int(count) for row in counts for count in row[:3]) == sum("\u2212" in move for move in board.moves)
+    board.choose("scale", "percent")
+    board.until(lambda: re.fullmatch(r"\d+%", board.one("bar_value").text))
     assert board.one("problem_text").text == ""
 
 

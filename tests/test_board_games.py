@@ -354,6 +354,7 @@ def test_sides_are_swapped_while_the_game_waits(board: Board, address: str) -> N
     board.settle(3)  # the network moves for the side that was the person's
     assert board.ply == 3
     assert [board.one(f"who_{player}").text for player in (0, 1)] == ["Network noughts", "Person"]
+    assert board.one("turn").get_attribute("aria-pressed") == "true"  # the person sits below
 
 
 def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:

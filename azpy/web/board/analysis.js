@@ -1,11 +1,13 @@
 // What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
 
 import { Busy } from "./connection.js";
-import { byId, signed } from "./dom.js";
+import { byId } from "./dom.js";
 import { RUN } from "./game.js";
 import { showBar, showGraph } from "./graph.js";
 import { messageOf } from "./play.js";
+import { showSummary } from "./summary.js";
 import { showTree } from "./tree.js";
+import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
 const AGAIN = 1000; // milliseconds until a server that refused is asked again
@@ -41,7 +43,9 @@ export class Analysis {
     byId("root").textContent = answer === null ? "" : rootText(answer);
     showBar(position.value(adviser), names);
     showTree(answer?.moveInfos ?? [], label);
-    showGraph(this.play.game.line(), position, adviser, names, (chosen) => this.play.goTo(chosen));
+    const line = this.play.game.line();
+    showGraph(line, position, adviser, names, (chosen) => this.play.goTo(chosen));
+    showSummary(line, adviser, names);
   }
 
   /** Searches every position of the line that the adviser has not searched as long. */
@@ -112,7 +116,7 @@ export class Analysis {
 function rootText({ rootInfo, isDuringSearch, isStored }) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const value = `value ${signed(rootInfo.value)} for the player to move`;
+  const value = `value ${told(rootInfo.value)} for the player to move`;
   const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
   return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
 }

@@ -44,6 +44,11 @@ export class Board {
     return shown === null ? "" : this.seen(shown).svg;
   }
 
+  /** @param {boolean} isTurned whether the board is seen from the other side */
+  turnTo(isTurned) {
+    if (isTurned !== this.isTurned) this.turn();
+  }
+
   /** Shows the board from the other side. */
   turn() {
     if (!this.settings.model.canRotate || this.play.game.current.shown === null) return;

@@ -1,6 +1,7 @@
 // Which moves does the network consider, and how would the game go on? The table, and the line of one of its rows.
 
-import { byId, keep, make, mark, pictureAddress, signed, write } from "./dom.js";
+import { byId, keep, make, mark, pictureAddress, write } from "./dom.js";
+import { told } from "./values.js";
 
 const MOST = 10; // rows
 
@@ -119,12 +120,12 @@ export class Candidates {
     const [order, name, visits, value, prior, searched, bars] = row.cells;
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
-    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${signed(move.value, 3)}${proof}`);
+    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${told(move.value, 3)}${proof}`);
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);
-    if (value.textContent !== signed(move.value) + (isProven ? " !" : "")) {
-      value.replaceChildren(signed(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
+    if (value.textContent !== told(move.value) + (isProven ? " !" : "")) {
+      value.replaceChildren(told(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
     }
     write(prior, percent(move.prior));
     write(searched, percent(share));

@@ -1,7 +1,8 @@
 // How does the game stand, and how did it go? The bar of the value and the graph of all values, for the first player.
 
-import { byId, draw, signed } from "./dom.js";
+import { byId, draw } from "./dom.js";
 import { upper } from "./sides.js";
+import { told } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position */
 
@@ -14,8 +15,8 @@ export function showBar(value, names) {
   byId("bar_first").textContent = upper(names[0]);
   byId("bar_second").textContent = upper(names[1]);
   byId("bar_fill").style.width = `${50 * (1 + (value ?? 0))}%`;
-  byId("bar_value").textContent = value === null ? "–" : signed(value);
-  const said = value === null ? "not known" : `${signed(value)} for ${names[0]}, from −1 to 1`;
+  byId("bar_value").textContent = value === null ? "–" : told(value);
+  const said = value === null ? "not known" : `${told(value)} for ${names[0]}`;
   bar.setAttribute("aria-label", `Value: ${said}`);
   bar.classList.toggle("unknown", value === null);
 }
@@ -39,7 +40,7 @@ export function showGraph(line, current, adviser, names, onChoose) {
   const y = (/** @type {number} */ value) => height / 2 - value * (height / 2 - 12);
   const parts = [1, 0, -1].flatMap((value) => [
     draw("line", { x1: side, x2: width - 8, y1: y(value), y2: y(value), class: value === 0 ? "axis zero" : "axis" }),
-    draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, signed(value, 0)),
+    draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, told(value, 0)),
   ]);
   const known = line.flatMap((position) => {
     const value = position.value(adviser);
@@ -69,6 +70,6 @@ export function showGraph(line, current, adviser, names, onChoose) {
 /** @param {number[]} values @param {[string, string]} names */
 function described(values, names) {
   if (values.length === 0) return "Graph of the values: none is known yet";
-  const range = `from ${signed(Math.min(...values))} to ${signed(Math.max(...values))}`;
+  const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
   return `Graph of ${values.length} values for ${names[0]}, ${range}`;
 }

@@ -32,6 +32,11 @@ const settings = new Settings({
     if (settings.options.players.every((player) => player !== "")) play.isPaused = true;
     return play.refresh();
   },
+  onSwap: () => {
+    const [first, second] = settings.options.players;
+    board.turnTo(first !== "" && second === "");
+    return play.refresh();
+  },
   onClock: () => {
     clock.reset(settings.clock.minutes);
     render(false);

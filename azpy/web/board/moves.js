@@ -1,8 +1,9 @@
 // Where in the record are we? The moves with their variations, each a button.
 
-import { byId, keep, make, mark, signed, write } from "./dom.js";
+import { byId, keep, make, mark, write } from "./dom.js";
 import { upper } from "./sides.js";
 import { turnsOf } from "./turns.js";
+import { judged, toldLoss } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position @typedef {import("./game.js").Game} Game */
 /**
@@ -17,8 +18,6 @@ const GLYPHS = {
   ...{ 1: "!", 2: "?", 3: "!!", 4: "??", 5: "!?", 6: "?!" },
   ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
 };
-
-const WORTH_SAYING = 0.1; // a move that loses less of the value has no remark
 
 /**
  * @param {Game} game
@@ -58,12 +57,14 @@ export function showMoves(game, adviser, isNew, onChoose) {
     write(name, label);
     write(glyph, glyphs);
     const loss = adviser === null ? null : position.loss(adviser);
-    const isSaid = loss !== null && loss >= WORTH_SAYING;
-    const told = isSaid ? [`loses ${loss.toFixed(2)}`, ` ${signed(-loss)}`] : ["", ""];
+    const judgement = judged(loss);
+    const text = judgement === null ? "" : ` ${judgement.mark} −${toldLoss(loss ?? 0)}`;
     const remark = child.querySelector(".loss");
-    if ((remark?.textContent ?? "") === told[1]) return;
+    if ((remark?.textContent ?? "") === text) return;
     remark?.remove();
-    if (isSaid) child.append(make("span", { className: "loss", role: "img", "aria-label": told[0] }, told[1]));
+    if (judgement === null) return;
+    const words = `${judgement.said}, loses ${toldLoss(loss ?? 0)}`;
+    child.append(make("span", { className: "loss", role: "img", "aria-label": words }, text));
   };
   /** @type {(item: Item) => HTMLElement} */
   const create = ({ position, isVariation }) => {

@@ -1,6 +1,7 @@
 // What is drawn over the picture? The last turn, marks of the game's text, candidates, and the moves of a variation.
 
-import { byId, draw, signed } from "./dom.js";
+import { byId, draw } from "./dom.js";
+import { told } from "./values.js";
 
 /** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
 
@@ -118,7 +119,7 @@ export class Overlay {
     const [x, y] = this.point(touch);
     const side = Math.min(width, height) / this.pixel; // in pixels
     const lines = [ranks.length > 2 ? `${ranks[0]} ${ranks[1]} …` : ranks.join(" ")];
-    if (side >= 34) lines.push(signed(move.value));
+    if (side >= 34) lines.push(told(move.value));
     if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
     const usual = Math.max(9, Math.min(0.48 * side, Math.max(30, 0.2 * side)));
     const wide = CHARACTER * Math.max(...lines.map((line) => line.length)); // at a letter of one pixel

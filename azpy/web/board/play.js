@@ -1,11 +1,12 @@
 // Who is to move, and what happens then? People touch the board, networks search, dice are thrown.
 
-import { announce, complain, signed } from "./dom.js";
+import { announce, complain } from "./dom.js";
 import { Busy, Lost } from "./connection.js";
 import { rolled } from "./position.js";
 import { RUN } from "./game.js";
 import { upper } from "./sides.js";
 import { lastTurn } from "./turns.js";
+import { told } from "./values.js";
 
 const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
@@ -276,7 +277,7 @@ export class Play {
     const asked = { simulations, game: `${this.tag} hints`, reportDuringSearchEvery: REPORTS };
     const answer = await this.found(serial, this.search(position, adviser, asked), false);
     const [best] = answer?.moveInfos ?? [];
-    if (best) announce(`Best: ${best.pvShort[0]}, value ${signed(best.value)}`);
+    if (best) announce(`Best: ${best.pvShort[0]}, value ${told(best.value)}`);
   }
 
   /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */

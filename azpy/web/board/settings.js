@@ -3,9 +3,10 @@
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
 import { sides, upper } from "./sides.js";
+import { tellPercent } from "./values.js";
 
 const CHOSEN = ["player_0", "player_1", "adviser"];
-const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations"];
+const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
@@ -13,8 +14,11 @@ const STORE = "azpy board settings";
  *   format: string | null, sideNames: [string, string] | null, canRotate: boolean}} Model */
 
 export class Settings {
-  /** @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onClock: () => void}} heard what changed */
-  constructor({ onGame, onPlay, onPlayers, onClock }) {
+  /**
+   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onSwap: () => void, onClock: () => void}}
+   *   heard what changed
+   */
+  constructor({ onGame, onPlay, onPlayers, onSwap, onClock }) {
     /** @type {Model[]} */
     this.models = [];
     byId("game").addEventListener("change", () => {
@@ -25,7 +29,7 @@ export class Settings {
       const [first, second] = [byId("player_0"), byId("player_1")];
       [first.value, second.value] = [second.value, first.value];
       this.name();
-      onPlay();
+      onSwap();
     });
     for (const id of ["player_0", "player_1"]) {
       byId(id).addEventListener("change", () => {
@@ -33,10 +37,11 @@ export class Settings {
         onPlayers();
       });
     }
-    for (const id of ["simulations", "seconds", "adviser", "hint_simulations", "hints", "throws"]) {
+    for (const id of ["simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
         this.keep();
+        tellPercent(byId("scale").value !== "");
         onPlay();
       });
     }
@@ -47,6 +52,7 @@ export class Settings {
     const kept = stored(STORE) ?? {};
     this.wasKept = typeof kept.simulations === "string";
     for (const id of KEPT) if (typeof kept[id] === "string") byId(id).value = kept[id];
+    tellPercent(byId("scale").value !== "");
   }
 
   /**

@@ -1,6 +1,7 @@
 // What does the search's tree look like? The principal variations as an outline that grows with the search.
 
-import { byId, fill, make, signed } from "./dom.js";
+import { byId, fill, make } from "./dom.js";
+import { told } from "./values.js";
 
 const MOST = 12; // variations
 const DEEPEST = 8;
@@ -28,7 +29,7 @@ export function showTree(moves, label) {
 function list(branches) {
   return [...branches.values()].map((branch) => {
     const item = make("li", {}, make("b", {}, branch.said));
-    if (branch.value !== null) item.append(` ${branch.visits} visits, ${signed(branch.value)}`);
+    if (branch.value !== null) item.append(` ${branch.visits} visits, ${told(branch.value)}`);
     let [inner, said] = [branch.next, /** @type {string[]} */ ([])];
     // A line without branches stays on one row.
     while (inner.size === 1) {
