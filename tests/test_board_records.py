@@ -83,6 +83,31 @@ def test_no_game_is_thrown_away(board: Board, address: str) -> None:
     board.until(lambda: len(board.moves) == 2 and board.ply == 0)
 
 
+def test_a_link_shows_a_position(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    for place in ("b2", "a1"):
+        board.click(place)
+    link = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        Promise.all(["link", "kept"].map((name) => import(`/board/${name}.js`))).then(([link, kept]) =>
+          done(link.linkTo("tic_tac_toe", kept.restored(kept.last()))));
+        """
+    )
+    board.one("new").click()
+    board.click("c3")
+    board.driver.get("about:blank")
+    for _ in range(2):
+        board.driver.get(link)
+        board.until(lambda: board.moves == ["b2", "a1"] and board.ply == 2)
+        assert "#" not in board.driver.current_url
+        board.driver.refresh()
+        board.until(lambda: board.moves == ["b2", "a1"])
+    board.driver.get(link.replace("tic_tac_toe", "checkers"))
+    board.until(lambda: "this server does not play checkers" in board.one("problem_text").text)
+
+
 def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.choose("clock", "5")

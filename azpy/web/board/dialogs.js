@@ -2,6 +2,7 @@
 
 import { announce, byId, complain, pictureAddress } from "./dom.js";
 import { copyText, pngOf, readGame, save, saveText, writeGame } from "./files.js";
+import { linkTo } from "./link.js";
 import { messageOf } from "./play.js";
 
 /**
@@ -81,6 +82,7 @@ export function bindFiles({ play, settings, start, picture }) {
   };
   tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await writeGame(play.game, ask)));
   tried("copy_game", async () => copy(await writeGame(play.game, ask)));
+  tried("copy_link", () => copy(linkTo(settings.model.game, play.game)));
   tried("copy_position", () => copy(byId("save_position").value));
   tried("copy_moves", () => copy(byId("save_moves").value));
   tried("save_svg", () => save(`${base()}.svg`, pictureAddress(picture())));

@@ -33,7 +33,7 @@ let listening = null;
  */
 export function showGraph(line, current, adviser, names, onChoose) {
   const layer = byId("graph");
-  const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 34];
+  const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];
   layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const last = Math.max(10, line.length - 1);
   const x = (/** @type {number} */ ply) => side + ((width - side - 8) * ply) / last;

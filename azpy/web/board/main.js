@@ -9,6 +9,7 @@ import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, fill, make } from "./dom.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
+import { openLink } from "./link.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
@@ -276,6 +277,8 @@ async function main() {
     play.isThinking = false;
     render(true);
   });
+  const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
+  window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
     byId("connected").textContent = "connected";
@@ -287,7 +290,11 @@ async function main() {
       const kept = isFirst ? last() : null;
       isFirst = false;
       if (isSame) await play.refresh();
-      else await (kept !== null && plays(kept.game) ? goBack(kept) : start(new Game()));
+      const problem = isSame ? null : await openLinked();
+      if (problem === null) return;
+      const started = kept !== null && plays(kept.game) ? goBack(kept) : start(new Game());
+      complain(problem);
+      await started;
     } catch (error) {
       if (!(error instanceof Lost)) throw error;
     }
