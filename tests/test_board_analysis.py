@@ -189,22 +189,23 @@ def test_an_analysis_says_how_far_it_is_and_can_be_stopped(board: Board, address
     assert board.load("C3 C2 B3 D3 B2 D2 B4 D4") == ""
     board.one("hints").click()
     board.enter("hint_simulations", "5000000")
-    press = "document.getElementById('analyse').click()"  # what a search reports moves the button
-    board.script(press)
+    board.one("analyse").click()
     board.until(lambda: " of 9" in board.one("analysed").text and board.one("analysing").is_displayed())
-    board.script(press)
+    board.one("analyse").click()
     assert board.one("analysed").text == "Stopped."
     assert board.one("analyse").text == "Analyze every move"
     board.one("hints").click()
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int]) -> None:
-    """axe-core finds nothing, and no width needs scrolling sideways."""
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
+def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int], scheme: str) -> None:
+    """axe-core finds nothing, by day and by night, and no width needs scrolling sideways."""
     script = pytest.importorskip("axe_playwright_python")
     axe = (Path(script.__file__).parent / "axe.min.js").read_text()
     for name in ("chess", "walls"):
         board.open(address, name, size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         board.one("hints").click()
         board.until(lambda: "Searched" in board.one("root").text)
         board.script(axe)
