@@ -49,7 +49,10 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert set(board.places(".next")) == {"e3", "e4"}
     board.places()["e2"].click()
     up = -2 * board.places()["e2"].size["height"]
-    ActionChains(board.driver).drag_and_drop_by_offset(board.places()["e2"], 0, up).perform()
+    ActionChains(board.driver).click_and_hold(board.places()["e2"]).move_by_offset(0, up).perform()
+    assert board.one("dragged").is_displayed()
+    ActionChains(board.driver).release().perform()
+    assert not board.one("dragged").is_displayed()
     board.settle(2)
     assert board.moves[0] == "e4"
     assert board.ply == 2

@@ -56,8 +56,8 @@ export function bindArchive({ start, goBack, plays }) {
 
   /** @param {import("./kept.js").Kept} kept */
   const played = (kept) => {
-    const { nodes } = kept.record;
-    const text = `${new Date(kept.when).toLocaleString()}: ${kept.game}, ${nodes.length} moves`;
+    const sides = [0, 1].map((player) => kept.players[player] || "person").join(" against ");
+    const text = `${new Date(kept.when).toLocaleString()}: ${kept.game}, ${kept.record.nodes.length} moves, ${sides}`;
     const button = make("button", { type: "button", disabled: !plays(kept.game) }, text);
     button.addEventListener("click", () => {
       dialog.close();
