@@ -195,7 +195,7 @@ pub trait Notation: Game {
 }
 
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by stalemate".
-pub fn outcome_text<G: Notation + ?Sized>(state: &G, how: &str) -> String {
+pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
     let names = state
         .side_names()
         .map_or_else(|| ["player 0", "player 1"].map(str::to_owned), |names| names.map(str::to_owned));

@@ -162,6 +162,11 @@ fn read_comment(text: &str) -> Option<(&str, &str)> {
     None
 }
 
+/// A comment as it can be written: on one line, as readers keep line breaks, and without the } that would end it.
+fn plain(comment: &str) -> String {
+    comment.replace('}', ")").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Takes a game from the beginning of a text; what is wrong stands there then.
 fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
@@ -185,10 +190,9 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                 } else {
                     after.split_at(after.len() - end_of_line(after).len())
                 };
-                if variations.is_some() {
-                    let comment = comment.split_whitespace().collect::<Vec<_>>().join(" ");
+                if variations.is_some() && !comment.trim().is_empty() {
                     let notes = ahead.as_mut().unwrap_or_else(|| game.notes_of(last));
-                    note(notes, COMMENT, comment, " ");
+                    note(notes, COMMENT, plain(comment), " ");
                 }
                 after
             }
@@ -345,9 +349,7 @@ pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, String> {
         words.extend(values.iter().map(|value| format!("${value}")));
     }
     for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, values)| values) {
-        // The first } ends a comment. It stands on one line: readers keep its line breaks.
-        let inside = comment.replace('}', ")").split_whitespace().collect::<Vec<_>>().join(" ");
-        words.push(format!("{{{inside}}}"));
+        words.push(format!("{{{}}}", plain(comment)));
     }
     Ok(words)
 }
