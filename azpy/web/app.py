@@ -292,6 +292,9 @@ class Site:
 
     async def _socket(self, socket: WebSocket) -> None:
         most = self.bounds.websockets
+        if not self.ready:
+            await socket.send_denial_response(self.refused(503, "draining", _ENDS, **_LATER))
+            return
         if self._websockets >= most:
             await socket.send_denial_response(self.refused(503, "connections", f"{most} connections are open"))
             return
