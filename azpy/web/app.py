@@ -5,6 +5,7 @@ POST is one. `Site` is all that one process serves.
 """
 
 import asyncio
+import gzip
 import logging
 import re
 import threading
@@ -175,10 +176,14 @@ class Site:
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
-        content = _ASSETS.get(name)
-        if content is None:
+        if name not in _ASSETS:
             raise HTTPException(404)
-        return Response(content, media_type=_TYPES[name.rpartition(".")[2]])
+        plain, packed = _ASSETS[name]
+        headers = {"vary": "accept-encoding"}
+        takes = re.split(r"\s*,\s*", request.headers.get("accept-encoding", ""))
+        if "gzip" in takes:
+            headers["content-encoding"] = "gzip"
+        return Response(packed if "gzip" in takes else plain, 200, headers, _TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
         body = await self._body(request, _LOGIN_BYTES)
@@ -415,9 +420,14 @@ def _game(run: StoredRun, number: int) -> dict[str, Any]:
     return {"iteration": iteration, **game_as_dict(run.start, record)}
 
 
-def _assets() -> dict[str, bytes]:
-    folder = files("azpy.web") / "board"
-    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name.rpartition(".")[2] in _TYPES}
+def _assets() -> dict[str, tuple[bytes, bytes]]:
+    """The page's files by name: as they are, and packed."""
+    found = {}
+    for file in (files("azpy.web") / "board").iterdir():
+        if file.name.rpartition(".")[2] in _TYPES:
+            content = file.read_bytes()
+            found[file.name] = content, gzip.compress(content)
+    return found
 
 
 _ASSETS = _assets()
