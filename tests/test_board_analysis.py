@@ -1,13 +1,16 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 
+from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import open_model
+from azpy.web.app import Bounds
 from browser import NARROW, WIDE, Board, needs_browser
 from served import site_of
 from test_onnx import make_model
@@ -161,7 +164,8 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.settle(4)
         return networks
 
-    with site_of(models) as address:
+    # Where one search has room, a network's move goes before the advice.
+    with site_of(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))) as address:
         board.open(address, "of 0.5")
         board.choose("player_1", "of 0.9")
         board.one("hints").click()

@@ -122,7 +122,7 @@ function networkOf(found) {
 
 /** Whether a search went to its own end. @param {Found} found */
 function isWhole({ answer }) {
-  return !answer.isDuringSearch && answer.rootInfo.stop !== "stopped";
+  return !answer.isDuringSearch && !["stopped", "interrupted", "memory"].includes(answer.rootInfo.stop);
 }
 /**
  * @typedef {Object} About what a text says of a game as a whole

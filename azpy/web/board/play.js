@@ -149,8 +149,9 @@ export class Play {
       }
     } catch (error) {
       if (serial !== this.serial) return;
-      if (error instanceof Busy) return this.later(serial);
-      if (error instanceof Lost) return this.onChange(false);
+      this.isRefused = error instanceof Busy;
+      if (error instanceof Busy) this.later(serial, () => this.refresh());
+      if (error instanceof Busy || error instanceof Lost) return this.onChange(false);
       this.game.remove(position);
       const refreshed = position.parent === null ? this.onChange(true) : this.refresh();
       complain(`This cannot be played: ${messageOf(error)}`);
@@ -173,11 +174,13 @@ export class Play {
     await Promise.all([this.isThinking && this.answer(serial, position), !isAdvised && this.advise(serial, position)]);
   }
 
-  /** Asks again in a while: the server has too much to do, or it ends. @param {number} serial */
-  later(serial) {
-    this.isRefused = true;
-    this.onChange(false);
-    setTimeout(() => serial === this.serial && this.refresh(), AGAIN);
+  /**
+   * Asks again in a while, unless another position counts then: the server has too much to do, or it ends.
+   * @param {number} serial
+   * @param {() => unknown} ask
+   */
+  later(serial, ask) {
+    setTimeout(() => serial === this.serial && ask(), AGAIN);
   }
 
   /**
@@ -246,7 +249,10 @@ export class Play {
       const isPassing = error instanceof Busy || error instanceof Lost;
       if (plays && !isPassing) this.isPaused = true;
       if (!isPassing) complain(`The search failed: ${messageOf(error)}`);
-      if (error instanceof Busy) this.later(serial);
+      if (error instanceof Busy) {
+        this.isRefused = plays;
+        this.later(serial, () => (plays ? this.refresh() : this.advise(serial, this.game.current)));
+      }
       this.onChange(false);
       return null;
     }
