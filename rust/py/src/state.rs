@@ -1,10 +1,10 @@
 //! `azpy.State`: a position of any game, written in Rust or in Python.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Instant;
 
 use azpy_core::game::{Player, Turn};
-use azpy_core::written::{Bounds, Named, Notes, Variations as CoreVariations};
+use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,6 +18,7 @@ use crate::hosted::turn_number;
 use crate::pygame::PyGame;
 use crate::registry::{make, params, spec_of};
 use crate::settings::{SIZE, U64, Whole, whole, within};
+use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
 
 /// x, y, width and height.
 type Rect = (f64, f64, f64, f64);
@@ -36,14 +37,9 @@ pub(crate) struct Variations {
     tags: HashMap<String, String>,
     /// What the text says of positions: by the index of the move before, -1 for the start, the values of each name. Names
     /// are those of SGF's properties; of PGN a comment is `C`, and `NAG` has the numbers of glyphs.
-    notes: HashMap<i64, HashMap<String, Vec<String>>>,
+    notes: NotesByIndex,
     /// Why lines end early, or are not there.
     left_out: Vec<String>,
-}
-
-/// The bounds of a game with variations, as Python gives them.
-fn bounds(max_moves: i128, max_depth: i128) -> PyResult<Bounds> {
-    Ok(Bounds { moves: within("max_moves", max_moves, 0, SIZE)?, depth: within("max_depth", max_depth, 0, SIZE)? })
 }
 
 /// A position of any game. `azpy.make_game` gives the start of one that has a name.
@@ -438,9 +434,7 @@ impl State {
         self.inner.take_error()?;
         let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(PyValueError::new_err)?;
         let start = Py::new(py, Self { spec: spec_of(&self.spec, &*start), inner: start })?;
-        let own = moves.all().iter().map(|(_, told)| &told.notes);
-        let noted = (-1..).zip(std::iter::once(&notes).chain(own)).filter(|(_, notes)| !notes.is_empty());
-        let notes = noted.map(|(index, notes)| (index, notes.iter().cloned().collect())).collect();
+        let notes = notes_by_index(&notes, &moves);
         let named =
             moves.all().iter().map(|(before, told)| (*before as i64 - 1, told.name.clone(), told.short.clone()));
         // The first value of a name counts: a later one would replace it.
@@ -459,8 +453,8 @@ impl State {
     ///     max_depth: how deep variations may stand in each other.
     ///
     /// Raises:
-    ///     ValueError: a move that is not legal or a bound; a tag or note that cannot be written; a position with a past, which such
-    ///         a text does not hold; or another game than chess and Go.
+    ///     ValueError: a move that is not legal or a bound; a tag or note that cannot be written; a position with
+    ///         a past, which such a text does not hold; or another game than chess and Go.
     ///
     ///     >>> import azpy
     ///     >>> text = azpy.make_game("go", size=9).write_variations([(-1, "C3"), (0, "D4"), (0, "E5")], {"PB": "Ann"})
@@ -473,29 +467,17 @@ impl State {
         py: Python<'_>,
         moves: Vec<(Whole, String)>,
         tags: Option<&Bound<'_, PyDict>>,
-        notes: Option<BTreeMap<i64, BTreeMap<String, Vec<String>>>>,
+        notes: Option<NotesByIndex>,
         #[pyo3(from_py_with = whole)] max_moves: i128,
         #[pyo3(from_py_with = whole)] max_depth: i128,
     ) -> PyResult<String> {
         let bounds = bounds(max_moves, max_depth)?;
-        let mut named = Vec::<Named>::with_capacity(moves.len());
-        for (index, (before, name)) in moves.into_iter().enumerate() {
-            let before = match before.0 {
-                -1 => None,
-                before => Some(within(&format!("before of move {index}"), before, -1, SIZE)?),
-            };
-            named.push((before, name));
-        }
+        let named = named(moves)?;
         let mut told = Vec::new();
         for (name, value) in tags.into_iter().flatten() {
             told.push((name.extract::<String>()?, value.extract::<String>()?));
         }
-        let mut noted = vec![Notes::new(); named.len() + 1];
-        for (index, notes) in notes.unwrap_or_default() {
-            let place = usize::try_from(index + 1).ok().and_then(|at| noted.get_mut(at));
-            let missing = || PyValueError::new_err(format!("notes on move {index}, and there are {}", named.len()));
-            *place.ok_or_else(missing)? = notes.into_iter().collect();
-        }
+        let noted = notes_in_order(notes, named.len())?;
         let text = caught(|| Ok(py.detach(|| self.inner.write_variations(&named, &told, &noted, bounds))));
         self.inner.take_error()?;
         text?.map_err(PyValueError::new_err)
