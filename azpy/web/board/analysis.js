@@ -1,10 +1,9 @@
 // What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
 
 import { Busy } from "./connection.js";
-import { byId } from "./dom.js";
+import { byId, messageOf } from "./dom.js";
 import { RUN } from "./game.js";
 import { showBar, showGraph } from "./graph.js";
-import { messageOf } from "./play.js";
 import { showSummary } from "./summary.js";
 import { showTree } from "./tree.js";
 import { told } from "./values.js";

@@ -1,10 +1,9 @@
 // Which games are there? A dialog lists those that were played here and those of the run, and opens one.
 
 import { fetched } from "./connection.js";
-import { byId, fill, make } from "./dom.js";
+import { byId, fill, make, messageOf } from "./dom.js";
 import { Game, RUN } from "./game.js";
 import { before } from "./kept.js";
-import { messageOf } from "./play.js";
 
 /**
  * @param {{start: (game: Game) => unknown, goBack: (kept: import("./kept.js").Kept) => unknown,

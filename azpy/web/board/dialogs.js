@@ -1,9 +1,8 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { announce, byId, complain, pictureAddress } from "./dom.js";
+import { announce, byId, complain, messageOf, pictureAddress } from "./dom.js";
 import { copyText, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
-import { messageOf } from "./play.js";
 
 /**
  * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,

@@ -143,3 +143,8 @@ export function complain(text) {
   byId("problem_text").textContent = text;
   byId("problem").hidden = text === "";
 }
+
+/** What an error says. @param {unknown} error @returns {string} */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,7 +1,7 @@
 // Which position does the page's address name? A link shows one to other people.
 
+import { messageOf } from "./dom.js";
 import { readGame } from "./files.js";
-import { messageOf } from "./play.js";
 
 /** @typedef {import("./game.js").Game} Game */
 

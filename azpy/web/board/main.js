@@ -5,18 +5,17 @@ import { bindArchive } from "./archive.js";
 import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
+import { Controls } from "./controls.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, fill, make } from "./dom.js";
+import { announce, byId, complain, messageOf } from "./dom.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
-import { messageOf, Play } from "./play.js";
-import { named } from "./position.js";
+import { Play } from "./play.js";
 import { Settings } from "./settings.js";
-import { upper } from "./sides.js";
 
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
@@ -45,6 +44,7 @@ const settings = new Settings({
 });
 const play = new Play(connection, new Game(), () => settings.options, render);
 const board = new Board(play, settings);
+const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
 const clock = new Clock((late) => play.end(late, "on time"));
 
@@ -116,41 +116,20 @@ function render(isNew) {
     // Nothing of the position before can be played any more.
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
-    if (!connection.isOpen || play.isRefused) byId("status").textContent = statusOf(position);
+    if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
     board.close();
     clock.run(null);
     return;
   }
-  const { hints, adviser, players, throws } = settings.options;
+  const { hints, adviser } = settings.options;
   const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
-  const status = statusOf(position);
-  const canPlay = isOpen(position);
+  const { status, canPlay } = controls;
   if (isNew) {
     board.show(position, canPlay, status);
-    fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
     keepGame();
   }
-  byId("status").textContent = status;
-  document.title = `${status} · ${settings.model.game} · azpy`;
-  byId("board").dataset.ply = `${position.ply}`;
-  const isWaiting = canPlay || (shown.rolls.length > 0 && !canThrow(position) && connection.isOpen);
-  byId("board").dataset.state = position.outcome !== null ? "over" : isWaiting ? "open" : "busy";
-  const turn = position.outcome === null ? shown.player : null;
-  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", turn === player);
-  byId("typed").readOnly = !canPlay && (shown.rolls.length === 0 || throws); // a disabled field would lose the focus
-  byId("first").disabled = byId("back").disabled = position.parent === null;
-  const isGameBefore = !play.canUndo && gameBefore() !== undefined;
-  byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
-  byId("undo").disabled = !play.canUndo && !isGameBefore;
-  byId("last").disabled = byId("on").disabled = position.next === null;
-  const hasNetwork = players.some((player) => player !== "");
-  byId("pause").hidden = !hasNetwork || position.outcome !== null;
-  byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
-  byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
-  byId("resign").disabled = !canPlay || position.children.length > 0;
-  for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice(game));
-
+  controls.show(canPlay, status);
   showComment(position);
   showHeaders(game.about);
   showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
@@ -161,60 +140,10 @@ function render(isNew) {
   clock.run(settings.clock.isOn && isTimed ? shown.player : null);
 }
 
-/** Whether a person can play here. @param {import("./game.js").Position} position */
-function isOpen(position) {
-  return position.outcome === null && position.shown?.player !== null && !play.isNetworks && connection.isOpen;
-}
-
-/** Whether the page throws the dice here. @param {import("./game.js").Position} position */
-function canThrow(position) {
-  return settings.options.throws && position.children.length === 0 && !play.isPaused;
-}
-
-/** @param {Game} game */
-function hasDice(game) {
-  return game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
-}
-
-/** @param {import("./game.js").Position} position */
-function statusOf(position) {
-  const result = play.result(position);
-  if (result !== null) return result;
-  const player = position.shown?.player ?? null;
-  const isRoll = (position.shown?.rolls.length ?? 0) > 0;
-  const who = player !== null ? `${upper(play.names[player])} to move` : isRoll ? "A roll is due" : "The next position";
-  if (!connection.isOpen) return `${who}: waiting for the connection …`;
-  if (play.isRefused) return `${who}: the server is busy or stops. Asking again …`;
-  if (isRoll) return settings.options.throws && play.isPaused ? `${who}: paused.` : `${who}.`;
-  if (play.isThinking) return `${who}: the network searches …`;
-  const waits = settings.options.players[player] !== "" && position.children.length === 0 && play.isPaused;
-  return waits ? `${who}: paused.` : `${who}.`;
-}
-
-/** Plays what was typed. @param {string} text */
-async function typed(text) {
-  if (byId("typed").readOnly) return;
-  const shown = play.game.current.shown;
-  const found = shown === null ? null : named(shown, text.trim());
-  if (found === null || found.length < text.trim().length) {
-    return complain(`${text.trim() || "Nothing"} is no legal move here.`);
-  }
-  complain("");
-  byId("typed").value = "";
-  await play.play(found.name);
-}
-
 function bind() {
   const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
   click("problem_close", () => complain(""));
-  click("first", () => play.goTo(play.game.root));
-  click("back", () => play.goTo(play.game.current.parent ?? play.game.root));
-  click("on", () => play.redo());
-  click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
-  click("undo", undo);
   click("turn", () => board.turn());
-  click("pause", () => play.pause(!play.isPaused));
-  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
   click("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();
@@ -225,12 +154,7 @@ function bind() {
     if (about.renews) await renew();
     start(new Game());
   });
-  byId("typed").addEventListener("input", () => complain(""));
   window.addEventListener("pagehide", () => play.game.current.shown !== null && keepGame());
-  byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
-    event.preventDefault();
-    typed(byId("typed").value);
-  });
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
     if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;

@@ -212,7 +212,7 @@ export class Picture {
     }
   }
 
-  /** Has the picture of the first place follow the pointer, where a place is about a square. @param {PointerEvent} event */
+  /** Has the picture of the first place follow the pointer, if it is about a square. @param {PointerEvent} event */
   drag(event) {
     const chosen = this.layer.querySelector(".chosen");
     if (this.pressed === null || this.path.length !== 1 || !(chosen instanceof HTMLElement)) return;

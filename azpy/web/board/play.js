@@ -1,6 +1,6 @@
 // Who is to move, and what happens then? People touch the board, networks search, dice are thrown.
 
-import { announce, complain } from "./dom.js";
+import { announce, complain, messageOf } from "./dom.js";
 import { Busy, Lost } from "./connection.js";
 import { rolled } from "./position.js";
 import { RUN } from "./game.js";
@@ -293,9 +293,4 @@ export class Play {
     if (position.ended === null) return `${position.shown?.result}.`;
     return `${upper(this.names[outcome > 0 ? 0 : 1])} wins ${position.ended.why}.`;
   }
-}
-
-/** @param {unknown} error */
-export function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
 }
