@@ -75,12 +75,11 @@ def _game(
 
 def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     where = "in play" if found["iteration"] is None else str(found["iteration"])
-    outcome = found["outcome"]
-    result = f"player {0 if outcome > 0 else 1} wins" if outcome else "a draw"
-    points = f" {abs(outcome):g}" if abs(outcome) not in (0, 1) else ""
-    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {result}{points}"]
+    head = f"game {found['game_id']} of {found['run']}, iteration {where}"
     if found["rules"] != "the same outcome":
-        return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
+        return f"{head}: outcome {found['outcome']:g}\nthe stored game is wrong: {found['rules']}"
+    points = f" ({abs(found['outcome']):g})" if abs(found["outcome"]) not in (0, 1) else ""
+    lines = [f"{head}: {found['result']}{points}"]
     ended = " where a player resigns" if found["resigned"] else " of a game cut short"
     lines[0] += f", as the rules say{'' if found['ended_by_rules'] else ended}"
     if comparison is not None:
