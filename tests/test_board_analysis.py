@@ -224,3 +224,14 @@ def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, in
             assert found == [], (name, dialog, found)
             board.script("document.querySelector('dialog[open]')?.close()")
         assert board.script("return document.documentElement.scrollWidth") <= size[0]
+        if size == WIDE:  # the board takes the height of the window, with both players at its edges
+            first, second = (board.one(f"side_{player}").rect for player in (0, 1))
+            assert second["y"] < 50
+            assert 0.9 * size[1] < first["y"] + first["height"] <= size[1]
+        forced = [{"name": "forced-colors", "value": "active"}]
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": forced})
+        color = "return getComputedStyle(arguments[0]).backgroundColor"
+        for part in ("#bar_fill", ".bar .search", ".bar .policy"):
+            (inner, *_) = board.all(part)
+            assert board.script(color, inner) != board.script(color, inner.find_element("xpath", "..")), part
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

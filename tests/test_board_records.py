@@ -96,6 +96,7 @@ def test_a_link_shows_a_position(board: Board, address: str) -> None:
         """
     )
     board.one("new").click()
+    board.until(lambda: "c3" in board.places() and board.moves == [])
     board.click("c3")
     board.driver.get("about:blank")
     for _ in range(2):
