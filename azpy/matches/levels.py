@@ -58,7 +58,8 @@ class Ladder:
         share = (elo - low.elo) / (high.elo - low.elo) if high is not low else 0.0
         # Elo grows about as the logarithm of simulations does.
         simulations = round(low.simulations * (high.simulations / low.simulations) ** share)
-        return Level(simulations, low.temperature + share * (high.temperature - low.temperature), elo)
+        temperature = round(low.temperature + share * (high.temperature - low.temperature), 2)
+        return Level(simulations, temperature, elo)
 
     @cached_property
     def levels(self) -> dict[str, Level]:

@@ -90,7 +90,7 @@ def parse_player(text: str) -> Spec:
             problem = f"player {text!r}: {ladder.about(None)}"
             warnings.warn(problem, SettingsWarning, stacklevel=2)
         level = ladder.levels[word]
-        return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature)
+        return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature or None)
     if simulations and spec.simulations:
         raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
     return replace(spec, simulations=simulations or spec.simulations, search=search, temperature=temperature)
