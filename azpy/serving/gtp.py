@@ -165,6 +165,8 @@ class Gtp(Protocol):
             if word is None and text != "none":
                 raise RequestError(f"level: expected none, {', '.join(LEVELS)}")
             self._level = word
+            if word is not None and self._served.ladder.network is None:
+                return self._served.ladder.about(None)
         elif name == "maxVisits":
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
                 raise RequestError("maxVisits: expected a whole number of at least 1")
