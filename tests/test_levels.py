@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -15,12 +16,12 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import _core
-from azpy.cli import calibrate
 from azpy.cli.match import main
 from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer, softened
 from azpy.matches.levels import LEVELS, Ladder, Level, ladder_of, plain_ladder
+from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Model, Served, chosen, open_engine, open_player
 from test_onnx import make_model
@@ -193,15 +194,22 @@ def test_wrong_levels_are_refused(player: str, said: str, one_line: Callable[...
 
 def test_uci_elo_limits_the_strength() -> None:
     engine = talk_to({"player": known()}, "ugi")
-    engine.say("ugi", "setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 400", "go", "go")
+
+    def found(*said: str) -> str:
+        """The last information on a search, without its time."""
+        engine.say(*said)
+        line = engine.hear("info depth")
+        engine.hear("bestmove")
+        return re.sub(" nps .* pv ", " pv ", line)
+
+    engine.say("ugi", "setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 400")
     assert engine.hear("option name UCI_Elo") == "option name UCI_Elo type spin default 600 min 0 max 600"
     assert engine.hear("info string") == "info string These levels were calibrated with the network of iteration 7."
-    for _ in range(2):  # each search has a tree of its own
-        assert " nodes 8 " in engine.hear("info depth")
-    engine.say("go movetime 60000", "go nodes 5", "setoption name UCI_LimitStrength value false", "go nodes 30")
-    for nodes in (8, 5, 30):
-        assert f" nodes {nodes} " in engine.hear("info depth")
-        engine.hear("bestmove")
+    assert " nodes 8 " in found("go")
+    assert " nodes 8 " in found("go movetime 60000")
+    assert " nodes 5 " in found("go nodes 5")
+    assert found("setoption name UCI_Elo value 600", "go") == found("go"), "each search has a tree of its own"
+    assert " nodes 99 " in found("setoption name UCI_LimitStrength value false", "go nodes 99")
     engine.say("setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 0")
     moves = set()
     for _ in range(30):
@@ -284,10 +292,19 @@ def measured(run: Path, *arguments: str) -> Any:
     return code, json.loads((run / "ladder.json").read_text())
 
 
-def test_a_calibration_in_two_sittings_is_that_of_one(run: Path, tmp_path: Path) -> None:
-    other = Path(shutil.copytree(run, tmp_path / "other"))
+def test_a_calibration_in_two_sittings_is_that_of_one(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, taken, take = Path(shutil.copytree(run, tmp_path / "other")), list[int](), Book.__getitem__
+
+    def noted(book: Book, number: int) -> Opening:
+        taken.append(number)
+        return take(book, number)
+
+    monkeypatch.setattr(Book, "__getitem__", noted)
     measured(run, "--games", "10")
     _, two = measured(run, "--games", "20")
+    assert sorted(taken) == sorted([*range(10)] * 4), "each step has each opening once"
     code, one = measured(other, "--games", "20")
     assert code == 0
     assert two == one
@@ -311,7 +328,7 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(calibrate.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("azpy.cli.calibrate.time.monotonic", lambda: clock[0])
     select, calls = SearchPlayer.select_actions, [0]
 
     def late(player: SearchPlayer, states: Any, seed: int) -> Any:
