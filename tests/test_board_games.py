@@ -9,9 +9,14 @@ from typing import Any
 
 import chess
 import chess.pgn
+import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
+from azpy._core import Message
+from azpy.matches.levels import LEVELS
+from azpy.serving.queries import Analyst
 from browser import Board, needs_browser
 
 pytest_plugins = ["browser"]
@@ -348,6 +353,36 @@ def test_networks_play_each_other_until_paused(board: Board, address: str) -> No
     assert "paused" in board.one("status").text
     board.one("pause").click()
     board.until(lambda: board.ply > ply)
+
+
+def test_networks_play_at_a_level_in_words(board: Board, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, take = list[tuple[Any, Any]](), Analyst.take
+
+    def noted(analyst: Analyst, message: Message) -> None:
+        if message.get("priority") == "play":
+            asked.append((message.get("level"), message.get("simulations")))
+        take(analyst, message)
+
+    monkeypatch.setattr(Analyst, "take", noted)
+    board.open(address, "noughts")
+    levels = Select(board.unfold("level"))
+    assert [option.text for option in levels.options][1:] == [level.capitalize() for level in LEVELS]
+    assert not board.one("ladder").is_displayed()
+    levels.select_by_value("casual")
+    assert "not calibrated" in board.one("ladder").text
+    assert not board.one("simulations").is_enabled()
+    assert board.one("who_1").text == "Network noughts, casual"
+    assert board.one("who_0").text == "Person"
+    board.click("b2")
+    board.settle(2)
+    board.driver.refresh()
+    board.until(lambda: board.one("status").text != "…")
+    assert Select(board.unfold("level")).first_selected_option.text == "Casual"
+    board.choose("level", "")
+    assert board.one("who_1").text == "Network noughts"
+    board.click(next(iter(board.places())))
+    board.settle(4)
+    assert asked == [("casual", None), (None, 20)]
 
 
 def test_sides_are_swapped_while_the_game_waits(board: Board, address: str) -> None:

@@ -290,7 +290,7 @@ def test_an_analysis_of_othello_names_cells(othello: GtpTalk) -> None:
 
 
 def test_parameters_say_how_a_move_is_chosen(gtp: GtpTalk) -> None:
-    assert gtp.ask("kata-list-params") == "= maxVisits chosenMoveTemperature"
+    assert gtp.ask("kata-list-params") == "= maxVisits chosenMoveTemperature level"
     assert gtp.ask("kata-get-param maxVisits") == "= 20"
     assert gtp.ask("kata-get-param chosenMoveTemperature") == "= 0"
     assert visits(gtp.ask("kata-genmove_analyze b")) == 20
@@ -314,6 +314,21 @@ def test_parameters_say_how_a_move_is_chosen(gtp: GtpTalk) -> None:
         assert gtp.ask("undo") == "="
 
 
+def test_a_level_is_simulations_and_a_temperature(gtp: GtpTalk) -> None:
+    assert gtp.ask("kata-get-param level") == "= none"
+    assert gtp.ask("kata-set-param level full strength").startswith("= These levels are not calibrated")
+    assert gtp.ask("kata-get-param level") == "= full strength"
+    assert gtp.ask("kata-get-param maxVisits") == "= 20"
+    assert gtp.ask("kata-set-param level Beginner").startswith("= ")
+    assert gtp.ask("kata-get-param maxVisits") == "= 1"
+    assert visits(gtp.ask("kata-genmove_analyze b")) == 1
+    assert visits(gtp.ask("kata-genmove_analyze w")) == 1
+    assert gtp.ask("kata-set-param level weak").startswith("? level: expected none, beginner, ")
+    assert gtp.ask("kata-set-param maxVisits 30") == "="
+    assert gtp.ask("kata-get-param level") == "= none"
+    assert gtp.ask("kata-get-param maxVisits") == "= 30"
+
+
 def test_bad_parameters_change_nothing(gtp: GtpTalk) -> None:
     for words in ("maxVisits 0", "maxVisits -1", "maxVisits 1e3", "maxVisits 9999999999", "maxVisits 1 2"):
         assert gtp.ask(f"kata-set-param {words}").startswith("? maxVisits: expected"), words
@@ -330,7 +345,7 @@ def test_bad_parameters_change_nothing(gtp: GtpTalk) -> None:
 def test_another_player_goes_on_with_a_tree_of_its_own() -> None:
     games = {"first": "go(size=7)", "second one": "go(size=7,komi=0.5)"}
     with talk_with(**games, small="go(size=5)", simple="go(size=7,superko=0)", cells="othello") as talk:
-        assert talk.ask("kata-list-params") == "= maxVisits chosenMoveTemperature model"
+        assert talk.ask("kata-list-params") == "= maxVisits chosenMoveTemperature level model"
         assert talk.ask("kata-get-param model") == "= first"
         assert talk.ask("play b D4") == "="
         assert talk.ask("kata-set-param maxVisits 300") == "="

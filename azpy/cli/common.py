@@ -97,6 +97,9 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
     add("--game", type=not_empty, help=f"for mcts, uniform and model files{first}; {GAME_OF_RUN}")
     add_setting(add, "simulations", "of a search, where nobody says another number", simulations)
     add_number(add, "--temperature", "above 0 weaker moves are played too, by visits", 0.0, kind=float)
+    add_number(
+        add, "--seed", "of the moves drawn at such a temperature or level (default: other ones each time)", low=0
+    )
     add("--device", default="cpu", help="where models run (default cpu)")
     if several:
         text = "one more player, named NAME to be asked for"

@@ -39,7 +39,7 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
     named = [("", given.player), *given.model]
     for name, player in named:
         others = [other for _, other in named]
-        served = open_player(player, given.game, given.simulations, given.device, given.temperature, others)
+        served = open_player(player, given.game, given.simulations, given.device, given.temperature, others, given.seed)
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
         if only and served.start.name not in only:

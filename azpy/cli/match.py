@@ -8,7 +8,8 @@ with N simulations. A player that searches takes settings of its own after a "?"
 
 The keys are options of the search:
 {keys}.
-level=N is simulations=N. temperature=T, from 0 to 10, plays weaker actions too, each by its visits to the power 1/T.
+level=N is simulations=N. level=WORD is a level of the player's ladder: {levels}.
+temperature=T, from 0 to 10, plays weaker actions too, each by its visits to the power 1/T.
 With gumbel_actions, gumbel_scale is 0 unless given.
 
 Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
@@ -34,6 +35,11 @@ every game. If a game cannot be saved, the match goes on and saves no more; it s
 --round-robin plays each against each, and gives the scores and a rating of each player in Elo with its interval; the
 first player's is 0. If there is only one run folder without "@" and "?", its checkpoints play, and its elo.json gets
 their curve. docs/training.md says more of all this.
+
+--calibrate takes one run folder, and measures the levels of its player, from beginner to full strength (RUN@N: N
+simulations a move, else 800): neighbours on a ladder of fewer simulations and higher temperatures play each other. The
+ladder is stored in the run as ladder.json, which az-play, az-serve and az-engine use. It takes --minutes at most. After
+that, after Ctrl-C, and for more --games, the same command goes on.
 """
 
 import argparse
@@ -47,6 +53,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from azpy.cli.calibrate import CALIBRATION_GAMES, MINUTES, calibrate
 from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.match_text import (
     facts_of,
@@ -63,6 +70,7 @@ from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_game
 from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
+from azpy.matches.levels import LEVELS
 from azpy.matches.openings import Book, read_book
 from azpy.matches.players import (
     Entrant,
@@ -88,12 +96,13 @@ _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
 
 
 def _match(arguments: Sequence[str]) -> int:
-    parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS))
+    parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS, levels=", ".join(LEVELS)))
     add = parser.add_argument
     add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
     text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
     add("--game", type=not_empty, help=text)
-    text = f"an even number (default {_MATCH_GAMES}; {_PAIRING_GAMES} a pairing in a round robin; all of --book)"
+    counts = f"{_PAIRING_GAMES} a pairing in a round robin, {CALIBRATION_GAMES} a step of --calibrate"
+    text = f"an even number (default {_MATCH_GAMES}; {counts}; all of --book)"
     add_number(add, "--games", text, low=2, even=True)
     add_setting(add, "simulations", "a move, for players that do not say", 100)
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
@@ -113,8 +122,15 @@ def _match(arguments: Sequence[str]) -> int:
     text = "each player against each; of one run folder among them, its checkpoints"
     add("--round-robin", action="store_true", help=text)
     add_number(add, "--checkpoints", "take this many of the run's checkpoints, evenly (default: all)", low=2)
+    add("--calibrate", action="store_true", help="measure the levels of a run (see above)")
+    text = f"of --calibrate, at most (default {MINUTES:g})"
+    add_number(add, "--minutes", text, kind=float, low=0, above=True)
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
     given = parser.parse_args(arguments)
+    if given.calibrate:
+        return calibrate(given)
+    if given.minutes is not None:
+        raise SettingsError("--minutes belongs to --calibrate")
     return _round_robin(given) if given.round_robin else _one_match(given)
 
 

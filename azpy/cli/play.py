@@ -41,7 +41,7 @@ def _play(arguments: Sequence[str]) -> int:
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
     given = parser.parse_args(arguments)
     options = (given.player, given.game, given.simulations, given.device, given.temperature)
-    model = open_model(*options, total_memory_mb=2048)
+    model = open_model(*options, seed=given.seed, total_memory_mb=2048)
     with contextlib.ExitStack() as stack:
         stack.callback(model.engine.close, cancel=True)
         in_terminal = given.terminal or not (given.no_browser or _has_display())

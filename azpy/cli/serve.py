@@ -128,6 +128,7 @@ def _serve(arguments: Sequence[str]) -> int:
                 given.device,
                 given.temperature,
                 given.models.values(),
+                given.seed,
                 max_requests=given.max_requests,
                 total_memory_mb=given.memory_mb,
             )

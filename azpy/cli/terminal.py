@@ -9,6 +9,7 @@ from azpy import _core
 from azpy._core import Line
 from azpy.errors import AzpyError, RequestError
 from azpy.games.lines import roll
+from azpy.matches.levels import level_word
 from azpy.serving.models import Model, chosen
 from azpy.serving.track import Track
 from azpy.settings.run import ABOUT
@@ -21,7 +22,7 @@ hint          what the player thinks of this position
 undo          take your last move back
 new           begin a new game, with the newest model
 switch        change sides
-level N       search with N simulations a move
+level NAME    play as strong as that: a number of simulations, or a name; level alone lists the names
 dice NAME     the outcome of dice, in place of a random one: give it before the move that leads to the roll
 text          the position in the game's notation
 quit          end"""
@@ -40,6 +41,7 @@ class Terminal:
         self._track = Track(model.engine)
         self._line = Line(model.served.start)
         self._simulations = model.served.simulations
+        self._level: str | None = None  # a word of `LEVELS`, in place of the simulations
         self._rolls: list[str] = []
         self._random = np.random.default_rng()
         self._commands: dict[str, Callable[[list[str]], object]] = {
@@ -87,7 +89,8 @@ class Terminal:
         self._rolls.clear()
         self._line = Line(self._model.served.start)
         sides = " and ".join(("first", "second")[side] for side in sorted(self._people)) or "neither"
-        print(f"{self._model.served.name}, {self._simulations} simulations; you play {sides} side; help says more")
+        strength = f"{self._simulations} simulations" if self._level is None else f"level {self._level}"
+        print(f"{self._model.served.name}, {strength}; you play {sides} side; help says more")
         self._show()
 
     def _show(self) -> None:
@@ -106,9 +109,9 @@ class Terminal:
             elif state.turn in self._people:
                 return
             else:
-                result = self._search()
-                name = state.action_name(chosen(result, self._model.served.temperature))
-                print(f"{name}   (value {result.value:+.2f} for the player)")
+                action, value = self._answer(state)
+                name = state.action_name(action)
+                print(f"{name}   (value {value:+.2f} for the player)")
                 self._line.play(name)
                 self._show()
         print(f"{self._line.state.result_text()} - new, undo or quit")
@@ -140,6 +143,16 @@ class Terminal:
     def _search(self) -> _core.SearchResult:
         return self._track.follow(self._line.start, self._line.played).search(self._simulations).result()
 
+    def _answer(self, state: _core.State) -> tuple[int, float]:
+        """The action that the player plays, and what it expects."""
+        served = self._model.served
+        if self._level is None:
+            result, temperature = self._search(), served.temperature
+        else:
+            level = served.ladder.levels[self._level]
+            result, temperature = self._model.engine.submit(state, level.simulations).result(), level.temperature
+        return chosen(served, state, result, temperature), result.value
+
     def _hint(self) -> None:
         state = self._line.state
         if state.is_terminal:
@@ -164,4 +177,14 @@ class Terminal:
         self._people = {0, 1} - self._people
 
     def _set_level(self, words: list[str]) -> None:
-        self._simulations = ABOUT["simulations"].parsed("level", " ".join(words)[:20])
+        text, ladder = " ".join(words)[:20], self._model.served.ladder
+        if not words:
+            for name, level in ladder.levels.items():
+                elo = "" if ladder.network is None else f", Elo {level.elo:.0f}"
+                print(f"{name:<14}{level.simulations:5} simulations, temperature {level.temperature:.1f}{elo}")
+        elif (word := level_word(text)) is not None:
+            self._level = word
+        else:
+            self._simulations, self._level = ABOUT["simulations"].parsed("level", text), None
+            return
+        print(ladder.about(self._model.served.network))

@@ -4,6 +4,7 @@ Run folders are only read: they may be in use.
 """
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.errors import ModelError, SettingsError
+from azpy.errors import ModelError, SettingsError, SettingsWarning
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import refuse_untyped
 from azpy.machine import usable_cores
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
@@ -83,6 +85,13 @@ def parse_player(text: str) -> Spec:
     if spec.kind == "random":
         raise SettingsError(f"player {text!r}: random does not search and has no settings")
     simulations, temperature = search.pop("simulations", None), search.pop("temperature", None)
+    if word := search.pop("level", None):
+        ladder = ladder_of(spec.run, spec.simulations or FULL_STRENGTH, spec.model is not None)
+        if ladder.network is None:
+            problem = f"player {text!r}: {ladder.about(None)}"
+            warnings.warn(problem, SettingsWarning, stacklevel=2)
+        level = ladder.levels[word]
+        return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature or None)
     if simulations and spec.simulations:
         raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
     return replace(spec, simulations=simulations or spec.simulations, search=search, temperature=temperature)

@@ -6,6 +6,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
+from azpy.matches.levels import LEVELS, level_word
 from azpy.settings.run import ABOUT
 
 __all__ = ["SEARCH_KEYS", "WARMEST", "parse_query", "parse_search", "query_text"]
@@ -40,14 +41,19 @@ def parse_query(text: str, parse: Callable[[str, str], Any]) -> dict[str, Any]:
 def parse_search(text: str) -> dict[str, Any]:
     """The options of a player's search that a query gives, `simulations` and `temperature` among them.
 
+    A `level` that is a word of `LEVELS` stays; a number is one of simulations.
+
     Raises:
         SettingsError: see `parse_query`; an unknown key or a bad value.
     """
     found = parse_query(text, _search_value)
-    if "level" in found:  # as in az-play: a number of simulations
+    if "level" in found:  # as in az-play
+        level = found.pop("level")
         if "simulations" in found:
-            raise SettingsError("a level is a number of simulations: give level or simulations")
-        found["simulations"] = found.pop("level")
+            raise SettingsError("a level has its number of simulations: give level or simulations")
+        if isinstance(level, str) and "temperature" in found:
+            raise SettingsError(f"the level {level} has its temperature: give level or temperature")
+        found["level" if isinstance(level, str) else "simulations"] = level
     return found
 
 
@@ -69,4 +75,8 @@ def _search_value(key: str, text: str) -> Any:
         raise SettingsError(f"{key}: no setting of a player's search{hint}")
     if key == "temperature":
         return replace(ABOUT[key], high=WARMEST).parsed(key, text)
+    if key == "level" and not text.strip().lstrip("+-").isdecimal():
+        if (word := level_word(text)) is None:
+            raise SettingsError(f"level: expected {', '.join(LEVELS)} or a number of simulations, got {text!r}")
+        return word
     return replace(ABOUT["simulations" if key == "level" else key], auto=False).parsed(key, text)

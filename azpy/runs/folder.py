@@ -7,6 +7,7 @@
                           and model.int8.onnx where that played
     metrics.jsonl         one object a line
     report.html           how the run goes, made from the rest
+    elo.json ladder.json  what az-match found of its checkpoints and its levels, where it was asked
 
 Invariant: a file or folder under its final name is whole. A process killed at any moment leaves at worst a torn last
 frame and temporary files, and the next process clears them. Games and checkpoints carry checksums; users may edit

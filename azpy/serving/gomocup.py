@@ -159,7 +159,7 @@ class Gomocup(Protocol):
         seconds = self._seconds()
         simulations = self._served.simulations if seconds is None else None
         answer = self._search(Request(self._served.start, played, simulations, seconds)).answer()
-        action = chosen(answer.result, self._served.temperature)
+        action = chosen(self._served, answer.state, answer.result)
         self._played = [*played, action]
         return self._name(action)
 

@@ -13,6 +13,7 @@ from typing import Any
 import azpy
 from azpy._core import Line
 from azpy.errors import RequestError, one_line
+from azpy.matches.levels import LEVELS, level_word
 from azpy.matches.query import WARMEST
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
@@ -47,6 +48,7 @@ class Gtp(Protocol):
         super().__init__(models, talk)
         self._simulations: int | None = None  # of every move, if the other program sets it
         self._temperature: float | None = None  # in place of the player's own
+        self._level: str | None = None  # a word of `LEVELS`, in place of both
         self._board, self._times = board_of(self._served.start), Times()
         self._analysis: Search | None = None
         self._opened()
@@ -132,12 +134,21 @@ class Gtp(Protocol):
 
     def _parameters(self) -> dict[str, str]:
         """KataGo's names of what can be set, and the values now."""
-        simulations = self._served.simulations if self._simulations is None else self._simulations
-        found = {"maxVisits": str(simulations), "chosenMoveTemperature": f"{self._warmth():g}"}
+        found = {
+            "maxVisits": str(self._visits() or self._served.simulations),
+            "chosenMoveTemperature": f"{self._warmth():g}",
+            "level": self._level or "none",
+        }
         return found if len(self._models) == 1 else {**found, "model": self._model}
+
+    def _visits(self) -> int | None:
+        """The simulations of every move, if the other program sets them."""
+        return self._simulations if self._level is None else self._served.ladder.levels[self._level].simulations
 
     def _warmth(self) -> float:
         """The temperature of the moves that are played."""
+        if self._level is not None:
+            return self._served.ladder.levels[self._level].temperature
         return self._served.temperature if self._temperature is None else self._temperature
 
     def _get_parameter(self, words: list[str]) -> str:
@@ -149,14 +160,21 @@ class Gtp(Protocol):
         name, text = self._parameter(words[0]), " ".join(words[1:])
         if name == "model":
             self._change_model(text)
+        elif name == "level":
+            word = level_word(text)
+            if word is None and text != "none":
+                raise RequestError(f"level: expected none, {', '.join(LEVELS)}")
+            self._level = word
+            if word is not None and self._served.ladder.network is None:
+                return self._served.ladder.about(None)
         elif name == "maxVisits":
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
                 raise RequestError("maxVisits: expected a whole number of at least 1")
-            self._simulations = int(text)
+            self._simulations, self._level = int(text), None
         else:
             if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{0,6})?", text) or float(text) > WARMEST:
                 raise RequestError(f"chosenMoveTemperature: expected a number from 0 to {WARMEST:g}")
-            self._temperature = float(text)
+            self._temperature, self._level = float(text), None
         return ""
 
     def _parameter(self, name: str) -> str:
@@ -182,7 +200,7 @@ class Gtp(Protocol):
             return "pass"
         answer = self._think(line, color)
         # Regression tests ask for the best move.
-        action = chosen(answer.result, self._warmth() if plays else 0)
+        action = chosen(self._served, answer.state, answer.result, self._warmth() if plays else 0)
         if plays:
             self._board.advance(line, action)
         return self._board.vertex(answer.state, action)
@@ -202,7 +220,7 @@ class Gtp(Protocol):
             result = self._think(line, color, actions=actions).result
             # A seki stays, where the game is won as it is and a stone there would lose it.
             if result.value >= 0 or not self._board.score().startswith("BW"[color]):
-                action = chosen(result, self._warmth())
+                action = chosen(self._served, state, result, self._warmth())
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
@@ -215,9 +233,10 @@ class Gtp(Protocol):
     ) -> Answer:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
-        simulations = self._simulations or (self._served.simulations if seconds is None else None)
+        simulations = self._visits() or (self._served.simulations if seconds is None else None)
         told = {} if tell is None else _ALL
-        request = Request(line.start, line.played, simulations, seconds, actions, **told)
+        anew = self._level is not None
+        request = Request(line.start, line.played, simulations, seconds, actions, anew=anew, **told)
         return self._search(request, tell).answer()
 
     def _analyze(self, number: str, words: list[str], name: str) -> None:
@@ -236,7 +255,7 @@ class Gtp(Protocol):
             vertex = "pass"
             if line is not None:
                 answer = self._think(line, color, partial(self._tell, name), actions)
-                action = chosen(answer.result, self._warmth())
+                action = chosen(self._served, answer.state, answer.result, self._warmth())
                 vertex = self._board.vertex(answer.state, action)
                 self._board.advance(line, action)
                 self._tell(name, answer)

@@ -10,13 +10,14 @@ import numpy as np
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.games.names import make_game, refuse_untyped
-from azpy.matches.arena import SearchPlayer
+from azpy.matches.arena import SearchPlayer, softened
+from azpy.matches.levels import FULL_STRENGTH, Ladder, ladder_of, plain_ladder
 from azpy.matches.players import has_any_size, load_players, parse_player
 from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
+from azpy.settings.run import MOST_LEAVES
 
 TREES_MB = 1024  # memory of all trees, where the other program does not say it: a search may have no other end
-_LEAVES = 8  # of one tree in a call: fills a batch of a single game, and costs about 7 Elo (docs/search.md)
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Served:
     options: dict[str, Any]  # of `azpy.Engine`
     has_model: bool  # and so one size of the game
     temperature: float = 0.0  # above 0 weaker actions are played too
+    ladder: Ladder = field(default_factory=lambda: plain_ladder(FULL_STRENGTH, has_model=True))  # its levels
+    seed: int | None = None  # of the draws where the temperature is above 0; None: other ones each time
 
     @property
     def network(self) -> str | None:
@@ -88,6 +91,7 @@ def open_model(
     device: str = "cpu",
     temperature: float = 0.0,
     others: Iterable[str] = (),
+    seed: int | None = None,
     **options: Any,
 ) -> Model:
     """A player with its engine; see `open_player` and `open_engine`."""
@@ -100,7 +104,7 @@ def open_model(
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        served = open_player(text, game, simulations, device, temperature, others)
+        served = open_player(text, game, simulations, device, temperature, others, seed)
         before = now  # what cannot be opened is tried again
         return served
 
@@ -110,12 +114,18 @@ def open_model(
     return Model(served, open_engine(served, **options), opened)
 
 
-def chosen(result: _core.SearchResult, temperature: float) -> int:
-    """The action to play: the search's own at temperature 0, else one drawn by visits."""
+def chosen(served: Served, state: _core.State, result: _core.SearchResult, temperature: float | None = None) -> int:
+    """The action that a player plays at a position that was searched.
+
+    At temperature 0 it is the search's own, else one drawn, see `softened`: with a seed always the same one.
+    `temperature` is in place of the player's own.
+    """
+    temperature = served.temperature if temperature is None else temperature
     if temperature == 0 and result.action is not None:
         return result.action
-    policy = result.policy(temperature).astype(np.float64)
-    return int(np.random.default_rng().choice(len(policy), p=policy / policy.sum()))
+    policy = softened(result, temperature)
+    rng = np.random.default_rng(None if served.seed is None else [served.seed, state.key()])
+    return int(rng.choice(len(policy), p=policy))
 
 
 def open_player(
@@ -125,6 +135,7 @@ def open_player(
     device: str = "cpu",
     temperature: float = 0.0,
     others: Iterable[str] = (),
+    seed: int | None = None,
 ) -> Served:
     """The player that `text` names, see `az-match --help`.
 
@@ -135,10 +146,11 @@ def open_player(
         device: where a model runs.
         temperature: of the actions it plays, where `text` does not say it.
         others: the players beside which it is opened.
+        seed: of its draws; None for other ones each time.
 
     Raises:
-        AzpyError: no such player or game, one that must be typed and was not, a model that does not fit the game, or a
-            temperature beyond `WARMEST`.
+        AzpyError: no such player or game, one that must be typed and was not, a model that does not fit the game, a
+            stored ladder that cannot be read, or a temperature beyond `WARMEST`.
     """
     if not 0 <= temperature <= WARMEST:
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
@@ -157,7 +169,7 @@ def open_player(
     player = entrant.player
     if not isinstance(player, SearchPlayer):
         raise SettingsError(f"{text} does not search: give a model, mcts:N or uniform:N")
-    evaluator, options = player.evaluator, {**player.options, "eval_batch": _LEAVES, **spec.search}
+    evaluator, options = player.evaluator, {**player.options, "eval_batch": MOST_LEAVES, **spec.search}
     del options["threads"]
     return Served(
         entrant.name,
@@ -167,4 +179,6 @@ def open_player(
         options,
         spec.model is not None,
         temperature if spec.temperature is None else spec.temperature,
+        ladder_of(spec.run, entrant.simulations or simulations, spec.model is not None),
+        seed,
     )

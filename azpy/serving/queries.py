@@ -11,13 +11,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import azpy
 from azpy import _core
 from azpy.errors import RequestError, one_line
+from azpy.matches.levels import LEVELS, level_word
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen
@@ -155,6 +156,12 @@ class Analyst:
             "canRotate": served.start.can_rotate,
             "network": served.network,
             "simulations": min(served.simulations, self._limits.simulations),
+            "levels": [
+                {"name": name, "simulations": level.simulations, "temperature": level.temperature}
+                | ({} if served.ladder.network is None else {"elo": round(level.elo)})
+                for name, level in served.ladder.levels.items()
+            ],
+            "ladder": served.ladder.about(served.network),
             "limits": {"simulations": self._limits.simulations, "seconds": self._limits.seconds},
         }
 
@@ -174,7 +181,9 @@ class Analyst:
 
     def _search(self, message: _core.Message) -> None:
         model = self._model(message)
-        queries = message.queries(model.served, self._limits)
+        message, served = _at_level(message, model.served, self._limits)
+        is_level = served is not model.served
+        queries = message.queries(served, self._limits)
         fresh = [said for said in queries[0].ignored if said not in self._warned]
         fresh = fresh[: _MOST_WARNINGS - len(self._warned)]
         self._warned.update(fresh)
@@ -183,15 +192,15 @@ class Analyst:
                 return
             query.warnings = fresh
             try:
-                self._begin(query, model)
+                self._begin(query, model, served, is_level)
             except Exception as error:
                 self._fail(query.id, error, query.turn)
 
-    def _begin(self, query: _core.Query, model: Model) -> None:
+    def _begin(self, query: _core.Query, model: Model, served: Served, anew: bool) -> None:
         if (line := query.end()) is not None:
             self._say(Reply(line, search=(query.id, query.turn)))
             return
-        one = _Open(query, model.served)
+        one = _Open(query, served)
         request = Request(
             query.start,
             query.played,
@@ -208,7 +217,7 @@ class Analyst:
                 raise queue.Full(f"{self._limits.searches} searches of this client are open: wait for an answer")
             self._open[id(one)] = one
         try:
-            if query.game is not None:
+            if query.game is not None and not anew:
                 search = self._track(model, query.game).follow(request.start, request.played).search
             else:
                 search = partial(model.engine.submit, query.state)
@@ -261,7 +270,7 @@ class Analyst:
         one.pending = None
 
     def _tell(self, one: _Open, result: _core.SearchResult, during: bool) -> None:
-        best = chosen(result, one.served.temperature)
+        best = chosen(one.served, one.query.state, result)
         line = one.query.answer(result, best, one.served.network, during)
         self._say(Reply(line, search=(one.query.id, one.query.turn), is_report=during))
 
@@ -278,6 +287,24 @@ class Analyst:
         if name not in self._models:
             raise RequestError(f"model: there is no {name[: _core.LONGEST_NAME]!r}, but {', '.join(self._models)}")
         return self._models[name]
+
+
+def _at_level(message: _core.Message, served: Served, limits: Limits) -> tuple[_core.Message, Served]:
+    """A query without its `level`, and the player as it plays at this level."""
+    text = message.get("level")
+    if text is None:
+        return message, served
+    word = level_word(text) if isinstance(text, str) else None
+    if word is None:
+        raise RequestError(f"level: expected one of {', '.join(LEVELS)}")
+    fields = message.fields()
+    for name in ("simulations", "maxVisits"):
+        if fields.get(name) is not None:
+            raise RequestError(f"level: it has its number of simulations, so leave out {name}")
+    level = served.ladder.levels[word]
+    del fields["level"]
+    fields["simulations"] = min(level.simulations, limits.simulations)
+    return _core.Message(_json(fields)), replace(served, temperature=level.temperature)
 
 
 def _json(said: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
 from azpy import _core
@@ -63,6 +64,7 @@ class Request:
         report_every: seconds between reports.
         lines: the most lines of play that reports and the answer tell; None for all.
         standard_errors: whether they tell standard errors, for which each of them walks the whole tree.
+        anew: whether the search grows a tree of its own, as a level's does. Then equal requests have equal answers.
     """
 
     start: _core.State
@@ -74,6 +76,7 @@ class Request:
     report_every: float | None = None
     lines: int | None = 0
     standard_errors: bool = False
+    anew: bool = False
 
     def begin(
         self, search: Callable[..., Pending], tell: Callable[[_core.SearchResult], object] | None = None
@@ -120,7 +123,8 @@ class Search:
     def __init__(self, track: Track, request: Request, tell: Callable[[Answer], object] | None = None) -> None:
         game = track.follow(request.start, request.played)
         self._state, self._began = game.state, monotonic()
-        self._pending = request.begin(game.search, None if tell is None else lambda result: tell(self._answer(result)))
+        search = partial(track.engine.submit, game.state) if request.anew else game.search
+        self._pending = request.begin(search, None if tell is None else lambda result: tell(self._answer(result)))
 
     def stop(self) -> None:
         """Has the search end with what is known by now."""

@@ -17,6 +17,7 @@ import azpy
 from azpy import _core
 from azpy.errors import SettingsError, one_line
 from azpy.games.lines import read_action
+from azpy.matches.levels import Level
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
@@ -69,6 +70,8 @@ class Uci(Protocol):
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
         self._word, self._labels = word, _labels(models)
         self._options = _options(served, word, list(self._labels))
+        top = round(max(model.ladder.steps[-1].elo for model in models.values()))
+        self._options["UCI_Elo"] = _number(top, 0, top)  # beyond a player's own it is as strong as it can be
         self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(served)
         self._go: _Go | None = None
@@ -134,6 +137,8 @@ class Uci(Protocol):
             value = self._options[name].read(text)
         except ValueError as error:
             raise ValueError(f"option {name}: {error}") from None
+        if name == "UCI_LimitStrength" and value == "true":
+            self._talk.say(f"info string {self._served.ladder.about(self._served.network)}")
         if value == self._values[name]:
             return
         if name in _ENGINE or name in {"Model", "UCI_Chess960"}:
@@ -254,7 +259,14 @@ class Uci(Protocol):
             actions or None,
             report_every=_REPORT_EVERY,
             lines=int(self._values["MultiPV"]),
+            anew=self._level is not None,
         )
+
+    @property
+    def _level(self) -> Level | None:
+        """The level that is asked for."""
+        is_limited = self._values["UCI_LimitStrength"] == "true"
+        return self._served.ladder.at(int(self._values["UCI_Elo"])) if is_limited else None
 
     def _read_go(self, words: Sequence[str]) -> tuple[dict[str, int], list[str]]:
         """The numbers and the moves of a `go`."""
@@ -275,8 +287,16 @@ class Uci(Protocol):
 
     def _limits(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
         """Simulations and seconds of a search; None for no limit."""
-        if self._values["Simulations"]:
+        level = self._level
+        if self._values["Simulations"] and level is None:
             return int(self._values["Simulations"]), None
+        simulations, seconds = self._limits_said(numbers, state)
+        if level is not None:
+            simulations = min(level.simulations, simulations or WITHOUT_END)
+        return simulations, seconds
+
+    def _limits_said(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
+        """The limits that `go` says."""
         overhead = int(self._values["Move Overhead"]) / 1000
         simulations = min(max(1, numbers["nodes"]), WITHOUT_END) if "nodes" in numbers else None
         mine = "wb"[state.turn]
@@ -304,7 +324,9 @@ class Uci(Protocol):
             self._talk.say(*lines)
 
     def _best(self, answer: Answer) -> str:
-        best = chosen(answer.result, int(self._values["Temperature"]) / 100)
+        level = self._level
+        temperature = int(self._values["Temperature"]) / 100 if level is None else level.temperature
+        best = chosen(self._served, answer.state, answer.result, temperature)
         expected, ponder = answer.result.principal_variation[:2], ""
         if len(expected) > 1 and expected[0] == best:
             ponder = f" ponder {self._positions.line(answer.state, expected)[1]}"
@@ -386,6 +408,7 @@ def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Op
         "Ponder": _switch(),
         "Simulations": _number(0, 0, WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
         "Temperature": _number(round(100 * served.temperature), 0, 1000),  # hundredths
+        "UCI_LimitStrength": _switch(),
         "UCI_ShowWDL": _switch(),
         "VerboseMoveStats": _switch(),
         "SyzygyPath": _Option("", "type string default <empty>", str),

@@ -190,13 +190,13 @@ class WallGame:
         if (winning := winning_action(state)) is not None:
             return move_text(state, [winning]), float(side)
         result = await self._search(session, arrived)
-        warmth = session.model.served.temperature
-        actions, after = [chosen(result, warmth)], state.clone()
+        served = session.model.served
+        actions, after = [chosen(served, state, result)], state.clone()
         after.play(actions[0])
         session.game.play(actions[0])
         try:
             if not after.is_terminal and after.turn == state.turn:
-                actions.append(chosen(await self._search(session, arrived), warmth))
+                actions.append(chosen(served, after, await self._search(session, arrived)))
         finally:
             session.game.undo()
         return move_text(state, actions), max(-1.0, min(1.0, side * result.value))

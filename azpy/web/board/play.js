@@ -19,6 +19,7 @@ const PACE = 400; // milliseconds between two moves of networks that play each o
  * @property {string} model that plays the game, and shows positions
  * @property {string} adviser whose values and moves are hints
  * @property {[string, string]} players the model of each side; empty for a person
+ * @property {string | null} level of networks; null where simulations or seconds say it
  * @property {number | null} simulations of a network's move
  * @property {number | null} seconds of a network's move
  * @property {number} hintSimulations
@@ -260,9 +261,10 @@ export class Play {
 
   /** Searches for a network's move, and plays it. @param {number} serial @param {Position} position */
   async answer(serial, position) {
-    const { players, simulations, seconds, hints } = this.options();
+    const { players, level, simulations, seconds, hints } = this.options();
     const model = players[position.shown?.player ?? 0];
-    const limits = { ...(simulations === null ? {} : { simulations }), ...(seconds === null ? {} : { seconds }) };
+    const given = Object.entries({ level, simulations, seconds }).filter(([, limit]) => limit !== null);
+    const limits = Object.fromEntries(given);
     const reports = hints ? { reportDuringSearchEvery: REPORTS } : {};
     const asked = { ...limits, ...reports, game: `${this.tag} ${model}`, priority: "play" };
     const began = performance.now();

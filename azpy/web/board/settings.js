@@ -6,11 +6,12 @@ import { sides, upper } from "./sides.js";
 import { tellPercent } from "./values.js";
 
 const CHOSEN = ["player_0", "player_1", "adviser"];
-const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
+const KEPT = ["level", "simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
  *   limits: {simulations: number, seconds: number},
+ *   levels: {name: string, elo?: number}[], ladder: string,
  *   format: string | null, sideNames: [string, string] | null, canRotate: boolean}} Model */
 
 export class Settings {
@@ -37,9 +38,10 @@ export class Settings {
         onPlayers();
       });
     }
-    for (const id of ["simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
+    for (const id of ["level", "simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
+        this.name();
         this.keep();
         tellPercent(byId("scale").value !== "");
         onPlay();
@@ -51,6 +53,7 @@ export class Settings {
     });
     const kept = stored(STORE) ?? {};
     this.wasKept = typeof kept.simulations === "string";
+    this.level = typeof kept.level === "string" ? kept.level : "";
     for (const id of KEPT) if (typeof kept[id] === "string") byId(id).value = kept[id];
     tellPercent(byId("scale").value !== "");
   }
@@ -93,9 +96,21 @@ export class Settings {
     }
     byId("player_1").value = this.model.name;
     fill(byId("adviser"), networks());
+    this.fillLevels();
     if (!isFirst) this.take(before);
-    this.name();
     this.bound();
+    this.name();
+  }
+
+  /** Offers the levels of the game's first network: those of all networks have the same names. */
+  fillLevels() {
+    const { levels, ladder } = this.model;
+    const told = (/** @type {{name: string, elo?: number}} */ { name, elo }) =>
+      elo === undefined ? upper(name) : `${upper(name)} (Elo ${elo})`;
+    const options = levels.map((level) => make("option", { value: level.name }, told(level)));
+    fill(byId("level"), [make("option", { value: "" }, "By the limits below"), ...options]);
+    byId("level").value = levels.some(({ name }) => name === this.level) ? this.level : "";
+    byId("ladder").textContent = ladder;
   }
 
   /**
@@ -128,8 +143,11 @@ export class Settings {
     if (isStored) adviser.value = RUN;
   }
 
-  /** Keeps to the limits of the server. */
+  /** Keeps to the limits of the server. A level has its own number of simulations. */
   bound() {
+    this.level = byId("level").value;
+    byId("simulations").disabled = this.level !== "";
+    byId("ladder").hidden = this.level === "";
     const { simulations, seconds } = this.model.limits;
     for (const [id, most] of Object.entries({ simulations, hint_simulations: simulations, seconds })) {
       const field = byId(id);
@@ -143,19 +161,23 @@ export class Settings {
   name() {
     for (const player of [0, 1]) {
       byId(`name_${player}`).textContent = upper(this.names[player]);
-      byId(`who_${player}`).textContent = byId(`player_${player}`).selectedOptions[0]?.textContent ?? "";
+      const [chosen] = byId(`player_${player}`).selectedOptions;
+      const level = chosen?.value && this.level ? `, ${this.level}` : "";
+      byId(`who_${player}`).textContent = `${chosen?.textContent ?? ""}${level}`;
     }
   }
 
   /** @returns {import("./play.js").Options} */
   get options() {
     const seconds = above(byId("seconds").value, 0.001);
-    const simulations = whole(byId("simulations").value);
+    const level = byId("level").value;
+    const simulations = level === "" ? whole(byId("simulations").value) : null;
     return {
       model: this.model.name,
       adviser: byId("adviser").value,
       players: [byId("player_0").value, byId("player_1").value],
-      simulations: simulations ?? (seconds === null ? this.model.simulations : null),
+      level: level === "" ? null : level,
+      simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),
       seconds,
       hintSimulations: whole(byId("hint_simulations").value) ?? this.model.simulations,
       hints: byId("hints").checked,

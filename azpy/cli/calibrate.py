@@ -1,0 +1,114 @@
+"""`az-match --calibrate RUN`: measures the levels of a run's player, and stores them with the run."""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from azpy.cli.common import columns
+from azpy.cli.progress import Screen
+from azpy.errors import SettingsError
+from azpy.games.names import make_game
+from azpy.matches.arena import SearchPlayer
+from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Step, ladder_of
+from azpy.matches.openings import Book
+from azpy.matches.players import game_of, load_players, parse_player
+from azpy.runs.reader import StoredRun
+from azpy.settings.run import MOST_LEAVES
+
+CALIBRATION_GAMES = 100
+MINUTES = 10.0
+_NOT_FOR_IT = ("round_robin", "checkpoints", "book", "save", "slots", "transcripts", "elo0", "elo1")
+
+
+def calibrate(given: argparse.Namespace) -> int:
+    """Plays the matches of the ladder, and shows what they found; returns the exit code.
+
+    Raises:
+        AzpyError: no run folder, or a ladder that cannot be read or written.
+    """
+    run, simulations = _run(given)
+    calibration, network = _begin(given, run, simulations)
+    steps, seconds = calibration.steps, 60 * (MINUTES if given.minutes is None else given.minutes)
+    pairs = (CALIBRATION_GAMES if given.games is None else given.games) // 2
+    until, stopped, before = time.monotonic() + seconds, False, calibration.played
+    with Screen(given.json) as display:
+        display.line(
+            f"{run}: {len(steps)} steps, {2 * pairs} games each against the step below, {seconds / 60:g} minutes"
+        )
+        if before:
+            display.line(f"{2 * before} games were played before")
+        try:
+            for step in calibration.play(pairs, lambda: until - time.monotonic()):
+                left = max(0.0, until - time.monotonic())
+                figures = [
+                    f"{2 * calibration.played}/{2 * pairs * (len(steps) - 1)} games",
+                    f"{left / 60:.1f} minutes left",
+                ]
+                share = calibration.played / max(1, pairs * (len(steps) - 1))
+                display.progress(f"{_way(step)} against the step below", figures, min(1.0, share))
+        except KeyboardInterrupt:
+            stopped = True
+    ladder = ladder_of(run, simulations, has_model=True)
+    is_whole = all(sum(step.pairs) >= pairs for step in steps[1:])
+    found = {"steps": [asdict(step) for step in steps], "interrupted": stopped, "complete": is_whole}
+    found["levels"] = {name: asdict(level) for name, level in ladder.levels.items()} if ladder.network else None
+    print(json.dumps(found) if given.json else "\n".join(_report(steps, ladder, network, is_whole)), flush=True)
+    return 130 if stopped else 0
+
+
+def _run(given: argparse.Namespace) -> tuple[Path, int]:
+    """The run, and the simulations of full strength."""
+    for name in _NOT_FOR_IT:
+        if getattr(given, name):
+            raise SettingsError(f"--{name.replace('_', '-')} does not belong to --calibrate")
+    if len(given.players) != 1:
+        raise SettingsError(f"--calibrate takes one run folder, got {len(given.players)} players")
+    [text] = given.players
+    spec = parse_player(text)
+    folder = Path(text if Path(text).exists() else text.rpartition("@")[0])
+    if spec.run is None or not (folder / "config.toml").is_file():
+        raise SettingsError(
+            f"--calibrate takes a run folder, or RUN@N for N simulations at full strength; got {text!r}"
+        )
+    return spec.run, spec.simulations or FULL_STRENGTH
+
+
+def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, str]:
+    """The calibration, and the hash of the network that is measured."""
+    spec = parse_player(str(run))
+    start = make_game(game_of([spec], given.game, "--game {}"))
+    [entrant] = load_players([spec], start, simulations, given.device)
+    player, evaluator = entrant.player, entrant.network
+    if not isinstance(player, SearchPlayer) or evaluator is None:  # never: it is a run's
+        raise SettingsError(f"{run} does not search")
+    player.options["eval_batch"] = MOST_LEAVES  # as az-play and az-engine have it search
+    stored = StoredRun(run)
+    plies = stored.settings.match_opening_plies if given.opening_plies is None else given.opening_plies
+    network = f"{evaluator.network_id:016x}"
+    facts = {"game": stored.settings.game, "iteration": stored.iteration, "network": network}
+    facts |= {"seed": given.seed, "opening_plies": plies}
+    return Calibration(run, player, Book(start, plies, given.seed), simulations, facts), network
+
+
+def _report(steps: Sequence[Step], ladder: Ladder, network: str, is_whole: bool) -> list[str]:
+    """The lines of the result."""
+    lines = [] if is_whole else ["there are fewer games than wanted: the same command goes on with them"]
+    if ladder.network is None:
+        return [*lines, "not every step has played: the ladder is not used yet"]
+    rows = [["step", "Elo", "95 % interval", "games"]]
+    for step in steps:
+        low, high = ("" if end is None else f"{end:.0f}" for end in (step.low, step.high))
+        rows.append([_way(step), f"{step.elo:.0f}", f"{low} to {high}", str(2 * sum(step.pairs))])
+    lines += [*columns(rows, "<>>>"), ""]
+    rows = [["level", "Elo", "simulations", "temperature"]]
+    for name, level in ladder.levels.items():
+        rows.append([name, f"{level.elo:.0f}", str(level.simulations), f"{level.temperature:.2f}"])
+    return [*lines, *columns(rows, "<>>>"), ladder.about(network)]
+
+
+def _way(step: Step) -> str:
+    what = f"{step.simulations} simulations" if step.simulations > 1 else "the network alone"
+    return f"{what}, temperature {step.temperature:g}" if step.temperature else what

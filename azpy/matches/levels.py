@@ -1,0 +1,270 @@
+"""Levels of a player in words, from "beginner" to "full strength", and how strong each is.
+
+A player's *ladder* is its ways to play, from the weakest to the strongest, each with its Elo above the first one. The
+weakest ways are the network alone: one simulation, and actions drawn by the prior to the power 1/temperature. Then
+come searches with four times the simulations of the one before. `Calibration` measures the ladder of a run by matches
+between neighbours, and stores it with the run. The Elo steps between the levels are equal.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from azpy.errors import RunError
+from azpy.matches.arena import SearchPlayer, play_pairs
+from azpy.matches.openings import Book, mix
+from azpy.matches.ratings import PAIR_SCORES, bradley_terry
+from azpy.matches.results import MatchResult
+from azpy.runs import storage
+
+__all__ = ["FULL_STRENGTH", "LEVELS", "Calibration", "Ladder", "Level", "ladder_of", "level_word", "plain_ladder"]
+
+LEVELS = ("beginner", "novice", "casual", "intermediate", "strong", "expert", "full strength")
+FULL_STRENGTH = 800  # simulations, where nobody says another number
+_WARM = (4.0, 2.0, 1.0)  # temperatures of the network alone
+_TIMES = 4  # as many simulations as one step below
+_STEP = 100.0  # Elo of a step that was not measured
+_FILE = "ladder.json"
+_GROUP = 5  # pairs of games in play at a time; a group that is stopped does not count, see `play_match`
+_MOST_SIMULATIONS, _WARMEST = 2**32 - 1, 10.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """A way to play."""
+
+    simulations: int  # of a move, each with a tree of its own; 1 is the network alone
+    temperature: float  # of the actions played, see `softened`
+    elo: float  # above the first level of the ladder
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Ways to play by their Elo: the first one is 0, and each is stronger than the one before."""
+
+    steps: tuple[Level, ...]
+    network: str | None = None  # the hash of the model that was measured; None: nothing was, and `elo` says nothing
+    iteration: int | None = None  # of that model
+
+    def at(self, elo: float) -> Level:
+        """The way to play with this Elo, or the nearest one there is; between two steps as far as `elo` is."""
+        elo = min(max(elo, 0.0), self.steps[-1].elo)
+        below = max(step for step in range(len(self.steps)) if self.steps[step].elo <= elo)
+        low, high = self.steps[below], self.steps[min(below + 1, len(self.steps) - 1)]
+        share = (elo - low.elo) / (high.elo - low.elo) if high is not low else 0.0
+        # Elo grows about as the logarithm of simulations does.
+        simulations = round(low.simulations * (high.simulations / low.simulations) ** share)
+        temperature = round(low.temperature + share * (high.temperature - low.temperature), 2)
+        return Level(simulations, temperature, elo)
+
+    @cached_property
+    def levels(self) -> dict[str, Level]:
+        """The levels by their words `LEVELS`, from the weakest to the strongest."""
+        top = self.steps[-1].elo
+        return {word: self.at(top * step / (len(LEVELS) - 1)) for step, word in enumerate(LEVELS)}
+
+    def about(self, network: str | None) -> str:
+        """A sentence on what the Elo of its levels is worth for a player with this network."""
+        if self.network is None:
+            return "These levels are not calibrated: az-match --calibrate RUN measures those of a run."
+        of = "this network" if network == self.network else f"the network of iteration {self.iteration}"
+        return f"These levels were calibrated with {of}."
+
+
+def level_word(text: str) -> str | None:
+    """The level of `LEVELS` that a text names, in any case and with - or _ for a blank; None if there is none."""
+    word = text.strip().lower().replace("-", " ").replace("_", " ")
+    return word if word in LEVELS else None
+
+
+def _ways(simulations: int, has_model: bool) -> list[tuple[int, float]]:
+    """Simulations and temperature of each step; `simulations` are those of full strength."""
+    counts, count = list[int](), 1
+    while 2 * count <= simulations:
+        counts.append(count)
+        count *= _TIMES
+    warm = [(1, temperature) for temperature in _WARM if has_model]  # without a network the prior is even
+    return [*warm, *((count, 0.0) for count in (*counts, simulations))]
+
+
+def plain_ladder(simulations: int, has_model: bool) -> Ladder:
+    """The ladder of a player that was not calibrated; `simulations` are those of full strength."""
+    ways = _ways(simulations, has_model)
+    return Ladder(tuple(Level(*way, elo=_STEP * step) for step, way in enumerate(ways)))
+
+
+def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
+    """The ladder that is stored with a run; without one that of `plain_ladder`.
+
+    Raises:
+        RunError: the stored ladder cannot be read.
+    """
+    stored = None if run is None else _read(run / _FILE)
+    if stored is None or any(step.elo is None for step in stored.steps):
+        return plain_ladder(simulations, has_model)
+    kept = list[Level]()
+    # What is no weaker than a way to play with more effort is left out.
+    for step in reversed(stored.steps):
+        if not kept or float(step.elo or 0) < kept[0].elo:
+            kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
+    kept = [replace(step, elo=step.elo - kept[0].elo) for step in kept]
+    return Ladder(tuple(kept), str(stored.facts["network"]), int(stored.facts["iteration"]))
+
+
+@dataclass
+class Step:
+    """A step of a ladder as it is stored."""
+
+    simulations: int
+    temperature: float
+    pairs: list[int]  # of games against the step before, with each of `PAIR_SCORES`; all 0 in the first step
+    elo: float | None = None  # above the first step; None before all steps have played
+    low: float | None = None  # the 95 % interval of `elo`; None where nothing bounds it
+    high: float | None = None
+
+
+@dataclass
+class _Stored:
+    """The content of the file: what was played, and what was found."""
+
+    facts: dict[str, Any]  # game, iteration, network, seed, opening_plies
+    steps: list[Step]
+
+    @property
+    def ways(self) -> list[tuple[int, float]]:
+        return [(step.simulations, step.temperature) for step in self.steps]
+
+
+class Calibration:
+    """Measures the ladder of a run's player. What was played before counts, if it was the same player.
+
+    Args:
+        run: the run's folder.
+        player: of the run, as az-engine and az-play have it search; its simulations and temperature do not count.
+        book: the openings.
+        simulations: of full strength.
+        facts: game, iteration, network, seed and opening_plies: what the games depend on besides.
+
+    Raises:
+        RunError: a stored ladder that cannot be read.
+
+    Attributes:
+        steps: from the weakest to the strongest.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        player: SearchPlayer,
+        book: Book,
+        simulations: int,
+        facts: dict[str, Any],
+        has_model: bool = True,
+    ) -> None:
+        self._path, self._book, self._seed = run / _FILE, book, int(facts["seed"])
+        ways = _ways(simulations, has_model)
+        self._players = [SearchPlayer(player.evaluator, *way, **player.options) for way in ways]
+        self._stored = _Stored(facts, [Step(*way, pairs=[0] * len(PAIR_SCORES)) for way in ways])
+        before = _read(self._path)
+        if before is not None and before.facts == facts and before.ways == self._stored.ways:
+            self._stored = before
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """See the class."""
+        return self._stored.steps
+
+    @property
+    def played(self) -> int:
+        """Pairs of games so far."""
+        return sum(sum(step.pairs) for step in self.steps)
+
+    def play(self, pairs: int, seconds_left: Callable[[], float]) -> Iterator[Step]:
+        """Plays until each step has so many pairs, or time is over. Each group of games is stored at once.
+
+        The step with the fewest pairs goes first, so that all have about as many where time ends.
+
+        Yields:
+            The step that played; what is stored is whole meanwhile.
+        """
+        while seconds_left() > 0:
+            index = min(range(1, len(self.steps)), key=lambda step: sum(self.steps[step].pairs), default=0)
+            step, done = self.steps[index], sum(self.steps[index].pairs)
+            group = min(_GROUP, pairs - done)
+            if index == 0 or group <= 0:
+                return
+            found = list(
+                play_pairs(
+                    self._book,
+                    self._players[index],
+                    self._players[index - 1],
+                    group,
+                    mix(self._seed, index, done),
+                    first=done,
+                    may_go_on=lambda: seconds_left() > 0,
+                )
+            )
+            if len(found) < group:
+                return
+            step.pairs = [sum(both) for both in zip(step.pairs, MatchResult.of(found).pairs, strict=True)]
+            self._rate()
+            content = {**self._stored.facts, "steps": [asdict(one) for one in self.steps]}
+            storage.write_atomically(self._path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+            yield step
+
+    def _rate(self) -> None:
+        """Gives each step its Elo, once all have played."""
+        if not all(sum(step.pairs) for step in self.steps[1:]):
+            return
+        matches = [(index, index - 1, step.pairs) for index, step in enumerate(self.steps) if index]
+        for step, rating in zip(self.steps, bradley_terry(len(self.steps), matches), strict=True):
+            ends = (end if math.isfinite(end) else None for end in (rating.low, rating.high))
+            step.elo, (step.low, step.high) = rating.elo, ends
+
+
+def _read(path: Path) -> _Stored | None:
+    """What a file says; None if there is none.
+
+    Raises:
+        RunError: it cannot be read, or says what no ladder says.
+    """
+    try:
+        content = json.loads(storage.read_regular(path))
+        stored = _Stored(content, [Step(**step) for step in content.pop("steps")])
+        wrong = next((why for step in stored.steps if (why := _wrong_in(step))), "")
+        if not wrong and not (
+            stored.steps and isinstance(content["network"], str) and type(content["iteration"]) is int
+        ):
+            wrong = "it needs steps, a network and an iteration"
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage.refused(path, error) from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        wrong = f"{type(error).__name__}: {error}"
+    if wrong:
+        raise RunError(
+            f"{path} is damaged: {wrong}; delete it, and az-match --calibrate {path.parent} measures it anew"
+        )
+    return stored
+
+
+def _wrong_in(step: Step) -> str:
+    """What is wrong with a step that was read; empty if nothing is."""
+    if type(step.simulations) is not int or not 1 <= step.simulations <= _MOST_SIMULATIONS:
+        return f"simulations are {step.simulations!r}"
+    if not _is_number(step.temperature) or not 0 <= step.temperature <= _WARMEST:
+        return f"a temperature is {step.temperature!r}"
+    if not isinstance(step.pairs, list) or [type(count) for count in step.pairs] != [int] * len(PAIR_SCORES):
+        return f"pairs are {step.pairs!r}"
+    if min(step.pairs) < 0:
+        return f"pairs are {step.pairs!r}"
+    return "" if step.elo is None or _is_number(step.elo) else f"an Elo is {step.elo!r}"
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
