@@ -285,6 +285,7 @@ def test_a_page_with_games_steps_through_each_of_them_without_a_server(board: Bo
     board.all("figure:first-of-type input")[0].send_keys(Keys.END)
     assert shown(0) == "3 of 3: X c3. O to move"
     board.all("figure:last-of-type button")[0].click()
+    assert [shown(number)[0] for number in (0, 1, 2)] == ["3", "1", "0"]
     assert board.driver.title != "rude"
     loaded = board.script("return performance.getEntriesByType('resource').map((one) => one.name)")
     assert [address for address in loaded if not address.startswith("data:")] == []

@@ -104,6 +104,7 @@ class Terminal:
         except AzpyError as error:
             print(error, file=sys.stderr)
         self._track.forget()
+        self._rolls.clear()
         self._jump(Line(self._model.served.start))
         self._told, self._names_told = {}, (None, None)
         state = self._line.state
@@ -113,7 +114,6 @@ class Terminal:
     def _jump(self, line: Line) -> None:
         """Another position is there, to which no one move leads from the one before."""
         self._line, self._given_up, self._is_shown = line, None, False
-        self._rolls.clear()
         played = len(line.played)
         self._board = line.upto(played - 1).state.render(color=True) if played else ""
 
@@ -240,6 +240,7 @@ class Terminal:
         line = Line(game.start)
         for action in game.actions:
             line.play(line.state.action_name(action))
+        self._rolls.clear()
         self._jump(line)
         self._told, self._names_told = dict(game.tags), game.players
         yours = ""
