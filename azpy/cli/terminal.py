@@ -167,16 +167,17 @@ class Terminal:
             if turn != thinker:
                 self._show()  # before the player thinks; the steps of its turn are shown together
                 thinker = turn
-            self._answer()
+            self._move()
         self._show()
 
-    def _answer(self) -> None:
+    def _move(self) -> None:
+        """The player plays one step of its turn."""
         state, line = self._line.state, self._line.upto(len(self._line.played))
         result = self._search()
-        action = chosen(result, self._model.served.temperature)
+        action, value = chosen(result, self._model.served.temperature), result.value
         name = side_name(state, state.turn)
         mover = named(state, state.turn, color=self._has_colors)
-        print(f"{mover} plays {state.short_name(action)}   (value {result.value:+.2f} for {name})")
+        print(f"{mover} plays {state.short_name(action)}   (value {value:+.2f} for {name})")
         line.play(state.action_name(action))
         self._go(line)
 
