@@ -17,7 +17,7 @@ from azpy.evaluators.torch import TorchEvaluator
 from azpy.games.names import with_side
 from azpy.learning.export import check_parity, for_board, to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
+from azpy.learning.network import Network, Pooled, grown, load_arrays, spec_of, to_arrays
 from azpy.matches.players import load_players, parse_player
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
@@ -125,8 +125,8 @@ def by_hand(network: Network, places: list[int | None], observation: NDArray[np.
     def pooled(part: Any, norm: Any) -> Any:
         each = [np.maximum(mixed(part, x), 0) for x in cells]
         mean = sum(each) / len(each)
-        side = np.sqrt(height * width)
-        return normed(norm, np.concatenate([mean, mean * (side - 14) / 10, np.max(each, axis=0)]))
+        found = normed(norm, np.concatenate([mean, np.max(each, axis=0)]))
+        return np.concatenate([found, found[: len(mean)] * (np.sqrt(height * width) - 14) / 10])
 
     def linear(part: Any, x: Any) -> Any:
         return array(part.weight) @ x + array(part.bias)
@@ -162,6 +162,22 @@ def test_one_set_of_weights_answers_at_each_size_as_worked_out_by_hand(small: st
     model = for_board(to_onnx(network), second)
     assert model == to_onnx(larger)
     assert spec_of(to_arrays(larger)) == "2x8+pool+conv"
+
+
+def test_what_is_pooled_keeps_its_scale_on_a_board_that_no_statistics_are_from() -> None:
+    def means(side: int) -> torch.Tensor:  # a channel of a row is alike in all cells, so the side changes no mean
+        rows = torch.rand(64, 4, 1, 1, generator=torch.Generator().manual_seed(0)) + 3
+        return rows.expand(64, 4, side, side)
+
+    pooled = Pooled(4, 7, 7)
+    for _ in range(100):
+        pooled(means(7))
+    larger = Pooled(4, 11, 11)
+    larger.load_state_dict(pooled.state_dict())
+    seven, eleven = pooled.eval()(means(7)), larger.eval()(means(11))
+    assert seven.mean(0).abs().max() < 0.1
+    torch.testing.assert_close(eleven[:, :8], seven[:, :8])
+    torch.testing.assert_close(eleven[:, 8:], seven[:, 8:] * (11 - 14) / (7 - 14))
 
 
 @pytest.mark.parametrize("spec", [spec for pair in SIZES[:-1] for spec in pair] + ["chess"])

@@ -99,21 +99,21 @@ class ByCell(nn.Module):
 
 
 class Pooled(nn.Module):
-    """Means over the board, the means times how long the board's side is, and maxima (Wu 2019, KataGo).
+    """Means over the board, maxima, and the means times how long the board's side is (Wu 2019, KataGo).
 
-    A sum of points is a mean times the area: the second kind lets the head learn it for each size.
+    A sum of points is a mean times the area: the third kind lets the head learn it for each size. Batch norm comes
+    before the product, as its statistics at one size would take the side out again.
     """
 
     def __init__(self, channels: int, height: int, columns: int) -> None:
         super().__init__()
         self.factor = (math.sqrt(height * columns) - _SIDE) / _SIDES
-        self.norm = nn.BatchNorm1d(3 * channels)  # means vary little beside what they are on average
+        self.norm = nn.BatchNorm1d(2 * channels)  # means vary little beside what they are on average
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [B, channels, H, W] to [B, 3 channels]."""
-        means = x.mean((2, 3))
-        pooled: Tensor = self.norm(torch.cat([means, means * self.factor, x.amax((2, 3))], dim=1))
-        return pooled
+        normed = self.norm(torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1))
+        return torch.cat([normed, normed[:, : x.shape[1]] * self.factor], dim=1)
 
     def extra_repr(self) -> str:
         """Names the factor: `TorchEvaluator` hashes the repr to tell networks apart."""
