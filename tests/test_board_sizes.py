@@ -23,6 +23,7 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
 from azpy.settings import Settings
+from azpy.settings.choosing import choose
 from azpy.settings.toml import read_config
 from azpy.training.events import Finished, Saved
 from azpy.training.stages import stages
@@ -328,6 +329,24 @@ def test_a_schedule_goes_on_where_it_stopped(whole: Path, tmp_path: Path, stop: 
         assert hash_of(Path(path + end)) == hash_of(Path(f"{whole}{end}"))
 
 
+def test_a_schedule_keeps_its_settings_however_its_folder_is_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = {"game": "hex(size=4)", **RUN}
+    first, second = stages(choose(typed | {"learning_rate": 0.003}, out="runs/a/")[0], "runs/a/", "3,4")
+    assert (first.folder, second.settings.init) == ("runs/a-from-3", "runs/a-from-3")
+    (tmp_path / "runs/a-from-3/checkpoints/000001").mkdir(parents=True)
+    for number, out in enumerate(["./runs/a", str(tmp_path / "runs/a"), "runs/a/"]):
+        left = stages(choose(typed, out=out)[0], out, "3,4")  # a run keeps what is not typed again
+        assert [stage.settings.learning_rate for stage in left] == [0.003] * len(left)
+        assert (len(left), left[-1].settings.init) == (1 if number else 2, "runs/a-from-3")
+        if number == 0:
+            (tmp_path / "runs/a/checkpoints/000001").mkdir(parents=True)
+    with pytest.raises(SettingsError, match="iterations 1 is the last size's share.*once more, with --iterations"):
+        stages(choose({"game": "hex(size=4)"}, out="runs/a")[0], "runs/a", "3,4")
+
+
 @pytest.mark.parametrize("ends", [False, True])
 def test_from_python_a_schedule_ends_where_it_is_told_to(tmp_path: Path, ends: bool) -> None:
     seen: list[Any] = []
@@ -370,7 +389,8 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
         ("3@0.5,4@0.5,5", {}, "must add up to 1, got 1, and 1 of the sizes have none"),
         ("3,5", {}, r"ends with 5, and hex\(size=4\) is played on 4x4"),
         ("4,3,4", {}, "must grow, got 4x4, 3x3, 4x4"),
-        ("gomoku(size=3,k=3),4", {}, r"gomoku\(size=3,k=3\) has 2 planes and hex\(size=4\) 7"),
+        ("gomoku(size=3,k=3),4", {}, "are two games"),
+        ("hex(size=3,swap=1),4", {}, "need the same planes and the same kinds of actions: the weights are of another"),
         ("3,4", {"network": "1x8"}, r"a network of 1x8 has one board size: .* --network 1x8\+conv$"),
         ("3,4", {"network": "1x8+wdl"}, r"such as --network 1x8\+conv\+wdl$"),
         ("3,4", {"iterations": None, "deterministic": False}, "needs the run's length"),
