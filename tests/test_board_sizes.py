@@ -12,13 +12,14 @@ import azpy
 from azpy.cli.train import main as az_train
 from azpy.cli.train import settings_from
 from azpy.errors import ModelError, SettingsError
+from azpy.evaluators.int8 import to_int8
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
-from azpy.games.names import with_side
+from azpy.games.names import differ_in_size, with_side
 from azpy.learning.export import check_parity, for_board, to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network, Pooled, grown, load_arrays, spec_of, to_arrays
-from azpy.matches.players import load_players, parse_player
+from azpy.matches.players import game_of, load_players, parse_player
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
@@ -375,8 +376,33 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
             evaluator.evaluate_batch(observations), network.evaluate_batch(observations), strict=True
         ):
             assert np.abs(mine - theirs).max() < 1e-4
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="does not fit the game"):
         load_players([parse_player(str(whole))], azpy.make_game("othello"), 4)
+    with pytest.raises(SettingsError, match=r"plays hex\(size=4\), not hex\(size=4,swap=1\)"):
+        open_player(str(whole), "hex(size=4,swap=1)", 4)
+
+
+def test_runs_of_two_sizes_play_each_other_on_the_board_that_is_typed(whole: Path) -> None:
+    players = [f"{whole}-from-3", str(whole)]
+    assert azpy.match(*players, game="hex(size=4)", games=2, simulations=2).games == 2
+    specs = [parse_player(text) for text in players]
+    with pytest.raises(SettingsError, match=r"give --game GAME with the size to play on"):
+        game_of(specs, None, "--game {}")
+
+
+def test_an_int8_model_of_another_size_is_refused_for_its_size(tmp_path: Path) -> None:
+    small = azpy.make_game("hex(size=4)")
+    (tmp_path / "q.onnx").write_bytes(to_int8(to_onnx(Network.of(small, "1x8+conv")), rows_of(small)))
+    with pytest.raises(ModelError, match="does not fit the game"):
+        load_players([parse_player(str(tmp_path / "q.onnx"))], azpy.make_game("hex(size=5)"), 4)
+
+
+def test_sizes_of_one_game_differ_in_size_alone() -> None:
+    assert differ_in_size("go", "go(size=7)")
+    assert differ_in_size("gomoku(size=6, k=4)", "gomoku(k=4,size=8) ")
+    assert not differ_in_size("gomoku(size=6,k=4)", "gomoku(size=6,k=3)")
+    assert not differ_in_size("hex(size=4)", "gomoku(size=5)")
+    assert not differ_in_size("nowhere:Game", "hex")
 
 
 @pytest.mark.parametrize(
@@ -422,3 +448,4 @@ def test_a_game_of_the_user_s_grows_by_the_names_of_its_sizes(tmp_path: Path) ->
         with Trainer(stage.settings, stage.folder) as trainer:
             assert isinstance(list(trainer.run())[-1], Finished)
     assert [stage.settings.game for stage in found] == ["test_board_sizes:Small", "test_board_sizes:Large"]
+    assert open_player(found[-1].folder, "test_board_sizes:Small", 4).start.obs_shape == (2, 3, 3)
