@@ -1,6 +1,8 @@
 """A network with `+conv` has no weight of one board's size: it plays, learns and goes on at several sizes."""
 
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -81,6 +83,14 @@ class Large(azpy.Game):
 
 class Small(Large):
     size = 3
+
+
+class Cells(Small):
+    """Its planes follow from its cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_actions, self.policy_planes, self.action_cells = 9, None, list(range(9))
 
 
 def positions(start: azpy.State, count: int = 24) -> list[azpy.State]:
@@ -253,7 +263,7 @@ def test_a_learner_goes_on_at_another_size_with_nothing_fresh() -> None:
     [
         ("connect_four", "1x8+conv", r"does not say which action is on which cell \(policy_planes, action_cells\)"),
         ("pig", "1x8+conv", "needs a board and actions on its cells"),
-        ("hex(size=3)", "1x8+wdl+conv", "BLOCKSxCHANNELS"),
+        ("hex(size=3)", "1x8+wdl+conv", r"\+pool, \+conv and \+wdl behind it in this order"),
     ],
 )
 def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: str) -> None:
@@ -262,9 +272,8 @@ def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: s
 
 
 def test_a_batch_of_one_row_is_refused() -> None:
-    learner = Learner(azpy.make_game("hex(size=3)"), "1x8+conv")
     with pytest.raises(SettingsError, match="batch_size must be at least 2"):
-        next(learner.fit(None, 1, batch_size=1))
+        Settings("hex(size=3)", network="1x8+conv", batch_size=1)
 
 
 def test_other_networks_do_not_begin_as_one_of_any_size() -> None:
@@ -344,7 +353,7 @@ def test_a_schedule_keeps_its_settings_however_its_folder_is_spelled(
         assert (len(left), left[-1].settings.init) == (1 if number else 2, "runs/a-from-3")
         if number == 0:
             (tmp_path / "runs/a/checkpoints/000001").mkdir(parents=True)
-    with pytest.raises(SettingsError, match="iterations 1 is the last size's share.*once more, with --iterations"):
+    with pytest.raises(SettingsError, match=r"iterations 1 is the last size's share.*once more, with --iterations"):
         stages(choose({"game": "hex(size=4)"}, out="runs/a")[0], "runs/a", "3,4")
 
 
@@ -378,6 +387,8 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
             assert np.abs(mine - theirs).max() < 1e-4
     with pytest.raises(ModelError, match="does not fit the game"):
         load_players([parse_player(str(whole))], azpy.make_game("othello"), 4)
+    with pytest.raises(ModelError, match=r"azpy\.learning\.export\.for_board writes"):
+        OnnxEvaluator(whole, game=start)
     with pytest.raises(SettingsError, match=r"plays hex\(size=4\), not hex\(size=4,swap=1\)"):
         open_player(str(whole), "hex(size=4,swap=1)", 4)
 
@@ -388,6 +399,24 @@ def test_runs_of_two_sizes_play_each_other_on_the_board_that_is_typed(whole: Pat
     specs = [parse_player(text) for text in players]
     with pytest.raises(SettingsError, match=r"give --game GAME with the size to play on"):
         game_of(specs, None, "--game {}")
+
+
+def test_a_checkpoint_opens_with_its_game_however_it_is_given(whole: Path, tmp_path: Path) -> None:
+    shape = SimpleNamespace(num_actions=16, obs_shape=(7, 4, 4))
+    assert TorchEvaluator(whole, game=shape).network_id == TorchEvaluator(whole).network_id
+    learner = Learner(azpy.State(Cells()), "1x8+conv")
+    with RunFolder(tmp_path, asdict(Settings("test_board_sizes:Cells", **RUN))) as run:
+        model, optimizer = learner.model_arrays(), learner.optimizer_arrays()
+        run.save_checkpoint(1, model=model, optimizer=optimizer, state={}, onnx=to_onnx(learner.averaged))
+    for game in (Cells(), azpy.State(Cells())):
+        assert TorchEvaluator(tmp_path, game=game).num_actions == 9
+
+
+def test_networks_of_two_boards_are_two_networks() -> None:
+    first, second = (azpy.make_game(f"breakthrough(width={w},height={h})") for w, h in ((4, 9), (6, 6)))
+    one, other = Network.of(first, "1x8+conv"), Network.of(second, "1x8+conv")
+    other.load_state_dict(one.state_dict())
+    assert TorchEvaluator(one).network_id != TorchEvaluator(other).network_id
 
 
 def test_an_int8_model_of_another_size_is_refused_for_its_size(tmp_path: Path) -> None:

@@ -40,14 +40,14 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Takes a step with the gradients that the parameters have."""
-        group, learned = self.param_groups[0], dict[torch.Size, list[nn.Parameter]]()
+        group, learned = self.param_groups[0], dict[torch.Size, list[tuple[nn.Parameter, Tensor]]]()
         for kernel in group["params"]:
             if _is_kernel(kernel) and kernel.grad is not None:
-                learned.setdefault(kernel.shape, []).append(kernel)
+                learned.setdefault(kernel.shape, []).append((kernel, kernel.grad))
         for kernels in learned.values():
-            updates = _orthogonal(torch.stack([self._momentum(kernel) for kernel in kernels]).flatten(2))
+            updates = _orthogonal(torch.stack([self._momentum(*each) for each in kernels]).flatten(2))
             size = _SCALE * max(updates.shape[1:]) ** 0.5
-            for kernel, update in zip(kernels, updates, strict=True):
+            for (kernel, _), update in zip(kernels, updates, strict=True):
                 kernel.mul_(1 - group["lr"] * group["weight_decay"])
                 kernel.add_(update.reshape(kernel.shape), alpha=-group["lr"] * size)
         if self._adamw is not None:
@@ -56,9 +56,9 @@ class Muon(torch.optim.Optimizer):
                 mine["lr"] = self.param_groups[-1]["lr"]
             self._adamw.step()
 
-    def _momentum(self, kernel: nn.Parameter) -> Tensor:
+    def _momentum(self, kernel: nn.Parameter, gradient: Tensor) -> Tensor:
         """Nesterov's momentum of a kernel, with its newest gradient."""
-        state, gradient = self.state[kernel], kernel.grad
+        state = self.state[kernel]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(kernel)
         momentum: Tensor = state["momentum"].lerp_(gradient, 1 - _MOMENTUM)

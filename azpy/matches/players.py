@@ -15,7 +15,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import ModelError, SettingsError
-from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.machine import usable_cores
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
@@ -30,7 +30,6 @@ __all__ = [
     *("parse_player", "settings_of", "slots_for"),
 ]
 
-_ANY_SIZE = b"policy.last.weight"  # in the bytes of a model that `for_board` may take
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
 
@@ -189,7 +188,7 @@ def load_players(
         try:
             return OnnxEvaluator(path, device, game=start, threads=usable_cores())
         except ModelError:
-            if _ANY_SIZE not in (data := path.read_bytes()):
+            if ANY_SIZE not in (data := path.read_bytes()):
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 
