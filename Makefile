@@ -29,6 +29,7 @@ PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --root
 
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
 EXTRAS ?= dev
+DEV = $(VENV)/.dev-$(EXTRAS)
 # What `make quick` asks of Python.
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
@@ -44,9 +45,9 @@ train: $(VENV)/.train
 # busy: most of these programs use one core for most of their time.
 test: tools
 	$(MAKE) --no-print-directory $(LIGHT)/.built
-	$(MAKE) --jobs=2 --no-print-directory $(VENV)/.dev test-python lint-rust test-rust lint-python
+	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
-quick: $(VENV)/.dev
+quick: $(DEV)
 	MAKEFLAGS= cargo test --locked -p azpy-core
 	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
@@ -55,11 +56,12 @@ lowest: $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install uv
 	$(BIN)/uv pip compile --quiet --no-sources --resolution lowest-direct --python $(BIN)/python \
 		--extra cpu --extra train --extra test --output-file "$(VENV)/lowest.txt" pyproject.toml
+	rm -f $(VENV)/.dev-*
 	PIP_CONSTRAINT="$(abspath $(VENV))/lowest.txt" $(MAKE) --no-print-directory quick EXTRAS=cpu,train,test
 
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
 build: $(BIN)/maturin$(EXE)
-	rm -f $(VENV)/.wheel $(VENV)/.dev
+	rm -f $(VENV)/.wheel $(VENV)/.dev-*
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
 
@@ -70,7 +72,7 @@ lint-rust: $(BIN)/python$(EXE)
 	rustfmt --check --edition 2024 $(wildcard examples/*/src/*.rs rust/fuzz/fuzz_targets/*.rs)
 	MAKEFLAGS= cargo clippy --workspace --all-targets --locked -- -D warnings
 
-lint-python: $(VENV)/.dev
+lint-python: $(DEV)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -81,10 +83,10 @@ lint-python: $(VENV)/.dev
 test-rust: tools
 	MAKEFLAGS= cargo test --locked
 
-test-python: $(VENV)/.dev
+test-python: $(DEV)
 	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal --doctest-modules --pyargs azpy "$(ROOT)/tests"
 
-test-slow: $(VENV)/.dev
+test-slow: $(DEV)
 	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
 
 # Measures the wheel that users get.
@@ -132,7 +134,7 @@ tools:
 # Stamps: make does not repeat a step whose result is up to date.
 #   .wheel  dist/ holds the wheel for users, and it is installed
 #   .train  the packages of az-train, and of az-play's board, are installed beside it
-#   .dev    a wheel with the same sources is installed, for users or for tests, and so are all tools
+#   .dev-*  a wheel with the same sources is installed, for users or for tests, and so are the packages of these extras
 #   .built  the folder light holds such a wheel; .wheel takes it away, so that no lighter one is installed after it
 $(BIN)/python$(EXE): | tools
 	$(PYTHON) -m venv $(VENV)
@@ -176,7 +178,7 @@ $(LIGHT)/.built: $(SOURCES) $(BIN)/maturin$(EXE) | tools
 	fi
 	@touch $@
 
-$(VENV)/.dev: $(LIGHT)/.built
+$(DEV): $(LIGHT)/.built
 	$(call install,$(LIGHT))
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[$(EXTRAS)]"
 	@touch $@

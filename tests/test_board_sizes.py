@@ -1,6 +1,8 @@
 """A network with `+conv` has no weight of one board's size: it plays, learns and goes on at several sizes."""
 
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,17 +14,19 @@ import azpy
 from azpy.cli.train import main as az_train
 from azpy.cli.train import settings_from
 from azpy.errors import ModelError, SettingsError
+from azpy.evaluators.int8 import to_int8
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
-from azpy.games.names import with_side
+from azpy.games.names import differ_in_size, with_side
 from azpy.learning.export import check_parity, for_board, to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
-from azpy.matches.players import load_players, parse_player
+from azpy.learning.network import Network, Pooled, grown, load_arrays, spec_of, to_arrays
+from azpy.matches.players import game_of, load_players, parse_player
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
 from azpy.settings import Settings
+from azpy.settings.choosing import choose
 from azpy.settings.toml import read_config
 from azpy.training.events import Finished, Saved
 from azpy.training.stages import stages
@@ -81,6 +85,14 @@ class Small(Large):
     size = 3
 
 
+class Cells(Small):
+    """Its planes follow from its cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_actions, self.policy_planes, self.action_cells = 9, None, list(range(9))
+
+
 def positions(start: azpy.State, count: int = 24) -> list[azpy.State]:
     """Positions of random games at a player's turn."""
     rng, found = np.random.default_rng(0), list[azpy.State]()
@@ -125,8 +137,8 @@ def by_hand(network: Network, places: list[int | None], observation: NDArray[np.
     def pooled(part: Any, norm: Any) -> Any:
         each = [np.maximum(mixed(part, x), 0) for x in cells]
         mean = sum(each) / len(each)
-        side = np.sqrt(height * width)
-        return normed(norm, np.concatenate([mean, mean * (side - 14) / 10, np.max(each, axis=0)]))
+        found = normed(norm, np.concatenate([mean, np.max(each, axis=0)]))
+        return np.concatenate([found, found[: len(mean)] * (np.sqrt(height * width) - 14) / 10])
 
     def linear(part: Any, x: Any) -> Any:
         return array(part.weight) @ x + array(part.bias)
@@ -162,6 +174,22 @@ def test_one_set_of_weights_answers_at_each_size_as_worked_out_by_hand(small: st
     model = for_board(to_onnx(network), second)
     assert model == to_onnx(larger)
     assert spec_of(to_arrays(larger)) == "2x8+pool+conv"
+
+
+def test_what_is_pooled_keeps_its_scale_on_a_board_that_no_statistics_are_from() -> None:
+    def means(side: int) -> torch.Tensor:  # a channel of a row is alike in all cells, so the side changes no mean
+        rows = torch.rand(64, 4, 1, 1, generator=torch.Generator().manual_seed(0)) + 3
+        return rows.expand(64, 4, side, side)
+
+    pooled = Pooled(4, 7, 7)
+    for _ in range(100):
+        pooled(means(7))
+    larger = Pooled(4, 11, 11)
+    larger.load_state_dict(pooled.state_dict())
+    seven, eleven = pooled.eval()(means(7)), larger.eval()(means(11))
+    assert seven.mean(0).abs().max() < 0.1
+    torch.testing.assert_close(eleven[:, :8], seven[:, :8])
+    torch.testing.assert_close(eleven[:, 8:], seven[:, 8:] * (11 - 14) / (7 - 14))
 
 
 @pytest.mark.parametrize("spec", [spec for pair in SIZES[:-1] for spec in pair] + ["chess"])
@@ -235,7 +263,7 @@ def test_a_learner_goes_on_at_another_size_with_nothing_fresh() -> None:
     [
         ("connect_four", "1x8+conv", r"does not say which action is on which cell \(policy_planes, action_cells\)"),
         ("pig", "1x8+conv", "needs a board and actions on its cells"),
-        ("hex(size=3)", "1x8+wdl+conv", "BLOCKSxCHANNELS"),
+        ("hex(size=3)", "1x8+wdl+conv", r"\+pool, \+conv and \+wdl behind it in this order"),
     ],
 )
 def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: str) -> None:
@@ -244,9 +272,8 @@ def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: s
 
 
 def test_a_batch_of_one_row_is_refused() -> None:
-    learner = Learner(azpy.make_game("hex(size=3)"), "1x8+conv")
     with pytest.raises(SettingsError, match="batch_size must be at least 2"):
-        next(learner.fit(None, 1, batch_size=1))
+        Settings("hex(size=3)", network="1x8+conv", batch_size=1)
 
 
 def test_other_networks_do_not_begin_as_one_of_any_size() -> None:
@@ -312,6 +339,24 @@ def test_a_schedule_goes_on_where_it_stopped(whole: Path, tmp_path: Path, stop: 
         assert hash_of(Path(path + end)) == hash_of(Path(f"{whole}{end}"))
 
 
+def test_a_schedule_keeps_its_settings_however_its_folder_is_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    typed = {"game": "hex(size=4)", **RUN}
+    first, second = stages(choose(typed | {"learning_rate": 0.003}, out="runs/a/")[0], "runs/a/", "3,4")
+    assert (first.folder, second.settings.init) == ("runs/a-from-3", "runs/a-from-3")
+    (tmp_path / "runs/a-from-3/checkpoints/000001").mkdir(parents=True)
+    for number, out in enumerate(["./runs/a", str(tmp_path / "runs/a"), "runs/a/"]):
+        left = stages(choose(typed, out=out)[0], out, "3,4")  # a run keeps what is not typed again
+        assert [stage.settings.learning_rate for stage in left] == [0.003] * len(left)
+        assert (len(left), left[-1].settings.init) == (1 if number else 2, "runs/a-from-3")
+        if number == 0:
+            (tmp_path / "runs/a/checkpoints/000001").mkdir(parents=True)
+    with pytest.raises(SettingsError, match=r"iterations 1 is the last size's share.*once more, with --iterations"):
+        stages(choose({"game": "hex(size=4)"}, out="runs/a")[0], "runs/a", "3,4")
+
+
 @pytest.mark.parametrize("ends", [False, True])
 def test_from_python_a_schedule_ends_where_it_is_told_to(tmp_path: Path, ends: bool) -> None:
     seen: list[Any] = []
@@ -340,8 +385,53 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
             evaluator.evaluate_batch(observations), network.evaluate_batch(observations), strict=True
         ):
             assert np.abs(mine - theirs).max() < 1e-4
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="does not fit the game"):
         load_players([parse_player(str(whole))], azpy.make_game("othello"), 4)
+    with pytest.raises(ModelError, match=r"azpy\.learning\.export\.for_board writes"):
+        OnnxEvaluator(whole, game=start)
+    with pytest.raises(SettingsError, match=r"plays hex\(size=4\), not hex\(size=4,swap=1\)"):
+        open_player(str(whole), "hex(size=4,swap=1)", 4)
+
+
+def test_runs_of_two_sizes_play_each_other_on_the_board_that_is_typed(whole: Path) -> None:
+    players = [f"{whole}-from-3", str(whole)]
+    assert azpy.match(*players, game="hex(size=4)", games=2, simulations=2).games == 2
+    specs = [parse_player(text) for text in players]
+    with pytest.raises(SettingsError, match=r"give --game GAME with the size to play on"):
+        game_of(specs, None, "--game {}")
+
+
+def test_a_checkpoint_opens_with_its_game_however_it_is_given(whole: Path, tmp_path: Path) -> None:
+    shape = SimpleNamespace(num_actions=16, obs_shape=(7, 4, 4))
+    assert TorchEvaluator(whole, game=shape).network_id == TorchEvaluator(whole).network_id
+    learner = Learner(azpy.State(Cells()), "1x8+conv")
+    with RunFolder(tmp_path, asdict(Settings("test_board_sizes:Cells", **RUN))) as run:
+        model, optimizer = learner.model_arrays(), learner.optimizer_arrays()
+        run.save_checkpoint(1, model=model, optimizer=optimizer, state={}, onnx=to_onnx(learner.averaged))
+    for game in (Cells(), azpy.State(Cells())):
+        assert TorchEvaluator(tmp_path, game=game).num_actions == 9
+
+
+def test_networks_of_two_boards_are_two_networks() -> None:
+    first, second = (azpy.make_game(f"breakthrough(width={w},height={h})") for w, h in ((4, 9), (6, 6)))
+    one, other = Network.of(first, "1x8+conv"), Network.of(second, "1x8+conv")
+    other.load_state_dict(one.state_dict())
+    assert TorchEvaluator(one).network_id != TorchEvaluator(other).network_id
+
+
+def test_an_int8_model_of_another_size_is_refused_for_its_size(tmp_path: Path) -> None:
+    small = azpy.make_game("hex(size=4)")
+    (tmp_path / "q.onnx").write_bytes(to_int8(to_onnx(Network.of(small, "1x8+conv")), rows_of(small)))
+    with pytest.raises(ModelError, match="does not fit the game"):
+        load_players([parse_player(str(tmp_path / "q.onnx"))], azpy.make_game("hex(size=5)"), 4)
+
+
+def test_sizes_of_one_game_differ_in_size_alone() -> None:
+    assert differ_in_size("go", "go(size=7)")
+    assert differ_in_size("gomoku(size=6, k=4)", "gomoku(k=4,size=8) ")
+    assert not differ_in_size("gomoku(size=6,k=4)", "gomoku(size=6,k=3)")
+    assert not differ_in_size("hex(size=4)", "gomoku(size=5)")
+    assert not differ_in_size("nowhere:Game", "hex")
 
 
 @pytest.mark.parametrize(
@@ -354,7 +444,8 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
         ("3@0.5,4@0.5,5", {}, "must add up to 1, got 1, and 1 of the sizes have none"),
         ("3,5", {}, r"ends with 5, and hex\(size=4\) is played on 4x4"),
         ("4,3,4", {}, "must grow, got 4x4, 3x3, 4x4"),
-        ("gomoku(size=3,k=3),4", {}, r"gomoku\(size=3,k=3\) has 2 planes and hex\(size=4\) 7"),
+        ("gomoku(size=3,k=3),4", {}, "are two games"),
+        ("hex(size=3,swap=1),4", {}, "need the same planes and the same kinds of actions: the weights are of another"),
         ("3,4", {"network": "1x8"}, r"a network of 1x8 has one board size: .* --network 1x8\+conv$"),
         ("3,4", {"network": "1x8+wdl"}, r"such as --network 1x8\+conv\+wdl$"),
         ("3,4", {"iterations": None, "deterministic": False}, "needs the run's length"),
@@ -386,3 +477,4 @@ def test_a_game_of_the_user_s_grows_by_the_names_of_its_sizes(tmp_path: Path) ->
         with Trainer(stage.settings, stage.folder) as trainer:
             assert isinstance(list(trainer.run())[-1], Finished)
     assert [stage.settings.game for stage in found] == ["test_board_sizes:Small", "test_board_sizes:Large"]
+    assert open_player(found[-1].folder, "test_board_sizes:Small", 4).start.obs_shape == (2, 3, 3)

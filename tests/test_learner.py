@@ -487,3 +487,27 @@ def test_a_value_that_only_says_draw_is_an_alarm_and_softened_and_weighted_targe
     assert not unsaid
     assert before < 0.1
     assert after > 0.4
+
+
+def test_muon_goes_on_as_a_copy_and_from_its_saved_state() -> None:
+    def made(weights: list[torch.nn.Parameter]) -> Muon:
+        return Muon([(f"w{index}", weight) for index, weight in enumerate(weights)], 0.1, 0.5)
+
+    def step(weights: list[torch.nn.Parameter], optimizer: Muon) -> None:
+        for weight in weights:
+            weight.grad = weight.detach().sin()
+        optimizer.step()
+
+    torch.manual_seed(0)
+    weights = [torch.nn.Parameter(torch.randn(shape)) for shape in ((4, 2, 3, 3), (4,))]
+    optimizer = made(weights)
+    step(weights, optimizer)
+    copied = copy.deepcopy((weights, optimizer))
+    fresh = copy.deepcopy(weights)
+    loaded = made(fresh)
+    loaded.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    step(weights, optimizer)
+    for others, other in (copied, (fresh, loaded)):
+        step(others, other)
+        for weight, same in zip(weights, others, strict=True):
+            assert torch.equal(weight, same)

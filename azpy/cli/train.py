@@ -31,6 +31,7 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Event, Finished
+from azpy.training.stages import stages
 
 _NOISE_ROWS = 64
 
@@ -139,16 +140,11 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
-    if options.size_schedule is None:
-        _say_next(settings, *_run(settings, out, options))
-        return 0
-    from azpy.training.stages import stages
-
-    if options.supervised or options.collect_only:
-        which = "--supervised" if options.supervised else "--collect-only"
-        raise SettingsError(f"{which} is for one size of the board: leave out --size-schedule")
-    for stage in stages(settings, out, options.size_schedule):
-        print(f"board {stage.name}: {stage.settings.game} in {stage.folder}", flush=True)
+    if options.size_schedule and options.collect_only:
+        raise SettingsError("--collect-only is for one size of the board: leave out --size-schedule")
+    for stage in stages(settings, out, options.size_schedule, bool(options.supervised)):
+        if stage.name:
+            print(f"board {stage.name}: {stage.settings.game} in {stage.folder}", flush=True)
         ended = _run(stage.settings, stage.folder, options)
     _say_next(stage.settings, *ended)
     return 0

@@ -37,8 +37,9 @@ from azpy.games.names import make_game
 from azpy.machine import usable_cores
 from azpy.runs.reader import checkpoint_at, read_model
 
-__all__ = ["OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
+__all__ = ["ANY_SIZE", "OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
 
+ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +conv
 # Half precision sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01
 _CPU_ROWS = 64
@@ -136,7 +137,8 @@ class OnnxEvaluator(CheckedEvaluator):
             buckets = buckets[: 1 + sum(rows < batch for rows in buckets)]
         batch = batch or _CPU_ROWS
         if shape is not None:
-            self._check_fits(shape)
+            way = "; azpy.learning.export.for_board writes an fp32 model with +conv for another size of its game"
+            self._check_fits(shape, way if ANY_SIZE in data else "")
         cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
         notes: list[str] = []
         self._open: Callable[[], _Runner] | None = None  # opens another session on a GPU

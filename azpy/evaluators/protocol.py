@@ -139,14 +139,14 @@ class CheckedEvaluator(ABC):
         shape = ", ".join(map(str, self.obs_shape))
         raise ModelError(f"{self.name} takes observations float32 [B, {shape}], got {came}")
 
-    def _check_fits(self, game: GameShape) -> None:
+    def _check_fits(self, game: GameShape, hint: str = "") -> None:
         """Refuses a network that was made for another game than `game`, by its `obs_shape` and `num_actions`."""
         expected = (*(int(size) for size in game.obs_shape), int(game.num_actions))
         found = (*self.obs_shape, self.num_actions)
         if found != expected:
             raise ModelError(
                 f"{self.name} does not fit the game: it takes observations {list(found[:3])} and gives "
-                f"{found[3]} logits, expected {list(expected[:3])} and {expected[3]}"
+                f"{found[3]} logits, expected {list(expected[:3])} and {expected[3]}{hint}"
             )
 
     def _warm_up(self) -> None:

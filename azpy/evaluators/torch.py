@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from azpy._core import State
 from azpy.devices import BUCKETS, chunks
 from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
@@ -29,6 +30,7 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
+from azpy.game import Game
 from azpy.games.names import is_python_class, make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
@@ -61,9 +63,10 @@ class TorchEvaluator(CheckedEvaluator):
         device: "cpu", "cuda", "cuda:1" or "mps" (Apple's); used or refused.
         precision: "fp32", "bf16", or on a GPU "fp16": of weights and arithmetic; answers are float32. Measure what a
             precision other than fp32 changes before you trust it.
-        game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
-            the network must fit it. Needed if the module has no `num_actions` and `obs_shape` of its own, and for a run
-            whose game is a Python class. With `buckets`, the planes of a game that can be bytes travel as bytes.
+        game: a `State`, an `azpy.Game`, or anything with `num_actions` and `obs_shape`, or a game's name as
+            `azpy.make_game` takes it; the network must fit it. Needed if the module has no `num_actions` and
+            `obs_shape` of its own, and for a run whose game is a Python class. A run with "+conv" also takes a `State`
+            of another size. With `buckets`, the planes of a game that can be bytes travel as bytes.
         buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
             CUDA graph, and (): no graphs. If not given: 8 to 512 on CUDA, and none elsewhere.
 
@@ -106,7 +109,7 @@ class TorchEvaluator(CheckedEvaluator):
         if precision == "fp16" and target.type == "cpu":
             # 5x64 at batch 64, a core with AVX512-BF16: fp32 5,300 positions/s, bf16 8,500, fp16 590 (November 2026).
             raise SettingsError('torch has no fast fp16 on the CPU: use precision="bf16" or "fp32"')
-        shape: GameShape | None = make_game(game) if isinstance(game, str) else game
+        shape: Any = make_game(game) if isinstance(game, str) else State(game) if isinstance(game, Game) else game
         if isinstance(network, nn.Module):
             self.name, module = type(network).__name__, network
         else:
@@ -374,8 +377,11 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
             f"weights of its model.safetensors and value_smoothing {run.settings.value_smoothing:g}, or use "
             "azpy.OnnxEvaluator"
         )
-    other = is_python_class(run.settings.game) or "+conv" in run.settings.network  # which has any size
-    start = game if game is not None and other else run.start
+    start = game  # nobody else may have named the class
+    if game is None or not is_python_class(run.settings.game):
+        start = run.start
+        if "+conv" in run.settings.network and game is not None and tuple(game.obs_shape) != tuple(start.obs_shape):
+            start = game  # another size
     network = Network.of(start, run.settings.network)
     network.value_smoothing = run.settings.value_smoothing
     load_arrays(network, read_checkpoint(folder).model)

@@ -91,9 +91,24 @@ def with_side(spec: str, side: int) -> str:
     known = [key for key in ("size", "width", "height") if key in _core.list_games().get(name, {})]
     if not known:
         raise SettingsError(f"game {spec!r} has no size to choose: name the game of each size, such as mygame:Small")
-    others = dict.fromkeys(spec.partition("(")[2].removesuffix(")").split(","))
+    others = dict.fromkeys(spec.strip().partition("(")[2].removesuffix(")").split(","))
     kept = [pair.strip() for pair in others if pair.strip() and pair.partition("=")[0].strip() not in known]
     return f"{name}({','.join([*(f'{key}={side}' for key in known), *kept])})"
+
+
+def differ_in_size(one: str, other: str) -> bool:
+    """Whether two games may differ by the size of their boards alone.
+
+    Classes in Python may: they are not looked at, as that would import what nobody typed.
+    """
+    if ":" in one + other:
+        return is_python_class(one) and is_python_class(other)
+    side = max(length for spec in (one, other) for length in make_game(spec).obs_shape[1:])
+    try:
+        first, second = (make_game(with_side(spec, side)).game for spec in (one, other))
+    except SettingsError:  # a game without sizes
+        return False
+    return first == second
 
 
 def is_python_class(spec: str) -> bool:

@@ -220,8 +220,10 @@ class _Graph:
                 means, most = (
                     self.add("Flatten", self.add(kind, x)) for kind in ("GlobalAveragePool", "GlobalMaxPool")
                 )
-                scaled = self.add("Mul", means, self.add("Constant", value_float=module.factor))
-                return self.add_module(f"{name}.norm", module.norm, self.add("Concat", means, scaled, most, axis=1))
+                normed = self.add_module(f"{name}.norm", module.norm, self.add("Concat", means, most, axis=1))
+                ends = (self.add("Constant", value_ints=[end]) for end in (0, module.norm.num_features // 2, 1))
+                factor = self.add("Constant", value_float=module.factor)
+                return self.add("Concat", normed, self.add("Mul", self.add("Slice", normed, *ends), factor), axis=1)
             case ConvPolicy():
                 pooled = self.add_module(f"{name}.taken", module.taken, x)
                 added = self.add_module(f"{name}.spread", module.spread, pooled)

@@ -154,15 +154,10 @@ class Learner:
         Args:
             batches: a `ReplayBuffer`, or any object with its `sample`.
             steps: how many.
-            batch_size: rows of a batch.
+            batch_size: rows of a batch: two at least for a network that normalises over them (+conv).
             schedule: factor of the learning rate, given the share of these steps that is done.
             sampling: options of `ReplayBuffer.sample`.
-
-        Raises:
-            SettingsError: one row a batch, for a network that normalises over the rows.
         """
-        if batch_size == 1 and getattr(self.network, "has_any_size", False):
-            raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
         threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         parts = max(1, min(threads, batch_size // _LEAST_PART))
         # Each tensor once, also where a module of the user's has one under two names.

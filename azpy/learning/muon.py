@@ -1,6 +1,7 @@
 """The optimizer Muon (Jordan and others, 2024), for the convolutions of a board's network."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,31 +27,31 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, named: list[tuple[str, nn.Parameter]], rate: float, decay: float) -> None:
-        kernels = [each for _, each in named if each.ndim == 4 and each[0, 0].numel() > 1]
-        rest = [each for _, each in named if each.ndim != 4 or each[0, 0].numel() == 1]
+        kernels = [each for _, each in named if _is_kernel(each)]
+        rest = [each for _, each in named if not _is_kernel(each)]
         groups = [{"params": each} for each in (kernels, rest) if each]
         super().__init__(groups, {"lr": rate, "weight_decay": decay})
         self._adamw = torch.optim.AdamW(rest, rate, weight_decay=decay, fused=True) if rest else None
-        if self._adamw is not None:
-            self._adamw.state = self.state
-        self._by_shape: dict[torch.Size, list[nn.Parameter]] = {}
-        for kernel in kernels:
-            self._by_shape.setdefault(kernel.shape, []).append(kernel)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy needs: torch names its own attributes alone."""
+        return super().__getstate__() | {"_adamw": self._adamw}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Takes a step with the gradients that the parameters have."""
-        group = self.param_groups[0]
-        for every in self._by_shape.values():
-            learned = [(kernel, kernel.grad) for kernel in every if kernel.grad is not None]
-            if not learned:
-                continue
-            updates = _orthogonal(torch.stack([self._momentum(*each) for each in learned]).flatten(2))
+        group, learned = self.param_groups[0], dict[torch.Size, list[tuple[nn.Parameter, Tensor]]]()
+        for kernel in group["params"]:
+            if _is_kernel(kernel) and kernel.grad is not None:
+                learned.setdefault(kernel.shape, []).append((kernel, kernel.grad))
+        for kernels in learned.values():
+            updates = _orthogonal(torch.stack([self._momentum(*each) for each in kernels]).flatten(2))
             size = _SCALE * max(updates.shape[1:]) ** 0.5
-            for (kernel, _), update in zip(learned, updates, strict=True):
+            for (kernel, _), update in zip(kernels, updates, strict=True):
                 kernel.mul_(1 - group["lr"] * group["weight_decay"])
                 kernel.add_(update.reshape(kernel.shape), alpha=-group["lr"] * size)
         if self._adamw is not None:
+            self._adamw.state = self.state  # another one after `load_state_dict`
             for mine in self._adamw.param_groups:
                 mine["lr"] = self.param_groups[-1]["lr"]
             self._adamw.step()
@@ -62,6 +63,10 @@ class Muon(torch.optim.Optimizer):
             state["momentum"] = torch.zeros_like(kernel)
         momentum: Tensor = state["momentum"].lerp_(gradient, 1 - _MOMENTUM)
         return gradient.lerp(momentum, _MOMENTUM)
+
+
+def _is_kernel(parameter: Tensor) -> bool:
+    return parameter.ndim == 4 and parameter[0, 0].numel() > 1
 
 
 def _orthogonal(matrices: Tensor) -> Tensor:

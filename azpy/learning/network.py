@@ -99,25 +99,21 @@ class ByCell(nn.Module):
 
 
 class Pooled(nn.Module):
-    """Means over the board, the means times how long the board's side is, and maxima (Wu 2019, KataGo).
+    """Means over the board, maxima, and the means times how long the board's side is (Wu 2019, KataGo).
 
-    A sum of points is a mean times the area: the second kind lets the head learn it for each size.
+    A sum of points is a mean times the area: the third kind lets the head learn it for each size. Batch norm comes
+    before the product, as its statistics at one size would take the side out again.
     """
 
     def __init__(self, channels: int, height: int, columns: int) -> None:
         super().__init__()
         self.factor = (math.sqrt(height * columns) - _SIDE) / _SIDES
-        self.norm = nn.BatchNorm1d(3 * channels)  # means vary little beside what they are on average
+        self.norm = nn.BatchNorm1d(2 * channels)  # means vary little beside what they are on average
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps [B, channels, H, W] to [B, 3 channels]."""
-        means = x.mean((2, 3))
-        pooled: Tensor = self.norm(torch.cat([means, means * self.factor, x.amax((2, 3))], dim=1))
-        return pooled
-
-    def extra_repr(self) -> str:
-        """Names the factor: `TorchEvaluator` hashes the repr to tell networks apart."""
-        return f"factor={self.factor}"
+        normed = self.norm(torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1))
+        return torch.cat([normed, normed[:, : x.shape[1]] * self.factor], dim=1)
 
 
 class ConvPolicy(nn.Module):
@@ -158,10 +154,6 @@ class ConvPolicy(nn.Module):
             logits = torch.cat([logits, self.free(pooled)], dim=1)
         return logits if self.is_ordered else logits.index_select(1, self._index)
 
-    def extra_repr(self) -> str:
-        """Names the order: `TorchEvaluator` hashes the repr to tell networks apart."""
-        return f"order={self.order}"
-
 
 class Network(nn.Module):
     """Policy and value of a position.
@@ -198,7 +190,8 @@ class Network(nn.Module):
         match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+conv)?(\+wdl)?", spec)
         if match is None or int(match[2]) == 0:
             raise SettingsError(
-                f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, 5x64+pool or 5x64+wdl"
+                f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, or 5x64+pool+conv+wdl with any of "
+                "+pool, +conv and +wdl behind it in this order"
             )
         depth, width, pools, self.has_any_size = int(match[1]), int(match[2]), bool(match[3]), bool(match[4])
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
@@ -262,6 +255,10 @@ class Network(nn.Module):
                 _scale(module.second[1], 0.0)
         for layer in filter(None, (last, self.value[-1])):
             _scale(layer, 0.1)
+
+    def extra_repr(self) -> str:
+        """Names the board of "+conv": `TorchEvaluator` hashes the repr to tell networks apart."""
+        return f"{self.obs_shape}, {self.policy_planes}, {self.plane_divisors}" if self.has_any_size else ""
 
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:

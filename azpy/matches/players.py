@@ -3,6 +3,7 @@
 Run folders are only read: they may be in use.
 """
 
+import contextlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,8 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import ModelError, SettingsError, SettingsWarning
-from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.games.names import refuse_untyped
+from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
+from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.machine import usable_cores
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
@@ -27,11 +28,10 @@ from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unused
 
 __all__ = [
-    *("Entrant", "Spec", "checkpoints_of", "game_of", "has_any_size", "load_players"),
+    *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
     *("parse_player", "settings_of", "slots_for"),
 ]
 
-_ANY_SIZE = b"policy.last.weight"  # in a model of a network with +conv
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
 
@@ -128,7 +128,7 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
     """The settings of the first run that a player comes from; None where none is from a run.
 
     Raises:
-        SettingsError: runs of different games.
+        SettingsError: runs of different games; those of other sizes of one game are not.
         RunError: a config.toml that cannot be read.
     """
     runs = {spec.run: StoredRun(spec.run).settings for spec in specs if spec.run is not None}
@@ -136,7 +136,7 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
         return None
     first, settings = next(iter(runs.items()))
     for run, others in runs.items():
-        if others.game != settings.game:
+        if others.game != settings.game and not differ_in_size(others.game, settings.game):
             games = f"{first} plays {settings.game} and {run} plays {others.game}"
             raise SettingsError(f"{games}: the players of a match must be of one game")
     return settings
@@ -157,14 +157,13 @@ def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
     game = typed or (run.game if run is not None else "")
     if not game:
         raise SettingsError(f"which game? no player is from a run folder that would say: give {how.format('GAME')}")
-    folder = next((spec.run for spec in specs if spec.run is not None), None)
+    games = {spec.run: StoredRun(spec.run).settings.game for spec in specs if spec.run is not None}
+    if not typed and len({*games.values()}) > 1:
+        named = " and ".join(f"{path} plays {each}" for path, each in games.items())
+        raise SettingsError(f"{named}: give {how.format('GAME')} with the size to play on")
+    folder = next(iter(games), None)
     refuse_untyped(game, typed, folder, "the match", how)
     return game
-
-
-def has_any_size(model: Path | None) -> bool:
-    """Whether a model is of a network with +conv, which plays on boards of any size."""
-    return model is not None and _ANY_SIZE in model.read_bytes()
 
 
 def slots_for(*players: Player | Follower) -> int:
@@ -198,11 +197,14 @@ def load_players(
         try:
             return OnnxEvaluator(path, device, game=start, threads=usable_cores())
         except ModelError:
-            if not has_any_size(path):
+            if ANY_SIZE not in (data := path.read_bytes()):
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 
-            return OnnxEvaluator(for_board(path.read_bytes(), start), device, game=start, threads=usable_cores())
+            # What is no such network, or of another game, is refused by the first error.
+            with contextlib.suppress(ModelError, SettingsError):
+                return OnnxEvaluator(for_board(data, start), device, game=start, threads=usable_cores())
+            raise
 
     players = []
     for spec in specs:

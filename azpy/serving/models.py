@@ -9,10 +9,10 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.games.names import make_game, refuse_untyped
+from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer, softened
 from azpy.matches.levels import FULL_STRENGTH, Ladder, ladder_of, plain_ladder
-from azpy.matches.players import has_any_size, load_players, parse_player
+from azpy.matches.players import load_players, parse_player
 from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
 from azpy.settings.run import MOST_LEAVES
@@ -29,7 +29,7 @@ class Served:
     evaluator: Any
     simulations: int  # a move, where nothing else is asked for
     options: dict[str, Any]  # of `azpy.Engine`
-    has_model: bool  # and so one size of the game
+    has_model: bool  # opened for boards of this size alone
     temperature: float = 0.0  # above 0 weaker actions are played too
     ladder: Ladder = field(default_factory=lambda: plain_ladder(FULL_STRENGTH, has_model=True))  # its levels
     seed: int | None = None  # of the draws where the temperature is above 0; None: other ones each time
@@ -157,14 +157,16 @@ def open_player(
     spec = parse_player(text)
     specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
     run = next((each.run for each in specs if each.run is not None), None)
-    own = game if run is None else StoredRun(run).settings.game
+    settings = None if run is None else StoredRun(run).settings
+    own = game if settings is None else settings.game
     if own is None:
         raise SettingsError(f"which game does {text!r} play? give --game")
-    if run is not None:
-        refuse_untyped(own, game, run, "the engine", "--game {}")
+    refuse_untyped(game or own, game, run, "the engine", "--game {}")
     start = make_game(game or own)
-    if None not in (run, game) and start.game != make_game(own).game and not has_any_size(spec.model):
-        raise SettingsError(f"{run} plays {own}, not {game}")
+    if settings is not None and game not in (None, own):
+        is_same = not must_be_typed(own) and make_game(own).game == start.game
+        if not is_same and not ("+conv" in settings.network and differ_in_size(own, game)):
+            raise SettingsError(f"{run} plays {own}, not {game}")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
     if not isinstance(player, SearchPlayer):

@@ -316,6 +316,8 @@ class Settings:
                 raise SettingsError(
                     "simulations_start needs the run's length: give iterations, minutes or total_evaluations"
                 )
+        if self.batch_size == 1 and "+conv" in self.network:
+            raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
         if self.precision == "int8" and self.device != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (device for name in self.device_names for device in parse_devices(name)):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from azpy.errors import SettingsError
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
@@ -62,13 +61,7 @@ def train(
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     chosen, folder, _ = choose(typed, config, out, sized, placed)
     files = [supervised] if isinstance(supervised, str) else supervised
-    if size_schedule is None:
-        left = [Stage("", chosen, folder)]
-    elif files:
-        raise SettingsError("supervised is for one size of the board: leave out size_schedule")
-    else:
-        left = stages(chosen, folder, size_schedule)
-    for stage in left:
+    for stage in stages(chosen, folder, size_schedule, bool(files)):
         if not _trained(stage, files, on_iteration):
             break
     return LoadedRun(stage.folder, stage.settings.game)

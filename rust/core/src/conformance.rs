@@ -314,9 +314,10 @@ impl<G: Notation, E> Walk<G, E> {
         if let Some(places) = self.state.policy_planes() {
             let mut taken: Vec<u32> = places.iter().flatten().copied().collect();
             taken.sort_unstable();
-            if places.len() != self.state.num_actions() || taken.windows(2).any(|pair| pair[0] == pair[1]) {
-                let expected =
-                    format!("a place or None for each of {} actions, no place twice", self.state.num_actions());
+            let (actions, most) = (self.state.num_actions(), self.state.num_actions() * height * width);
+            let beyond = taken.last().is_some_and(|&place| place as usize >= most);
+            if places.len() != actions || beyond || taken.windows(2).any(|pair| pair[0] == pair[1]) {
+                let expected = format!("a place below {most} or None for each of {actions} actions, no place twice");
                 return broken(format!("policy_planes {}", short(&format!("{places:?}"))), expected);
             }
         }

@@ -4,6 +4,7 @@
 //! The value is the state: a search clones it, plays on it and drops it. A game knows
 //! nothing of trees, networks or threads.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
@@ -279,9 +280,12 @@ pub trait Game: Clone + Send + Sync + 'static {
     }
 }
 
-/// [`Game::policy_planes`] that follow from [`Game::action_cells`].
+/// [`Game::policy_planes`] that follow from [`Game::action_cells`]; None where two groups have one cell.
 pub fn action_planes<G: Game>(game: &G) -> Option<Vec<Option<u32>>> {
     let (cells, [_, height, width]) = (game.action_cells()?, game.obs_shape());
+    if cells.iter().collect::<HashSet<_>>().len() != cells.len() {
+        return None;
+    }
     let kinds = game.num_actions() / cells.len().max(1);
     let place = |kind: usize, cell: u16| Some((kind * height * width + usize::from(cell)) as u32);
     Some(cells.into_iter().flat_map(|cell| (0..kinds).map(move |kind| place(kind, cell))).collect())
