@@ -185,17 +185,6 @@ export class Game {
     this.current = position;
   }
 
-  /** Takes a position and what follows out of the record. @param {Position} position */
-  remove(position) {
-    const parent = position.parent;
-    if (parent === null) return;
-    parent.children = parent.children.filter((one) => one !== position);
-    if (parent.next === position) parent.next = parent.children[0] ?? null;
-    for (let one = /** @type {Position | null} */ (this.current); one !== null; one = one.parent) {
-      if (one === position) return this.goTo(parent);
-    }
-  }
-
   /** The positions from the start through the current one to the end of its line. @returns {Position[]} */
   line() {
     const found = [];

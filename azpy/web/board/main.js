@@ -117,6 +117,7 @@ function render(isNew) {
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
     if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
+    byId("first").disabled = byId("back").disabled = position.parent === null;
     board.close();
     clock.run(null);
     return;
