@@ -5,7 +5,7 @@ import { announce, byId, fill, keep, make, mark } from "./dom.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith } from "./position.js";
-import { keepForSession, sessionOf } from "./settings.js";
+import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
 import { lastTurn } from "./turns.js";
 
@@ -17,7 +17,7 @@ export class Board {
   /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings */
   constructor(play, settings) {
     [this.play, this.settings] = [play, settings];
-    this.isTurned = sessionOf(TURNED) === true; // whether it is seen from the other side
+    this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
     this.status = ""; // how the game stands, in words
     this.canPlay = false;
     this.overlay = new Overlay();
@@ -53,7 +53,7 @@ export class Board {
   turn() {
     if (!this.settings.model.canRotate || this.play.game.current.shown === null) return;
     this.isTurned = !this.isTurned;
-    keepForSession(TURNED, this.isTurned);
+    store(TURNED, this.isTurned, TAB);
     this.picture.turn();
     this.draw();
     this.candidates.lookAgain();

@@ -137,6 +137,7 @@ export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
+    this.id = `${Date.now()} ${Math.random()}`; // of the game where it is kept
     /** @type {About | null} what the text says that the game came from */
     this.about = null;
     /** Whether moves are counted in pairs, as in chess. */

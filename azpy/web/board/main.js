@@ -46,6 +46,7 @@ const play = new Play(connection, new Game(), () => settings.options, render);
 const board = new Board(play, settings);
 const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
+let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
 /**
@@ -54,15 +55,17 @@ const clock = new Clock((late) => play.end(late, "on time"));
  * @param {number[]} [used] milliseconds of the clocks
  */
 function start(game, used) {
-  complain("");
-  putAside();
+  complain(game.id === last()?.id || putAside() ? "" : "This browser has no room to keep the game before.");
   analysis.stop("");
   settings.offerRun(game.isStored);
   play.names = settings.names;
   game.names = play.names;
+  begun = settings.model.game;
   game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock.minutes, used);
-  return play.begin(game);
+  const began = play.begin(game);
+  keepGame();
+  return began;
 }
 
 /** Goes on with a game that was kept. @param {import("./kept.js").Kept} kept */
@@ -100,11 +103,11 @@ function undo() {
 
 /** Keeps the game on the board, with what its clocks show. */
 function keepGame() {
+  if (begun === "") return;
   const { game, isPaused } = play;
   const { players, adviser } = settings.options;
-  const { ended } = game.current;
-  const kept = { game: settings.model.game, players: [...players, adviser], record: game.toNodes(), isPaused, ended };
-  keepNow({ ...kept, at: game.current.moves(), used: clock.shown, when: Date.now() });
+  const kept = { id: game.id, players: [...players, adviser], record: game.toNodes(), at: game.current.moves() };
+  keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
 }
 
 /** Draws the page. @param {boolean} isNew whether the position is another one */
@@ -117,6 +120,8 @@ function render(isNew) {
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
     if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
+    keepGame();
+    showComment(position);
     byId("first").disabled = byId("back").disabled = position.parent === null;
     board.close();
     clock.run(null);
@@ -155,7 +160,7 @@ function bind() {
     if (about.renews) await renew();
     start(new Game());
   });
-  window.addEventListener("pagehide", () => play.game.current.shown !== null && keepGame());
+  window.addEventListener("pagehide", keepGame);
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
     if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;

@@ -3,6 +3,7 @@
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
 import { sides, upper } from "./sides.js";
+import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
 const CHOSEN = ["player_0", "player_1", "adviser"];
@@ -184,44 +185,4 @@ function above(text, least) {
 function whole(text) {
   const number = above(text, 1);
   return number === null ? null : Math.floor(number);
-}
-
-/**
- * Keeps an object in this browser, where the browser allows it: for this tab, and for tabs that are opened later.
- * @param {string} key
- * @param {unknown} value
- */
-export function store(key, value) {
-  try {
-    for (const kept of [sessionStorage, localStorage]) kept.setItem(key, JSON.stringify(value));
-  } catch {
-    // The page works without.
-  }
-}
-
-/** @param {string} key @returns {any} what was kept; null for nothing */
-export function stored(key) {
-  try {
-    return JSON.parse(sessionStorage.getItem(key) ?? localStorage.getItem(key) ?? "null");
-  } catch {
-    return null;
-  }
-}
-
-/** Keeps an object for this tab, where the browser allows it. @param {string} key @param {unknown} value */
-export function keepForSession(key, value) {
-  try {
-    sessionStorage.setItem(key, JSON.stringify(value));
-  } catch {
-    // The page works without.
-  }
-}
-
-/** @param {string} key @returns {any} what was kept for this tab; null for nothing */
-export function sessionOf(key) {
-  try {
-    return JSON.parse(sessionStorage.getItem(key) ?? "null");
-  } catch {
-    return null;
-  }
 }
