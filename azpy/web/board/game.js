@@ -196,25 +196,34 @@ export class Game {
   }
 
   /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the start,
-   * its name, its short name, who played it, and the notes on it. */
+   * its name, its short name, who played it, and the notes on it. `ended` says after which of them, or -1 for none, the
+   * players ended the game, with the outcome for the first player and how. */
   toNodes() {
     /** @type {unknown[][]} */
     const nodes = [];
+    /** @type {[number, number, string][]} */
+    const ended = [];
+    const end = (/** @type {Position} */ one, /** @type {number} */ at) =>
+      one.ended !== null && ended.push([at, one.ended.outcome, one.ended.why]);
+    end(this.root, -1);
     const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
       const { move, label, mover, notes } = one.position;
       const node = [one.before, move, label, mover ?? null];
       const before = nodes.push(Object.keys(notes).length > 0 ? [...node, notes] : node) - 1;
+      end(one.position, before);
       left.push(...one.position.children.map((position) => ({ position, before })).reverse());
     }
-    return { position: this.start, nodes, notes: this.root.notes, ...this.about };
+    const record = { position: this.start, nodes, notes: this.root.notes, ...this.about };
+    return ended.length > 0 ? { ...record, ended } : record;
   }
 
   /**
    * @param {any} object as `toNodes` makes it
    * @returns {Game} with the board at the end of its main line
    */
-  static fromNodes({ position = null, nodes, notes = {}, players = null, ranks = null, result = null, tags = [] }) {
+  static fromNodes({ position = null, nodes, notes = {}, ended = [], ...about }) {
+    const { players = null, ranks = null, result = null, tags = [] } = about;
     const game = new Game(position);
     if (players !== null || result !== null || tags.length > 0) game.about = { players, ranks, result, tags };
     game.root.notes = notes;
@@ -224,6 +233,7 @@ export class Game {
       const one = (made[before] ?? game.root).add(name, short);
       made.push(Object.assign(one, { player, notes: noted }));
     }
+    for (const [at, outcome, why] of ended) (made[at] ?? game.root).ended = { outcome, why: `${why}` };
     game.goTo(game.end);
     return game;
   }
