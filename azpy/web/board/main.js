@@ -96,6 +96,7 @@ function plays(game) {
 
 /** Takes back what a person did; where there is nothing, goes back to the game before. */
 function undo() {
+  if (play.game.current.ended !== null) clock.forgive();
   if (play.canUndo) return play.undo();
   const kept = gameBefore();
   if (kept !== undefined) return goBack(kept);
@@ -197,7 +198,8 @@ async function main() {
   bindFiles({ play, settings, start: open, picture: () => board.svg });
   bindComment((text) => {
     play.game.current.comment = text;
-    render(true);
+    render(false);
+    keepGame();
   });
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
