@@ -89,15 +89,16 @@ export class Position {
   }
 
   /**
-   * What the move that led here lost, in value for the player who played it. Values of different networks, and of
-   * searches that were cut short, say nothing together.
+   * What the move that led here lost, in value for the player who played it. Values of different networks, of short
+   * searches, and of those that were cut short, say nothing together.
    * @param {string} adviser
+   * @param {number} least visits of a search that is not short
    * @returns {number | null} null if it is not known
    */
-  loss(adviser) {
+  loss(adviser, least) {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
-    if (before === undefined || !isWhole(before)) return null;
-    const isSame = after !== undefined && isWhole(after) && networkOf(after) === networkOf(before);
+    if (before === undefined || !isWhole(before, least)) return null;
+    const isSame = after !== undefined && isWhole(after, least) && networkOf(after) === networkOf(before);
     const value = this.outcome ?? (isSame ? after.value : null);
     if (value === null) return null;
     return before.answer.rootInfo.player === 0 ? before.value - value : value - before.value;
@@ -120,10 +121,13 @@ function networkOf(found) {
   return found.answer.rootInfo.network;
 }
 
-/** Whether a search went to its own end. @param {Found} found */
-function isWhole({ answer }) {
-  return !answer.isDuringSearch && !["stopped", "interrupted", "memory"].includes(answer.rootInfo.stop);
+/** Whether a search went to its own end, and was not asked for less. @param {Found} found @param {number} least visits */
+function isWhole({ answer, visits }, least) {
+  const { stop } = answer.rootInfo;
+  const isShort = stop === "simulations" && visits < least;
+  return !answer.isDuringSearch && !isShort && !["stopped", "interrupted", "memory"].includes(stop);
 }
+
 /**
  * @typedef {Object} About what a text says of a game as a whole
  * @property {[string | null, string | null] | null} players their names
@@ -144,6 +148,8 @@ export class Game {
     this.isPaired = false;
     /** @type {[string, string]} what the players are called */
     this.names = ["player 0", "player 1"];
+    /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
+    this.networks = new Map();
     this.root = new Position(null, "");
     this.current = this.root;
   }
@@ -158,6 +164,23 @@ export class Game {
     let one = this.root;
     while (one.children.length > 0) [one] = one.children;
     return one;
+  }
+
+  /**
+   * Learns which networks players have now. What others found under the same name does not count any more.
+   * @param {{name: string, network: string | null}[]} models
+   */
+  know(models) {
+    for (const { name, network } of models) {
+      if (this.networks.get(name) === network) continue;
+      this.networks.set(name, network);
+      const left = [this.root];
+      for (let one = left.pop(); one !== undefined; one = left.pop()) {
+        const found = one.finds.get(name);
+        if (found !== undefined && networkOf(found) !== network) one.finds.delete(name);
+        left.push(...one.children);
+      }
+    }
   }
 
   /** Plays a move at the current position. @param {string} move */

@@ -128,7 +128,7 @@ function render(isNew) {
     clock.run(null);
     return;
   }
-  const { hints, adviser } = settings.options;
+  const { hints, adviser, hintSimulations } = settings.options;
   const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
   const { status, canPlay } = controls;
@@ -139,7 +139,7 @@ function render(isNew) {
   controls.show(canPlay, status);
   showComment(position);
   showHeaders(game.about);
-  showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
+  showMoves(game, hints ? adviser : null, hintSimulations, isNew, (chosen) => play.goTo(chosen));
   board.candidates.show(answer?.moveInfos ?? [], label, isNew);
   analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
@@ -218,6 +218,7 @@ async function main() {
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
+      play.game.know(models);
       tellAbout(models[0].internalName);
       const kept = isFirst ? last() : null;
       isFirst = false;

@@ -22,10 +22,11 @@ const GLYPHS = {
 /**
  * @param {Game} game
  * @param {string | null} adviser who says what moves lost; null for nobody
+ * @param {number} least visits of a search that is not short
  * @param {boolean} isNew whether the current position is another one, which comes into view
  * @param {(position: Position) => void} onChoose
  */
-export function showMoves(game, adviser, isNew, onChoose) {
+export function showMoves(game, adviser, least, isNew, onChoose) {
   const list = byId("moves");
   const { places, hasSteps } = turnsOf(game);
   /** What stands before a move: its number, and in turns of several steps who moved. @param {Item} item */
@@ -56,7 +57,7 @@ export function showMoves(game, adviser, isNew, onChoose) {
     write(ply, said[0]);
     write(name, label);
     write(glyph, glyphs);
-    const loss = adviser === null ? null : position.loss(adviser);
+    const loss = adviser === null ? null : position.loss(adviser, least);
     const judgement = judged(loss);
     const text = judgement === null ? "" : ` ${judgement.mark} −${toldLoss(loss ?? 0)}`;
     const remark = child.querySelector(".loss");

@@ -224,8 +224,9 @@ export class Play {
    */
   search(position, model, asked) {
     const learn = (/** @type {any} */ answer) => {
-      const { player, value, visits } = answer.rootInfo;
+      const { player, value, visits, network } = answer.rootInfo;
       if (value === null) return; // the game is over there
+      this.game.know([{ name: model, network }]);
       position.learn(model, { value: player === 0 ? value : -value, visits, answer });
       this.onChange(false);
     };

@@ -93,7 +93,8 @@ export class Settings {
       fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
     }
     byId("player_1").value = this.model.name;
-    fill(byId("adviser"), networks());
+    const run = [...byId("adviser").options].filter((option) => option.value === RUN);
+    fill(byId("adviser"), [...run, ...networks()]);
     if (!isFirst) this.take(before);
     this.name();
     this.bound();
