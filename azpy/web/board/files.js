@@ -11,7 +11,7 @@ const WIDTH = 1200; // of a picture as dots
  * @param {string} text
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
  * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says
- *   it, and why lines end early, or are not there
+ *   it, and why its lines end early or are missing
  */
 export async function readGame(text, ask) {
   const whole = text.trim();
