@@ -137,3 +137,69 @@ def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, addr
     board.one("save_cancel").click()
     assert "<svg" in (saved / "chess.svg").read_text()
     assert (saved / "chess.png").read_bytes().startswith(base64.b64decode("iVBORw0KGgo="))
+
+
+def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> None:
+    """Where the server refuses for once, before it answers, after a resignation, and beside another tab."""
+    board.open(address, "go")
+    board.choose("player_1", "")
+    board.choose("clock", "5")
+    for place in ("C3", "C2"):
+        board.click(place)
+    board.one("comment").send_keys("of white")
+    refuse = """
+        window.sent ??= WebSocket.prototype.send;
+        const [from, to] = arguments;
+        WebSocket.prototype.send = function (text) { window.sent.call(this, text.replace(from, to)); };
+    """
+    board.script(refuse, '"show"', '"shows"')
+    board.places()["D3"].click()
+    board.until(lambda: "cannot be shown" in board.one("problem_text").text)
+    assert (board.moves, board.ply) == (["C3", "C2", "D3"], 2)
+    # While it loads, what is said of another position is not seen, and what is said is of it.
+    board.script(refuse, '"id"', '"later"')
+    board.one("on").click()
+    assert board.one("comment").get_attribute("value") == ""
+    board.one("comment").send_keys("of black")
+    board.one("new").click()
+    board.script("WebSocket.prototype.send = window.sent")
+    board.driver.refresh()
+    board.until(lambda: board.state == "open")
+    board.one("undo").click()
+    board.settle(3)
+    assert board.moves == ["C3", "C2", "D3"]
+    assert board.one("comment").get_attribute("value") == "of black"
+    board.one("back").click()
+    board.until(lambda: board.one("comment").get_attribute("value") == "of white")
+    board.one("last").click()
+    board.settle(3)
+    # A lost game stays lost, and its file says so.
+    board.one("resign").click()
+    board.until(lambda: board.state == "over")
+    board.one("back").click()
+    board.settle()
+    board.driver.refresh()
+    board.until(lambda: board.moves == ["C3", "C2", "D3"])
+    board.one("last").click()
+    board.until(lambda: board.one("status").text == "Black wins by resignation.")
+    assert "RE[B+R]" in saved_game(board, saved / "go_size_5_komi_7_5_superko_1.sgf")
+    board.one("undo").click()
+    board.until(lambda: board.state == "open")
+    board.script("const now = performance.now.bind(performance); performance.now = () => now() + 300000")
+    board.until(lambda: board.one("status").text == "Black wins on time.")
+    board.one("undo").click()
+    board.until(lambda: board.one("status").text == "White to move.")
+    assert board.one("clock_1").text.startswith(("5:00", "4:5"))
+    # Another tab's game goes to those before.
+    first = board.driver.current_window_handle
+    board.driver.switch_to.new_window("tab")
+    board.driver.get(f"http://{address}/")
+    board.until(lambda: board.moves == ["C3", "C2", "D3"])
+    board.one("new").click()
+    board.until(lambda: board.moves == [])
+    board.click("A1")
+    board.driver.switch_to.window(first)
+    board.click("B2")
+    board.one("open_archive").click()
+    assert len(board.all("#games_before button")) == 1
+    board.one("archive_cancel").click()

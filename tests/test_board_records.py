@@ -168,8 +168,11 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           played.root.learn("x", told(0, 0.5, "one"));
           const losses = ["other", "one"].map((network) => {
             played.current.learn("x", told(1, 0.25, network));
-            return played.current.loss("x");
+            return played.current.loss("x", 9);
           });
+          losses.push(played.current.loss("x", 10)); // both searches were short
+          played.know([{ name: "x", network: "new" }]);
+          losses.push(played.root.value("x"));
           const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
           const record = { position: null, nodes, notes: {} };
           done({
@@ -189,7 +192,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
         "rolls": ["a", "a", "b", "b"],
         "same": True,
         "late": [1],
-        "losses": [None, 0.25],
+        "losses": [None, 0.25, None, None],
         "used": 30,
         "box": [0, 0, 30, 20],
     }

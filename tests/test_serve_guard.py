@@ -73,6 +73,7 @@ def test_other_sites_cookies_do_not_hide_ours() -> None:
         (f"azpy_session={mine}", 200),
         (f'settings={{"a":1}}; azpy_session={mine}', 200),
         (f"a[b]=c; =; ;;azpy_session={mine}; x", 200),
+        (f"azpy_session={mine}; azpy_session=of a server at a folder above", 200),
         (f"other=azpy_session={mine}", 401),
         ("azpy_session=", 401),
         (f"azpy_session={mine}x", 401),
@@ -95,7 +96,8 @@ def test_several_headers_do_not_add_up() -> None:
 def test_a_session_ends_with_its_logout() -> None:
     with serving("pig", token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as page:
         page.cookies.set("azpy_session", "a name that somebody else chose")
-        page.post("/login", json={"token": TOKEN})
+        answer = page.post("/login", json={"token": TOKEN})
+        assert "path" not in answer.headers["set-cookie"].lower()  # it is for the page's own folder, not for the host
         kept = [one.value for one in page.cookies.jar if one.value != "a name that somebody else chose"]
         page.cookies.clear()
         cookie = {"cookie": f"azpy_session={kept[0]}"}

@@ -194,13 +194,13 @@ class Site:
         if session is None:
             return self.refused(401, "token", "this is not the token")
         answer = JSONResponse({"success": True})
-        answer.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+        _keep_session(answer, session, secure=request.url.scheme == "https")
         return answer
 
     async def _logout(self, request: Request) -> Response:
         self._guard.end_session(request.scope)
         answer = JSONResponse({"success": True})
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        _keep_session(answer, "", max_age=0)
         return answer
 
     async def _body(self, request: Request, most: int) -> _core.Message | Response:
@@ -395,6 +395,12 @@ async def _wrong(request: Request, error: Any) -> Response:
 async def _failed(_: Request, __: Exception) -> Response:
     """The answer where the server failed; uvicorn logs the exception."""
     return JSONResponse({"error": _FAILED}, 500)
+
+
+def _keep_session(answer: Response, session: str, *, secure: bool = False, max_age: int | None = None) -> None:
+    """Has the browser keep a session for this page: without a path it is for the folder of the address."""
+    kept: dict[str, Any] = {"httponly": True, "samesite": "strict", "path": None}
+    answer.set_cookie(COOKIE, session, max_age, secure=secure, **kept)
 
 
 def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -106,7 +105,8 @@ class Guard:
 
     def end_session(self, scope: Scope) -> None:
         """Lets the cookie of a request stand for the token no longer."""
-        self._sessions.pop(HTTPConnection(scope).cookies.get(COOKIE, ""), None)
+        for session in _sessions_in(scope):
+            self._sessions.pop(session, None)
 
     def _problem(self, scope: Scope) -> str | None:
         """Why Host or Origin is refused; None for neither."""
@@ -122,8 +122,13 @@ class Guard:
         return None
 
     def _is_known(self, scope: Scope) -> bool:
-        asks = HTTPConnection(scope)
-        kind, _, given = asks.headers.get("authorization", "").partition(" ")
+        kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self._token is not None:
             return hmac.compare_digest(given.strip().encode(), self._token)
-        return asks.cookies.get(COOKIE, "") in self._sessions
+        return any(session in self._sessions for session in _sessions_in(scope))
+
+
+def _sessions_in(scope: Scope) -> list[str]:
+    """What the cookies of a request name: several, where another server stands at a folder above in the same host."""
+    cookies = [one.strip().partition("=") for line in Headers(scope=scope).getlist("cookie") for one in line.split(";")]
+    return [value for name, _, value in cookies if name == COOKIE]

@@ -27,7 +27,7 @@ _MOST_AHEAD = 64 * 1024  # bytes of further requests, before the answer to the o
 _MOST_FRAGMENTS = 1_000  # of a message
 _MOST_READ = 16 * 1024  # bytes of a WebSocket at a time: each message of them waits as a dict
 _STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
-# Of every answer: they protect a browser. Behind the policy stands who may show the page in a frame.
+# Of every answer: they protect a browser. The policy ends with who may show the page in a frame.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "

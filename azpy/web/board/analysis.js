@@ -31,7 +31,7 @@ export class Analysis {
    * @param {(name: string) => string} label the short name of a move
    */
   show(position, names, label) {
-    const { hints, adviser } = this.play.options();
+    const { hints, adviser, hintSimulations } = this.play.options();
     byId("no_hints").hidden = hints;
     byId("hinted").hidden = byId("bar").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
@@ -44,7 +44,7 @@ export class Analysis {
     showTree(answer?.moveInfos ?? [], label);
     const line = this.play.game.line();
     showGraph(line, position, adviser, names, (chosen) => this.play.goTo(chosen));
-    showSummary(line, adviser, names);
+    showSummary(line, adviser, hintSimulations, names);
   }
 
   /** Searches every position of the line that the adviser has not searched as long. */
@@ -55,9 +55,9 @@ export class Analysis {
     const { adviser, hintSimulations: simulations } = this.play.options();
     const isOpen = (/** @type {Position} */ one) =>
       one.outcome === null && (one.finds.get(adviser)?.visits ?? 0) < simulations;
-    const open = this.play.game.line().filter(isOpen);
-    const all = open.length;
-    let done = 0;
+    /** @type {Position[]} */
+    let open = [];
+    let [all, done] = [0, 0];
     const goOn = async () => {
       for (let one = open.pop(); one !== undefined && serial === this.serial; one = open.pop()) {
         this.say(`${done} of ${all}`, done / all);
@@ -66,6 +66,11 @@ export class Analysis {
       }
     };
     try {
+      const { models } = await this.play.connection.ask({ action: "query_models" }).answer;
+      if (serial !== this.serial) return;
+      this.play.game.know(models);
+      open = this.play.game.line().filter(isOpen);
+      all = open.length;
       await Promise.all(Array.from({ length: AT_ONCE }, goOn));
       if (serial === this.serial) this.stop("Every move is analyzed.");
     } catch (error) {

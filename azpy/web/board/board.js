@@ -5,7 +5,7 @@ import { announce, byId, fill, keep, make, mark } from "./dom.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith } from "./position.js";
-import { keepForSession, sessionOf } from "./settings.js";
+import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
 import { lastTurn } from "./turns.js";
 
@@ -17,7 +17,7 @@ export class Board {
   /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings */
   constructor(play, settings) {
     [this.play, this.settings] = [play, settings];
-    this.isTurned = sessionOf(TURNED) === true; // whether it is seen from the other side
+    this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
     this.status = ""; // how the game stands, in words
     this.canPlay = false;
     this.overlay = new Overlay();
@@ -38,10 +38,12 @@ export class Board {
     return this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
   }
 
-  /** The picture as it is seen. */
+  /** The picture as it is seen; where a player ended the game it is nobody's turn. */
   get svg() {
-    const { shown } = this.play.game.current;
-    return shown === null ? "" : this.seen(shown).svg;
+    const { shown, ended } = this.play.game.current;
+    if (shown === null) return "";
+    const { svg } = this.seen(shown);
+    return ended === null ? svg : withoutTurn(svg);
   }
 
   /** @param {boolean} isTurned whether the board is seen from the other side */
@@ -53,7 +55,7 @@ export class Board {
   turn() {
     if (!this.settings.model.canRotate || this.play.game.current.shown === null) return;
     this.isTurned = !this.isTurned;
-    keepForSession(TURNED, this.isTurned);
+    store(TURNED, this.isTurned, TAB);
     this.picture.turn();
     this.draw();
     this.candidates.lookAgain();
@@ -83,8 +85,8 @@ export class Board {
     if (shown === null) return;
     const { canRotate } = this.settings.model;
     const seen = this.seen(shown);
-    const svg = seen.svg.replace(/>[^<>]* to move</, "><"); // whose turn it is stands beside the board
-    this.picture.show({ ...seen, svg }, this.canPlay, `The board. ${this.status}`);
+    // Whose turn it is stands beside the board.
+    this.picture.show({ ...seen, svg: withoutTurn(seen.svg) }, this.canPlay, `The board. ${this.status}`);
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
@@ -158,4 +160,9 @@ export class Board {
     fill(byId("chooser_names"), buttons);
     dialog.showModal();
   }
+}
+
+/** A picture without the text that says whose turn it is. @param {string} svg */
+function withoutTurn(svg) {
+  return svg.replace(/>[^<>]* to move</, "><");
 }

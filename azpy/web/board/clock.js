@@ -19,6 +19,11 @@ export class Clock {
     this.tick();
   }
 
+  /** A loss on time is taken back: the clock of the side that has no time left begins anew. */
+  forgive() {
+    this.used = this.used.map((used) => (this.limit !== null && used >= this.limit ? 0 : used));
+  }
+
   /** Has the clock of one player run, or none. @param {number | null} player */
   run(player) {
     const now = performance.now();

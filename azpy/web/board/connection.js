@@ -109,9 +109,12 @@ export class Connection extends EventTarget {
  */
 export async function fetched(address, body) {
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body };
-  const response = await fetch(address, body === undefined ? {} : post);
-  const answer = await response.json();
-  if (response.status === 503) throw new Busy(answer.error);
+  const response = await fetch(address, body === undefined ? {} : post).catch(() => {
+    throw new Busy("the server cannot be reached");
+  });
+  // What stands before the server may refuse in its own words.
+  const answer = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
+  if ([429, 503].includes(response.status)) throw new Busy(answer.error);
   if (!response.ok) throw new Error(answer.error);
   return answer;
 }

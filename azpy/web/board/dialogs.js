@@ -79,8 +79,9 @@ export function bindFiles({ play, settings, start, picture }) {
     await copyText(text);
     announce("It is on the clipboard.");
   };
-  tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await writeGame(play.game, ask)));
-  tried("copy_game", async () => copy(await writeGame(play.game, ask)));
+  const written = () => writeGame(play.game, settings.model.format, ask);
+  tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await written()));
+  tried("copy_game", async () => copy(await written()));
   tried("copy_link", () => copy(linkTo(settings.model.game, play.game)));
   tried("copy_position", () => copy(byId("save_position").value));
   tried("copy_moves", () => copy(byId("save_moves").value));

@@ -11,7 +11,7 @@ const WIDTH = 1200; // of a picture as dots
  * @param {string} text
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
  * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says
- *   it, and why lines end early, or are not there
+ *   it, and why its lines end early or are missing
  */
 export async function readGame(text, ask) {
   const whole = text.trim();
@@ -28,18 +28,40 @@ export async function readGame(text, ask) {
   if (!Array.isArray(record.nodes)) throw new Error("this is no record of a game");
   const { position = null, nodes, notes = {} } = record;
   const read = await ask({ action: "read", position, nodes, notes });
-  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes });
+  const isWhole = Array.isArray(record.ended) && read.nodes.length === nodes.length;
+  const ended = isWhole ? record.ended.filter(isEnd) : [];
+  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes, ended });
   return { game, name: typeof record.game === "string" ? record.game : null, leftOut: [] };
 }
 
+/** Whether a record says so how a game ended. @param {any} one */
+function isEnd(one) {
+  return Array.isArray(one) && Number.isInteger(one[0]) && [1, -1].includes(one[1]);
+}
+
 /**
- * Writes a game with its variations in the game's notation.
+ * Writes a game with its variations in the game's notation, and with how the players ended its main line.
  * @param {Game} game
+ * @param {string | null} format of the notation
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
  * @returns {Promise<string>}
  */
-export async function writeGame(game, ask) {
-  return (await ask({ action: "write", ...game.toNodes() })).text;
+export async function writeGame(game, format, ask) {
+  const { ended, ...record } = game.toNodes();
+  const result = record.result ?? resultOf(game.end.ended, format);
+  return (await ask({ action: "write", ...record, ...(result === null ? {} : { result }) })).text;
+}
+
+/**
+ * How the players ended a game, as its notation says it.
+ * @param {import("./game.js").Position["ended"]} ended
+ * @param {string | null} format
+ * @returns {string | null}
+ */
+function resultOf(ended, format) {
+  if (ended === null) return null;
+  if (format === "pgn") return ended.outcome > 0 ? "1-0" : "0-1";
+  return `${ended.outcome > 0 ? "B" : "W"}+${ended.why === "on time" ? "T" : "R"}`;
 }
 
 /** Puts a text on the clipboard, also where a page that is not secure has no access to it. @param {string} text */

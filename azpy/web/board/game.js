@@ -89,15 +89,16 @@ export class Position {
   }
 
   /**
-   * What the move that led here lost, in value for the player who played it. Values of different networks, and of
-   * searches that were cut short, say nothing together.
+   * What the move that led here lost, in value for the player who played it. Values of different networks, of short
+   * searches, and of those that were cut short, say nothing together.
    * @param {string} adviser
+   * @param {number} least visits of a search that is not short
    * @returns {number | null} null if it is not known
    */
-  loss(adviser) {
+  loss(adviser, least) {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
-    if (before === undefined || !isWhole(before)) return null;
-    const isSame = after !== undefined && isWhole(after) && networkOf(after) === networkOf(before);
+    if (before === undefined || !isWhole(before, least)) return null;
+    const isSame = after !== undefined && isWhole(after, least) && networkOf(after) === networkOf(before);
     const value = this.outcome ?? (isSame ? after.value : null);
     if (value === null) return null;
     return before.answer.rootInfo.player === 0 ? before.value - value : value - before.value;
@@ -120,10 +121,13 @@ function networkOf(found) {
   return found.answer.rootInfo.network;
 }
 
-/** Whether a search went to its own end. @param {Found} found */
-function isWhole({ answer }) {
-  return !answer.isDuringSearch && !["stopped", "interrupted", "memory"].includes(answer.rootInfo.stop);
+/** Whether a search went to its own end, and was not asked for less. @param {Found} found @param {number} least visits */
+function isWhole({ answer, visits }, least) {
+  const { stop } = answer.rootInfo;
+  const isShort = stop === "simulations" && visits < least;
+  return !answer.isDuringSearch && !isShort && !["stopped", "interrupted", "memory"].includes(stop);
 }
+
 /**
  * @typedef {Object} About what a text says of a game as a whole
  * @property {[string | null, string | null] | null} players their names
@@ -137,12 +141,15 @@ export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
+    this.id = `${Date.now()} ${Math.random()}`; // of the game where it is kept
     /** @type {About | null} what the text says that the game came from */
     this.about = null;
     /** Whether moves are counted in pairs, as in chess. */
     this.isPaired = false;
     /** @type {[string, string]} what the players are called */
     this.names = ["player 0", "player 1"];
+    /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
+    this.networks = new Map();
     this.root = new Position(null, "");
     this.current = this.root;
   }
@@ -157,6 +164,23 @@ export class Game {
     let one = this.root;
     while (one.children.length > 0) [one] = one.children;
     return one;
+  }
+
+  /**
+   * Learns which networks players have now. What others found under the same name does not count any more.
+   * @param {{name: string, network: string | null}[]} models
+   */
+  know(models) {
+    for (const { name, network } of models) {
+      if (this.networks.get(name) === network) continue;
+      this.networks.set(name, network);
+      const left = [this.root];
+      for (let one = left.pop(); one !== undefined; one = left.pop()) {
+        const found = one.finds.get(name);
+        if (found !== undefined && networkOf(found) !== network) one.finds.delete(name);
+        left.push(...one.children);
+      }
+    }
   }
 
   /** Plays a move at the current position. @param {string} move */
@@ -185,17 +209,6 @@ export class Game {
     this.current = position;
   }
 
-  /** Takes a position and what follows out of the record. @param {Position} position */
-  remove(position) {
-    const parent = position.parent;
-    if (parent === null) return;
-    parent.children = parent.children.filter((one) => one !== position);
-    if (parent.next === position) parent.next = parent.children[0] ?? null;
-    for (let one = /** @type {Position | null} */ (this.current); one !== null; one = one.parent) {
-      if (one === position) return this.goTo(parent);
-    }
-  }
-
   /** The positions from the start through the current one to the end of its line. @returns {Position[]} */
   line() {
     const found = [];
@@ -206,25 +219,34 @@ export class Game {
   }
 
   /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the start,
-   * its name, its short name, who played it, and the notes on it. */
+   * its name, its short name, who played it, and the notes on it. `ended` says after which of them, or -1 for none, the
+   * players ended the game, with the outcome for the first player and how. */
   toNodes() {
     /** @type {unknown[][]} */
     const nodes = [];
+    /** @type {[number, number, string][]} */
+    const ended = [];
+    const end = (/** @type {Position} */ one, /** @type {number} */ at) =>
+      one.ended !== null && ended.push([at, one.ended.outcome, one.ended.why]);
+    end(this.root, -1);
     const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
       const { move, label, mover, notes } = one.position;
       const node = [one.before, move, label, mover ?? null];
       const before = nodes.push(Object.keys(notes).length > 0 ? [...node, notes] : node) - 1;
+      end(one.position, before);
       left.push(...one.position.children.map((position) => ({ position, before })).reverse());
     }
-    return { position: this.start, nodes, notes: this.root.notes, ...this.about };
+    const record = { position: this.start, nodes, notes: this.root.notes, ...this.about };
+    return ended.length > 0 ? { ...record, ended } : record;
   }
 
   /**
    * @param {any} object as `toNodes` makes it
    * @returns {Game} with the board at the end of its main line
    */
-  static fromNodes({ position = null, nodes, notes = {}, players = null, ranks = null, result = null, tags = [] }) {
+  static fromNodes({ position = null, nodes, notes = {}, ended = [], ...about }) {
+    const { players = null, ranks = null, result = null, tags = [] } = about;
     const game = new Game(position);
     if (players !== null || result !== null || tags.length > 0) game.about = { players, ranks, result, tags };
     game.root.notes = notes;
@@ -234,6 +256,7 @@ export class Game {
       const one = (made[before] ?? game.root).add(name, short);
       made.push(Object.assign(one, { player, notes: noted }));
     }
+    for (const [at, outcome, why] of ended) (made[at] ?? game.root).ended = { outcome, why: `${why}` };
     game.goTo(game.end);
     return game;
   }

@@ -1,7 +1,7 @@
 // Which games were played here? This browser keeps the one on the board, and those before it.
 
 import { Game } from "./game.js";
-import { store, stored } from "./settings.js";
+import { BROWSER, store, stored } from "./storage.js";
 
 const NOW = "azpy board game";
 const BEFORE = "azpy board games";
@@ -9,11 +9,11 @@ const MOST = 50; // games before
 
 /**
  * @typedef {Object} Kept a game that was kept
+ * @property {string} id of the game
  * @property {string} game its name
  * @property {string[]} players who played it, and who advised
  * @property {any} record as `Game.toNodes` writes it
  * @property {string[]} at the moves to where the board stands
- * @property {{outcome: number, why: string} | null} ended
  * @property {boolean} isPaused
  * @property {number[]} used milliseconds of each side's clock
  * @property {number} when milliseconds since 1970
@@ -24,59 +24,72 @@ function isKept(one) {
   return [one?.record?.nodes, one?.players, one?.at].every(Array.isArray) && typeof one.game === "string";
 }
 
+/** Those of a list that are games; before games had an id, their time was it. @param {any} list @returns {Kept[]} */
+function games(list) {
+  return Array.isArray(list) ? list.filter(isKept).map((one) => ({ ...one, id: `${one.id ?? one.when}` })) : [];
+}
+
 /** @type {Kept | null} the game on the board */
-let now = [stored(NOW)].find(isKept) ?? null;
+let now = games([stored(NOW)])[0] ?? null;
+/** @type {Kept[] | null} the games before, as they were read last */
+let known = null;
+window.addEventListener("storage", () => (known = null)); // another tab wrote
 
 /** The game on the board when this page was last open. @returns {Kept | null} */
 export function last() {
   return now;
 }
 
-/** Keeps the game on the board. @param {Kept} kept */
+/** Keeps the game on the board. One that another tab has on its board goes to the games before. @param {Kept} kept */
 export function keepNow(kept) {
   now = kept;
+  const [other] = games([stored(NOW, BROWSER)]);
+  if (other !== undefined && other.id !== kept.id) add(other);
   store(NOW, kept);
 }
 
-/** The games before, the newest first. Other tabs may have added some. @returns {Kept[]} */
+/** The games before, the newest first, without the one on the board. @returns {Kept[]} */
 export function before() {
-  try {
-    const found = JSON.parse(localStorage.getItem(BEFORE) ?? "[]");
-    return found.filter(isKept);
-  } catch {
-    return [];
-  }
+  known ??= read();
+  return known.filter((one) => one.id !== now?.id);
 }
 
-/** Puts the game on the board to the games before, unless nothing was played. */
+/** Puts the game on the board to the games before. @returns {boolean} whether there was room for it */
 export function putAside() {
-  if (now === null || now.record.nodes.length === 0) return;
-  write([now, ...before()].slice(0, MOST));
-  now = null;
+  return now === null || add(now);
 }
 
-/** Takes a game out of those before: it comes onto the board. @param {Kept} kept */
+/** Takes a game out of those before: it is on the board, and kept as such. @param {Kept} kept */
 export function takeOut(kept) {
-  write(before().filter((one) => one.when !== kept.when));
+  write(read().filter((one) => one.id !== kept.id));
 }
 
-/** @param {Kept[]} games */
-function write(games) {
-  for (let most = games.length; most >= 0; most -= 1) {
-    try {
-      return localStorage.setItem(BEFORE, JSON.stringify(games.slice(0, most)));
-    } catch {
-      // There is no room for so many, or the browser keeps nothing.
-    }
+/** @returns {Kept[]} */
+function read() {
+  return games(stored(BEFORE, BROWSER));
+}
+
+/** Adds a game to those before, unless nothing was played. @param {Kept} kept @returns {boolean} whether it is there */
+function add(kept) {
+  if (kept.record.nodes.length === 0) return true;
+  return write([kept, ...read().filter((one) => one.id !== kept.id)].slice(0, MOST));
+}
+
+/** Where there is no room for all, the oldest go. @param {Kept[]} all @returns {boolean} whether the newest is kept */
+function write(all) {
+  known = null;
+  for (let most = all.length; most >= Math.min(1, all.length); most -= 1) {
+    if (store(BEFORE, all.slice(0, most), BROWSER)) return true;
   }
+  return false;
 }
 
 /** A game that was kept, as it stood. @param {Kept} kept @returns {Game} */
 export function restored(kept) {
   const game = Game.fromNodes(kept.record);
+  game.id = kept.id;
   let here = game.root;
   for (const move of kept.at) here = here.children.find((child) => child.move === move) ?? here;
   game.goTo(here);
-  if (Number.isFinite(kept.ended?.outcome)) here.ended = { outcome: kept.ended.outcome, why: `${kept.ended.why}` };
   return game;
 }

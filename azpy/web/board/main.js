@@ -46,6 +46,7 @@ const play = new Play(connection, new Game(), () => settings.options, render);
 const board = new Board(play, settings);
 const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
+let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
 /**
@@ -54,15 +55,17 @@ const clock = new Clock((late) => play.end(late, "on time"));
  * @param {number[]} [used] milliseconds of the clocks
  */
 function start(game, used) {
-  complain("");
-  putAside();
+  complain(game.id === last()?.id || putAside() ? "" : "This browser has no room to keep the game before.");
   analysis.stop("");
   settings.offerRun(game.isStored);
   play.names = settings.names;
   game.names = play.names;
+  begun = settings.model.game;
   game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock.minutes, used);
-  return play.begin(game);
+  const began = play.begin(game);
+  keepGame();
+  return began;
 }
 
 /** Goes on with a game that was kept. @param {import("./kept.js").Kept} kept */
@@ -93,6 +96,7 @@ function plays(game) {
 
 /** Takes back what a person did; where there is nothing, goes back to the game before. */
 function undo() {
+  if (play.game.current.ended !== null) clock.forgive();
   if (play.canUndo) return play.undo();
   const kept = gameBefore();
   if (kept !== undefined) return goBack(kept);
@@ -100,11 +104,11 @@ function undo() {
 
 /** Keeps the game on the board, with what its clocks show. */
 function keepGame() {
+  if (begun === "") return;
   const { game, isPaused } = play;
   const { players, adviser } = settings.options;
-  const { ended } = game.current;
-  const kept = { game: settings.model.game, players: [...players, adviser], record: game.toNodes(), isPaused, ended };
-  keepNow({ ...kept, at: game.current.moves(), used: clock.shown, when: Date.now() });
+  const kept = { id: game.id, players: [...players, adviser], record: game.toNodes(), at: game.current.moves() };
+  keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
 }
 
 /** Draws the page. @param {boolean} isNew whether the position is another one */
@@ -117,11 +121,14 @@ function render(isNew) {
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
     if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
+    keepGame();
+    showComment(position);
+    byId("first").disabled = byId("back").disabled = position.parent === null;
     board.close();
     clock.run(null);
     return;
   }
-  const { hints, adviser } = settings.options;
+  const { hints, adviser, hintSimulations } = settings.options;
   const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
   const { status, canPlay } = controls;
@@ -132,7 +139,7 @@ function render(isNew) {
   controls.show(canPlay, status);
   showComment(position);
   showHeaders(game.about);
-  showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
+  showMoves(game, hints ? adviser : null, hintSimulations, isNew, (chosen) => play.goTo(chosen));
   board.candidates.show(answer?.moveInfos ?? [], label, isNew);
   analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
@@ -154,7 +161,7 @@ function bind() {
     if (about.renews) await renew();
     start(new Game());
   });
-  window.addEventListener("pagehide", () => play.game.current.shown !== null && keepGame());
+  window.addEventListener("pagehide", keepGame);
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
     if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
@@ -191,7 +198,8 @@ async function main() {
   bindFiles({ play, settings, start: open, picture: () => board.svg });
   bindComment((text) => {
     play.game.current.comment = text;
-    render(true);
+    render(false);
+    keepGame();
   });
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
@@ -210,6 +218,7 @@ async function main() {
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
+      play.game.know(models);
       tellAbout(models[0].internalName);
       const kept = isFirst ? last() : null;
       isFirst = false;

@@ -22,10 +22,11 @@ const GLYPHS = {
 /**
  * @param {Game} game
  * @param {string | null} adviser who says what moves lost; null for nobody
+ * @param {number} least visits of a search that is not short
  * @param {boolean} isNew whether the current position is another one, which comes into view
  * @param {(position: Position) => void} onChoose
  */
-export function showMoves(game, adviser, isNew, onChoose) {
+export function showMoves(game, adviser, least, isNew, onChoose) {
   const list = byId("moves");
   const { places, hasSteps } = turnsOf(game);
   /** What stands before a move: its number, and in turns of several steps who moved. @param {Item} item */
@@ -48,7 +49,7 @@ export function showMoves(game, adviser, isNew, onChoose) {
     mark(inner, "class", `move${isHere ? " here" : ""}${position.comment === "" ? "" : " noted"}`);
     mark(inner, "aria-current", isHere ? "step" : null);
     const label = position.mover === null ? `${position.label.replace(/^(\d)-(\d)$/, "$1$2")}:` : position.label;
-    const glyphs = (position.notes.NAG ?? []).map((number) => GLYPHS[number] ?? `$${number}`).join(" ");
+    const glyphs = (position.notes.NAG ?? []).map((number) => Object.hasOwn(GLYPHS, number) ? GLYPHS[number] : `$${number}`).join(" ");
     const said = [head(item), label, glyphs, position.comment === "" ? "" : "(with a comment)"];
     const spoken = [said[0] || `${places.get(position)?.number}.`, ...said.slice(1)];
     mark(inner, "aria-label", spoken.filter((part) => part !== "").join(" "));
@@ -56,7 +57,7 @@ export function showMoves(game, adviser, isNew, onChoose) {
     write(ply, said[0]);
     write(name, label);
     write(glyph, glyphs);
-    const loss = adviser === null ? null : position.loss(adviser);
+    const loss = adviser === null ? null : position.loss(adviser, least);
     const judgement = judged(loss);
     const text = judgement === null ? "" : ` ${judgement.mark} −${toldLoss(loss ?? 0)}`;
     const remark = child.querySelector(".loss");

@@ -26,10 +26,10 @@ export function showHeaders(about) {
     write(byId(`named_${player}`), [name, rank && `(${rank})`].filter(Boolean).join(" "));
     write(byId(`score_${player}`), scores[player]);
   }
-  const told = tags.filter(([name, value]) => name in TOLD && !/^[?.]*$/.test(value));
+  const told = tags.filter(([name, value]) => Object.hasOwn(TOLD, name) && !/^[?.]*$/.test(value));
   const words = told.map(([name, value]) => TOLD[/** @type {keyof typeof TOLD} */ (name)] + value);
   write(byId("headers"), [...words, ...(result ? [`result ${result}`] : [])].join(" · "));
-  const others = tags.filter(([name, value]) => !(name in TOLD) && value !== "");
+  const others = tags.filter(([name, value]) => !Object.hasOwn(TOLD, name) && value !== "");
   byId("other_headers").hidden = others.length === 0;
   const rows = others.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
   byId("header_list").replaceChildren(...rows);
@@ -40,5 +40,5 @@ function scoresOf(result) {
   if (result === null) return ["", ""];
   const won = /^([BW])\+(.*)$/.exec(result);
   if (won !== null) return won[1] === "B" ? [`+${won[2]}`, ""] : ["", `+${won[2]}`];
-  return RESULTS[/** @type {keyof typeof RESULTS} */ (result)] ?? ["", ""];
+  return Object.hasOwn(RESULTS, result) ? RESULTS[/** @type {keyof typeof RESULTS} */ (result)] : ["", ""];
 }

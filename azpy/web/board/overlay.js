@@ -9,7 +9,6 @@ const MOST = 8; // candidates on the board; the table has more
 const LEAST = 0.02; // of the visits of the best candidate, to be on the board
 const CHARACTER = 0.62; // width of a letter, in its height
 
-
 export class Overlay {
   constructor() {
     this.layer = byId("overlay");

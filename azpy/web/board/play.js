@@ -2,7 +2,7 @@
 
 import { announce, complain, messageOf } from "./dom.js";
 import { Busy, Lost } from "./connection.js";
-import { rolled } from "./position.js";
+import { drawn, rolled } from "./position.js";
 import { RUN } from "./game.js";
 import { upper } from "./sides.js";
 import { lastTurn } from "./turns.js";
@@ -153,9 +153,11 @@ export class Play {
       this.isRefused = error instanceof Busy;
       if (error instanceof Busy) this.later(serial, () => this.refresh());
       if (error instanceof Busy || error instanceof Lost) return this.onChange(false);
-      this.game.remove(position);
-      const refreshed = position.parent === null ? this.onChange(true) : this.refresh();
-      complain(`This cannot be played: ${messageOf(error)}`);
+      // The record keeps what cannot be shown: another try, or another server, may show it.
+      const isBefore = position.parent?.shown != null;
+      if (isBefore) this.game.goTo(/** @type {Position} */ (position.parent));
+      const refreshed = isBefore ? this.refresh() : this.onChange(false);
+      complain(`The position after ${position.move || "the start"} cannot be shown: ${messageOf(error)}`);
       return refreshed;
     }
     if (serial !== this.serial) return;
@@ -210,7 +212,7 @@ export class Play {
    * @returns {Promise<import("./position.js").Shown>}
    */
   show(moves, game = this.game) {
-    const notes = game.at(moves)?.notes ?? {};
+    const notes = drawn(game.at(moves)?.notes ?? {});
     return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game), notes }).answer;
   }
 
@@ -223,8 +225,9 @@ export class Play {
    */
   search(position, model, asked) {
     const learn = (/** @type {any} */ answer) => {
-      const { player, value, visits } = answer.rootInfo;
+      const { player, value, visits, network } = answer.rootInfo;
       if (value === null) return; // the game is over there
+      this.game.know([{ name: model, network }]);
       position.learn(model, { value: player === 0 ? value : -value, visits, answer });
       this.onChange(false);
     };

@@ -9,6 +9,12 @@
  *   text: string | null, actions: Action[], rolls: Roll[]}} Shown what the server says of a position
  */
 
+/** The notes on a position that may be drawn: all but its words. @param {Record<string, string[]>} notes */
+export function drawn({ C: comments = [], ...notes }) {
+  const C = comments.flatMap((comment) => comment.match(/\[%c(sl|al)[^\]]*\]/g) ?? []);
+  return { ...notes, ...(C.length > 0 ? { C } : {}) };
+}
+
 /** @param {Action} action @param {string[]} path */
 function begins(action, path) {
   return action.touches.length >= path.length && path.every((place, index) => action.touches[index][0] === place);

@@ -3,6 +3,7 @@
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
 import { sides, upper } from "./sides.js";
+import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
 const CHOSEN = ["player_0", "player_1", "adviser"];
@@ -95,7 +96,8 @@ export class Settings {
       fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
     }
     byId("player_1").value = this.model.name;
-    fill(byId("adviser"), networks());
+    const run = [...byId("adviser").options].filter((option) => option.value === RUN);
+    fill(byId("adviser"), [...run, ...networks()]);
     this.fillLevels();
     if (!isFirst) this.take(before);
     this.bound();
@@ -206,44 +208,4 @@ function above(text, least) {
 function whole(text) {
   const number = above(text, 1);
   return number === null ? null : Math.floor(number);
-}
-
-/**
- * Keeps an object in this browser, where the browser allows it: for this tab, and for tabs that are opened later.
- * @param {string} key
- * @param {unknown} value
- */
-export function store(key, value) {
-  try {
-    for (const kept of [sessionStorage, localStorage]) kept.setItem(key, JSON.stringify(value));
-  } catch {
-    // The page works without.
-  }
-}
-
-/** @param {string} key @returns {any} what was kept; null for nothing */
-export function stored(key) {
-  try {
-    return JSON.parse(sessionStorage.getItem(key) ?? localStorage.getItem(key) ?? "null");
-  } catch {
-    return null;
-  }
-}
-
-/** Keeps an object for this tab, where the browser allows it. @param {string} key @param {unknown} value */
-export function keepForSession(key, value) {
-  try {
-    sessionStorage.setItem(key, JSON.stringify(value));
-  } catch {
-    // The page works without.
-  }
-}
-
-/** @param {string} key @returns {any} what was kept for this tab; null for nothing */
-export function sessionOf(key) {
-  try {
-    return JSON.parse(sessionStorage.getItem(key) ?? "null");
-  } catch {
-    return null;
-  }
 }

@@ -9,11 +9,13 @@ const PHASES = 3;
 /**
  * @param {import("./game.js").Position[]} line
  * @param {string} adviser
+ * @param {number} least visits of a search that is not short
  * @param {[string, string]} names of the players
  */
-export function showSummary(line, adviser, names) {
+export function showSummary(line, adviser, least, names) {
+  const losses = line.map((one) => one.loss(adviser, least));
   const rows = names.map((name, player) => {
-    const lost = line.map((one) => (one.mover === player ? one.loss(adviser) : null));
+    const lost = losses.map((loss, ply) => (line[ply].mover === player ? loss : null));
     const marks = lost.map((loss) => judged(loss)?.mark);
     const counts = MARKS.map((mark) => `${marks.filter((one) => one === mark).length}`);
     const phases = Array.from({ length: PHASES }, (_, phase) => {
@@ -26,5 +28,5 @@ export function showSummary(line, adviser, names) {
     return make("tr", {}, make("th", { scope: "row" }, upper(name)), ...cells);
   });
   byId("summary_rows").replaceChildren(...rows);
-  byId("summary").hidden = !line.some((one) => one.loss(adviser) !== null);
+  byId("summary").hidden = losses.every((loss) => loss === null);
 }
