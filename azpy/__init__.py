@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.evaluators.torch import TorchEvaluator, export_onnx
     from azpy.matches.match import match
+    from azpy.reports.game_picture import replay
     from azpy.training.train import train
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "match",
     "parse_state",
     "pondering",
+    "replay",
     "train",
 ]
 
@@ -94,6 +96,7 @@ _LATE = {
     "export_onnx": "azpy.evaluators.torch",
     "load_run": "azpy.evaluators.loaded",
     "match": "azpy.matches.match",
+    "replay": "azpy.reports.game_picture",
     "train": "azpy.training.train",
 }
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from selenium.webdriver.common.keys import Keys
 
+import azpy
 from azpy.runs.exports import game_as_dict
 from azpy.serving.models import open_model
-from browser import Board, needs_browser
+from browser import Board, Rude, needs_browser
 from served import site_of
 from test_replay_command import collect
 
@@ -253,3 +254,38 @@ def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_pat
         board.until(lambda: board.moves == [])
         assert board.one("problem").is_displayed() is False
         board.driver.get("about:blank")
+
+
+def test_a_page_with_games_steps_through_each_of_them_without_a_server(board: Board, tmp_path: Path) -> None:
+    games = [azpy.replay("tic_tac_toe", "b2 a1 c3"), azpy.replay("tic_tac_toe", "a1"), azpy.replay(Rude(), [0])]
+    file = tmp_path / "games.html"
+    file.write_text("".join(game.to_html() for game in games), "ascii")
+    board.driver.get(file.as_uri())
+
+    def shown(number: int) -> str:
+        """What is said; the picture is that of the same position."""
+        figure = board.all("figure")[number]
+        said = figure.find_element("css selector", "output").text
+        address = figure.find_element("css selector", "img").get_attribute("src")
+        picture = games[number].pictures[int(said.split()[0])]
+        assert board.script("return decodeURIComponent(arguments[0].split(',').slice(1).join(','))", address) == picture
+        return str(said)
+
+    first, back, forward, last = board.all("figure:first-of-type button")
+    assert shown(0) == "3 of 3: X c3. O to move"
+    assert [button.is_enabled() for button in (first, back, forward, last)] == [True, True, False, False]
+    back.click()
+    assert shown(0) == "2 of 3: O a1. X to move"
+    first.click()
+    assert shown(0) == "0 of 3. X to move"
+    assert [button.is_enabled() for button in (first, back, forward, last)] == [False, False, True, True]
+    forward.click()
+    assert shown(0) == "1 of 3: X b2. O to move"
+    assert shown(1) == "1 of 1: X a1. O to move"  # the other games stay where they are
+    board.all("figure:first-of-type input")[0].send_keys(Keys.END)
+    assert shown(0) == "3 of 3: X c3. O to move"
+    board.all("figure:last-of-type button")[0].click()
+    assert [shown(number)[0] for number in (0, 1, 2)] == ["3", "1", "0"]
+    assert board.driver.title != "rude"
+    loaded = board.script("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert [address for address in loaded if not address.startswith("data:")] == []

@@ -1,18 +1,28 @@
 """az-play in the terminal, and the board that it opens."""
 
+import io
 import json
+import random
 import re
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
+import chess
+import chess.pgn
 import httpx
 import pytest
 from websockets.sync.client import connect
 
+import azpy
+from azpy._core import Message
 from azpy.cli.play import main
+from azpy.cli.terminal_view import captured
 from azpy.errors import pip_install
+from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_model
 from served import site_of
 from talks import PATIENCE
@@ -60,6 +70,167 @@ def test_a_roll_is_not_taken_back() -> None:
     assert code == 0
     assert said.count("roll: ") == 1
     assert "there is nothing to take back" in said
+
+
+Typed = Callable[..., str]
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Types lines into az-play in the terminal, in this process; gives what it said."""
+
+    def typed(game: str, *lines: str, side: str = "both", colors: bool = False) -> str:
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "quit", ""])))
+        monkeypatch.setattr("sys.stdout.isatty", lambda: colors)
+        assert main(["uniform:5", "--game", game, "--side", side, "--terminal"]) == 0
+        return capsys.readouterr().out
+
+    return typed
+
+
+def test_it_says_whose_turn_it_is_and_what_was_played_and_taken(typed: Typed) -> None:
+    said = typed("chess", "e4 d5", "exd5", "Qxd5 d4 Qxd4 Qxd4", "switch")
+    assert "White to move\n> " in said
+    assert "White to move; last move: Black d5\n> " in said
+    assert "Black to move; last move: White exd5; captured: White p, Black nothing\n> " in said
+    assert "Black to move; last move: White Qxd4; captured: White qp, Black PP\n> " in said
+    said = typed("connect_four", "4", side="second")
+    assert "you play Blue;" in said
+    assert "Red (uniform) to move\nRed plays " in said
+    assert "Blue (you) to move; last move: Red " in said
+    # A board a turn, not a step.
+    assert typed("pig", "roll", "hold", side="first").count("table: ") <= 5
+
+
+@pytest.mark.parametrize("game", ["chess", "go(size=5)", "breakthrough"])
+def test_what_was_taken_is_what_the_moves_took(game: str) -> None:
+    rng, start = random.Random(3), azpy.make_game(game)
+    state, actions, taken = start.clone(), list[int](), (Counter[str](), Counter[str]())
+    board, stones = chess.Board(), [0, 0]
+    while not state.is_terminal and len(actions) < 120:
+        action, mover = rng.choice(state.legal_actions()), state.turn
+        if game == "chess":
+            move = chess.Move.from_uci(state.action_name(action))
+            if board.is_capture(move):
+                piece = board.piece_at(move.to_square) or chess.Piece(chess.PAWN, not board.turn)  # en passant
+                taken[mover][piece.symbol()] += 1
+            board.push(move)
+        elif game.startswith("go"):
+            stones[mover] += state.action_name(action) != "pass"
+        state.play(action)
+        actions.append(action)
+    if game == "chess":
+        told = ["".join(sorted(men.elements(), key=lambda man: "qrbnp".index(man.lower()))) for men in taken]
+    elif game.startswith("go"):  # what was put down and is not there
+        there = Counter(state.board().values())
+        told = [str(stones[1] - there["o"]), str(stones[0] - there["x"])]
+    else:
+        there = Counter(state.board().values())
+        told = [str(16 - there["o"]), str(16 - there["x"])]
+    first, second = start.side_names or ("", "")
+    names = [name[:1].upper() + name[1:] for name in (first, second)]
+    assert all(count not in ("", "0") for count in told)
+    assert captured(start, actions) == f"{names[0]} {told[0]}, {names[1]} {told[1]}"
+
+
+def test_a_terminal_has_colors_and_marks_what_changed(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    said = typed("tic_tac_toe", "a1", "b2", "undo", colors=True)
+    x, o = "\x1b[1;31mx\x1b[0m", "\x1b[1;34mo\x1b[0m"
+    assert f"\x1b[7m{x} . .\n" in said
+    assert f". \x1b[7m{o} .\n{x} . .\n" in said
+    assert said.count(f"\x1b[7m{x} . .\n") == 2  # after the undo a1 is the last move again
+    assert "\x1b[1;34mO\x1b[0m to move" in said
+    moved = typed("breakthrough", "a2a3", colors=True)
+    assert "\n3 \x1b[7m\x1b[1;31mx" in moved
+    assert "\n2 \x1b[7m.\x1b[0m " in moved
+    assert "\x1b" not in typed("tic_tac_toe", "a1", "b2")
+    for name, value in {"NO_COLOR": "1", "TERM": "dumb"}.items():
+        with monkeypatch.context() as other:
+            other.setenv(name, value)
+            assert "\x1b" not in typed("tic_tac_toe", "a1", "b2", colors=True)
+
+
+def test_a_person_resigns_and_takes_it_back(typed: Typed) -> None:
+    said = typed("connect_four", "4", "resign", "1", "resign", "hint", "undo", "1")
+    assert said.count("Red wins by resignation - new, undo") == 1
+    assert said.count("the game is over") == 3
+    after = said[said.index("by resignation") :]
+    assert "Blue to move; last move: Red 4" in after
+    assert "Red to move; last move: Blue 1" in after
+    assert "Red wins by 4 in a row - new" in typed("connect_four", "1 2 1 2 1 2 1")
+
+
+def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "a game.pgn"
+    said = typed("chess", "e4", f"save {file}", "undo", f"save {file}", "resign", f"save {file}", side="first")
+    assert said.count(f"saved to {file}") == 3
+    text = file.read_text()
+    game = chess.pgn.read_game(io.StringIO(text))
+    assert game is not None
+    assert (game.headers["White"], game.headers["Black"], game.headers["Result"]) == ("person", "uniform", "0-1")
+    assert "{Black wins by resignation}" in text
+    file.write_text('[Event "Club"]\n[White "Ann"]\n[Result "0-1"]\n\n1. e4 {!} (1. d4 d5) e5 2. Nf3 0-1')
+    said = typed("chess", f"load {file}", f"save {file}", "Nc6", f"save {tmp_path}/b.pgn", side="first")
+    told = "3 moves; White: Ann; result: 0-1; left out: moves of variations: 2; "
+    assert f"{file}: {told}left out: positions with comments or marks: 1; you play Black\n" in said
+    assert f"{file} is there already" in said
+    assert "Black (you) to move; last move: White Nf3" in said
+    game = chess.pgn.read_game(io.StringIO((tmp_path / "b.pgn").read_text()))
+    assert game is not None
+    assert [game.headers[name] for name in ("Event", "White", "Black", "Result")] == ["Club", "Ann", "person", "*"]
+    assert [move.uci() for move in game.mainline_moves()][:4] == ["e2e4", "e7e5", "g1f3", "b8c6"]
+
+
+def test_go_goes_on_with_the_komi_and_the_stones_of_its_file(typed: Typed, tmp_path: Path) -> None:
+    file, saved, again = (tmp_path / name for name in ("a.sgf", "b.sgf", "c.json"))
+    file.write_text("(;GM[1]SZ[5]KM[0.5]PW[Bo\x1bb]HA[2]AB[bb][dd];W[cc])")
+    said = typed("go(size=5)", f"load {file}", "A1 pass", f"save {saved}", f"save {again}", f"load {again}", "pass")
+    assert "1 moves; White: Bo?b" in said
+    assert "Black wins by " in said
+    text = saved.read_text()
+    assert "AB[bb][dd]" in text
+    assert "KM[0.5]" in text
+    assert ";W[cc];B[ae];W[]" in text.replace("\n", "")
+
+
+@pytest.mark.parametrize("game", ["backgammon", "wall_game", "hexapawn:Hexapawn"])
+def test_the_board_and_the_terminal_have_one_record_of_every_game(game: str, typed: Typed, tmp_path: Path) -> None:
+    file, state = tmp_path / "game.json", azpy.make_game(game)
+    moves = [state.action_name(action) for action in state.legal_actions()[:1]]  # backgammon has a roll there
+    said = typed(game, *moves, f"save {file}", f"load {file}", f"save {tmp_path}/game.pgn")
+    assert "is saved to a file that ends in .json, got 'game.pgn'" in said
+    record = json.loads(file.read_text())
+    assert len(record["nodes"]) == 1
+    asked = {"id": "1", "action": "read", "position": record["position"], "nodes": record["nodes"]}
+    read = json.loads(Message(json.dumps(asked)).read(open_model("uniform:9", game, 9).served, NO_LIMITS))
+    assert [node[:4] for node in read["nodes"]] == record["nodes"]
+    state.play(state.parse_actions(record["nodes"][0][1])[0])
+    assert said.count(f"\n{state}\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "No such file"),
+        ("", "moves"),
+        ("{", "begins as JSON and is none"),
+        ("{}", "no game of the board"),
+        ('{"nodes": [[-1, "1 2"]]}', "move 0 is '1 2', expected the name of one action"),
+        ('{"nodes": [[-1, "9"]]}', "is not among the legal ones"),
+        ('{"game": "chess", "nodes": []}', "a game of 'chess', expected one of connect_four"),
+        ("1 2 9", "is not among the legal ones"),
+        ("1 " * 300_000, "is longer than"),
+    ],
+)
+def test_what_cannot_be_loaded_changes_nothing(text: str | None, said: str, typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "game"
+    if text is not None:
+        file.write_text(text)
+    spoken = typed("connect_four", "4", f"load {file}", "text")
+    assert said in spoken
+    assert ("...x... o" in spoken) is (text != "")
 
 
 def test_without_a_display_it_is_the_terminal() -> None:

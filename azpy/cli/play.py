@@ -4,7 +4,8 @@ PLAYER is a run folder (also of a run that still trains), a checkpoint folder, a
 options of the search after ?, as for az-match. The newest model of a run is taken when a game begins. The board also
 lists the games of the run. Ctrl-C ends it.
 
-In the terminal, and where there is no display: type the name of an action, or help.
+In the terminal, and where there is no display: type the name of an action, or help. It has colors, unless NO_COLOR is
+set.
 """
 
 import contextlib

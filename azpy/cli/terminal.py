@@ -2,14 +2,20 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from azpy import _core
-from azpy._core import Line
+from azpy._core import Line, notation_of
+from azpy.cli.terminal_view import captured, last_move, marked, named, shows_colors
 from azpy.errors import AzpyError, RequestError
+from azpy.games.game_files import ReadGame, ending_of, game_text, read_game
 from azpy.games.lines import roll
+from azpy.games.notations import decoded, result_of, side_name
 from azpy.matches.levels import level_word
+from azpy.runs import storage
+from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import Model, chosen
 from azpy.serving.track import Track
 from azpy.settings.run import ABOUT
@@ -19,13 +25,17 @@ _HELP = """\
 NAME          play this action; several names play a line
 moves         the legal actions
 hint          what the player thinks of this position
-undo          take your last move back
+undo          take your last move back, or your resignation
+resign        give the game up
 new           begin a new game, with the newest model
 switch        change sides
 level NAME    play as strong as that: a number of simulations, or a name; level alone lists the names
 dice NAME     the outcome of dice, in place of a random one: give it before the move that leads to the roll
 text          the position in the game's notation
+save FILE     write the game: .json for every game, as the board in the browser has it, .pgn for chess, .sgf for Go
+load FILE     go on with the game of such a file, or of a file with a position; you play the side that is to move
 quit          end"""
+_OVER = "the game is over: new, undo, save FILE or quit"
 
 
 class Terminal:
@@ -44,6 +54,13 @@ class Terminal:
         self._level: str | None = None  # a word of `LEVELS`, in place of the simulations
         self._rolls: list[str] = []
         self._random = np.random.default_rng()
+        self._given_up: tuple[float, str] | None = None  # the outcome for player 0, and how the game ended
+        self._told: dict[str, str] = {}  # what a loaded file says of the game, by the names of its notation
+        self._names_told: tuple[str | None, str | None] = (None, None)  # of the players, in a loaded file
+        self._own = set[Path]()  # files that may be replaced
+        self._has_colors = shows_colors()
+        self._board = ""  # as it was shown last
+        self._is_shown = False
         self._commands: dict[str, Callable[[list[str]], object]] = {
             "help": lambda _: print(_HELP),
             "moves": lambda _: print(*self._names()),
@@ -54,6 +71,9 @@ class Terminal:
             "level": self._set_level,
             "dice": self._rolls.extend,
             "text": lambda _: print(self._line.state.to_text()),
+            "resign": lambda _: self._resign(),
+            "save": lambda words: self._save(" ".join(words)),
+            "load": lambda words: self._load(" ".join(words)),
         }
 
     def run(self) -> int:
@@ -87,14 +107,54 @@ class Terminal:
             print(error, file=sys.stderr)
         self._track.forget()
         self._rolls.clear()
-        self._line = Line(self._model.served.start)
-        sides = " and ".join(("first", "second")[side] for side in sorted(self._people)) or "neither"
+        self._jump(Line(self._model.served.start))
+        self._told, self._names_told = {}, (None, None)
+        state = self._line.state
+        sides = " and ".join(named(state, side, color=self._has_colors) for side in sorted(self._people)) or "neither"
         strength = f"{self._simulations} simulations" if self._level is None else f"level {self._level}"
-        print(f"{self._model.served.name}, {strength}; you play {sides} side; help says more")
-        self._show()
+        print(f"{self._model.served.name}, {strength}; you play {sides}; help says more")
+
+    def _jump(self, line: Line) -> None:
+        """Another position is there, to which no one move leads from the one before."""
+        self._line, self._given_up, self._is_shown = line, None, False
+        played = len(line.played)
+        self._board = line.upto(played - 1).state.render(color=True) if played else ""
+
+    def _go(self, line: Line) -> None:
+        """Moves were played."""
+        self._line, self._is_shown = line, False
+        # The file told of the game as it was.
+        notation = notation_of(line.start.game)
+        for tag in ("" if notation is None else notation.result, "Termination"):
+            self._told.pop(tag, None)
+
+    @property
+    def _end(self) -> tuple[float, str] | None:
+        """The outcome for player 0 and how the game ended; None while it goes on."""
+        state = self._line.state
+        return (state.outcome(), "rules") if state.is_terminal else self._given_up
 
     def _show(self) -> None:
-        print(f"\n{self._line.state.render(color=None)}\n")
+        """The board as it is now, unless it is shown already; below it the players, and what was played last."""
+        if self._is_shown:
+            return
+        state, colored = self._line.state, self._line.state.render(color=True)
+        board = marked(colored, self._board) if self._has_colors else state.render(color=False)
+        print(f"\n{board}\n")
+        self._board, self._is_shown = colored, True
+        said = []
+        if self._end is None and state.turn != _core.CHANCE:
+            is_own = state.turn in self._people
+            whose = "" if len(self._people) == 2 else " (you)" if is_own else f" ({self._model.served.name})"
+            said.append(f"{named(state, state.turn, color=self._has_colors)}{whose} to move")
+        if (last := last_move(self._line.start, self._line.played)) is not None:
+            said.append(f"last move: {side_name(state, last[0])} {last[1]}")
+        if taken := captured(self._line.start, self._line.played):
+            said.append(f"captured: {taken}")
+        if said:
+            print("; ".join(said), flush=True)
+        if self._end is not None:
+            print(f"{result_of(state, *self._end)} - new, undo, save FILE or quit")
 
     def _names(self) -> list[str]:
         state = self._line.state
@@ -102,19 +162,26 @@ class Terminal:
 
     def _go_on(self) -> None:
         """Plays dice and the player's moves until it is a person's turn."""
-        while not self._line.state.is_terminal:
-            state = self._line.state
-            if state.turn == _core.CHANCE:
+        thinker = None
+        while self._end is None and (turn := self._line.state.turn) not in self._people:
+            if turn == _core.CHANCE:
                 self._roll()
-            elif state.turn in self._people:
-                return
-            else:
-                action, value = self._answer(state)
-                name = state.action_name(action)
-                print(f"{name}   (value {value:+.2f} for the player)")
-                self._line.play(name)
-                self._show()
-        print(f"{self._line.state.result_text()} - new, undo or quit")
+                continue
+            if turn != thinker:
+                self._show()  # before the player thinks; the steps of its turn are shown together
+                thinker = turn
+            self._move()
+        self._show()
+
+    def _move(self) -> None:
+        """The player plays one step of its turn."""
+        state, line = self._line.state, self._line.upto(len(self._line.played))
+        action, value = self._answer(state)
+        name = side_name(state, state.turn)
+        mover = named(state, state.turn, color=self._has_colors)
+        print(f"{mover} plays {state.short_name(action)}   (value {value:+.2f} for {name})")
+        line.play(state.action_name(action))
+        self._go(line)
 
     def _roll(self) -> None:
         state = self._line.state
@@ -126,19 +193,64 @@ class Terminal:
             else:
                 print(f"{wanted} is no roll here: {name} was drawn")
         self._line.play(name)
+        self._go(self._line)
         print(f"roll: {name}")
-        self._show()
 
     def _play(self, words: list[str]) -> None:
-        if self._line.state.is_terminal:
-            raise RequestError("the game is over: new, undo or quit")
+        if self._end is not None:
+            raise RequestError(_OVER)
         if " ".join(words) in self._names():
             words = [" ".join(words)]
         line = self._line.upto(len(self._line.played))
         for word in words:
             line.play(word)
-        self._line = line  # all of the words are legal
-        self._show()
+        self._go(line)  # all of the words are legal
+
+    def _resign(self) -> None:
+        if self._end is not None:
+            raise RequestError(_OVER)
+        outcome = -1.0 if self._line.state.turn == 0 else 1.0
+        self._go(self._line)
+        self._given_up = outcome, "resigned"
+
+    def _save(self, name: str) -> None:
+        path = _path(name, "save")
+        served, line = self._model.served, self._line
+        ending = ending_of(line.start.game, path.name)
+        if path.exists() and path.resolve() not in self._own:
+            raise RequestError(f"{path} is there already: give another name")
+        first, second = ("person" if side in self._people else served.name for side in (0, 1))
+        players = self._names_told[0] or first, self._names_told[1] or second
+        text = game_text(ending, served.start, line.start, line.played, players, self._told, self._end)
+        with storage.output(path) as file:
+            file.write(text.encode())
+        self._own.add(path.resolve())
+        print(f"saved to {path}")
+
+    def _load(self, name: str) -> None:
+        path = _path(name, "load")
+        most = NO_LIMITS.text_bytes
+        with storage.disk_errors(path):
+            storage.check_regular(path)
+            with path.open("rb") as file:
+                data = file.read(most + 1)
+        if len(data) > most:
+            raise RequestError(f"{path} is longer than {most} bytes, expected one game")
+        try:
+            game = read_game(self._model.served.start, decoded(data))
+        except ValueError as error:
+            raise RequestError(f"{path} cannot be loaded: {error}") from error
+        line = Line(game.start)
+        for action in game.actions:
+            line.play(line.state.action_name(action))
+        self._rolls.clear()
+        self._jump(line)
+        self._told, self._names_told = dict(game.tags), game.players
+        yours = ""
+        if len(self._people) == 1 and line.state.turn >= 0:
+            self._people = {line.state.turn}
+            yours = f"; you play {named(line.state, line.state.turn, color=self._has_colors)}"
+        print(f"{path}: {_heading(game, line.state)}{yours}")
 
     def _search(self) -> _core.SearchResult:
         return self._track.follow(self._line.start, self._line.played).search(self._simulations).result()
@@ -155,7 +267,7 @@ class Terminal:
 
     def _hint(self) -> None:
         state = self._line.state
-        if state.is_terminal:
+        if self._end is not None:
             raise RequestError("the game is over")
         result = self._search()
         for actions, visits, value in result.principal_variations(_SHOWN):
@@ -163,6 +275,9 @@ class Terminal:
 
     def _undo(self) -> None:
         """Goes back to the last position in which a person chose."""
+        if self._given_up is not None:
+            self._given_up, self._is_shown = None, False
+            return
         state, until = self._line.start.clone(), None
         for number, action in enumerate(self._line.played):
             if state.turn in self._people:
@@ -170,8 +285,7 @@ class Terminal:
             state.play(action)
         if until is None:
             raise RequestError("there is nothing to take back")
-        self._line = self._line.upto(until)
-        self._show()
+        self._jump(self._line.upto(until))
 
     def _switch(self) -> None:
         self._people = {0, 1} - self._people
@@ -188,3 +302,18 @@ class Terminal:
             self._simulations, self._level = ABOUT["simulations"].parsed("level", text), None
             return
         print(ladder.about(self._model.served.network))
+
+
+def _path(name: str, command: str) -> Path:
+    if not name:
+        raise RequestError(f"{command} needs the name of a file")
+    return Path(name).expanduser()
+
+
+def _heading(game: ReadGame, state: _core.State) -> str:
+    """What a file says of the game that was loaded, and what of it is left out."""
+    players = [f"{side_name(state, side)}: {name}" for side, name in enumerate(game.players) if name]
+    result = [] if game.result is None else [f"result: {game.result}"]
+    about = [f"{len(game.actions)} moves", *players, *result, *(f"left out: {text}" for text in game.left_out)]
+    # What a file says must not steer the terminal.
+    return "".join(letter if letter.isprintable() else "?" for letter in "; ".join(about))

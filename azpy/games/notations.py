@@ -77,10 +77,15 @@ def result_of(state: State, outcome: float, end: str) -> str:
         return "Unfinished"
     if not outcome:
         return "Draw"
-    names = state.side_names or ("player 0", "player 1")
-    name = names[0] if outcome > 0 else names[1]
     how = {"resigned": " by resignation", "fault": " by forfeit"}
-    return f"{name[:1].upper()}{name[1:]} wins{how.get(end, '')}"  # an imported game may end before the rules end it
+    # An imported game may end before the rules end it.
+    return f"{side_name(state, 0 if outcome > 0 else 1)} wins{how.get(end, '')}"
+
+
+def side_name(state: State, player: int) -> str:
+    """What people call a player, as a sentence begins: "White"; "Player 0" where the game has no name."""
+    name = state.side_names[player] if state.side_names else f"player {player}"
+    return f"{name[:1].upper()}{name[1:]}"
 
 
 def written(notation: Notation, start: State, actions: Iterable[int], tags: dict[str, str], result: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import RunError, SettingsError
+from azpy.games.game_files import main_line
 from azpy.games.lines import roll
 from azpy.games.notations import decoded
 from azpy.runs import packed
@@ -208,13 +209,7 @@ def _main_line(start: _core.State, game: _core.WrittenGame, plies: int | None) -
     if game.unfit != "start":
         raise ValueError(game.why or f"the game is unfit: {game.unfit}")
     read = start.read_variations(game.text)  # a position that is set up
-    position, actions = read.start.clone(), list[int]()
-    for index, (before, name, _) in enumerate(read.moves):
-        if before != index - 1:  # the main line is over
-            break
-        actions += position.parse_actions(name)
-        position.play(actions[-1])
-    return read.start, actions
+    return read.start, main_line(read.start, [(before, name) for before, name, _ in read.moves])
 
 
 def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: int) -> Opening:

@@ -1,0 +1,171 @@
+"""Files of one game: PGN of chess, SGF of Go, and of every game the JSON that the board's page saves and loads."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from azpy._core import State, Variations, notation_of
+from azpy.games.lines import replayed
+from azpy.games.notations import line_of, result_of, tags_of, written
+
+__all__ = ["ReadGame", "ending_of", "game_text", "main_line", "read_game"]
+
+JSON = ".json"
+
+
+@dataclass(frozen=True)
+class ReadGame:
+    """A game that was read.
+
+    Attributes:
+        start: where it begins.
+        actions: of its main line, dice included.
+        tags: what the text says of the game as a whole, by the names of its notation.
+        players: of player 0 and player 1, as far as the text names them.
+        result: as the text says it; None if it does not.
+        left_out: what is not kept of the text: variations, notes, and moves that cannot be played, each in words.
+    """
+
+    start: State
+    actions: Sequence[int]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    players: tuple[str | None, str | None] = (None, None)
+    result: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def main_line(start: State, moves: Iterable[tuple[int, str]]) -> list[int]:
+    """The actions of the main line of a game with variations.
+
+    Args:
+        start: where it begins.
+        moves: each as (index of the move before it or -1, name); the main line comes first.
+
+    Raises:
+        ValueError: a move that the rules do not allow.
+    """
+    position, actions = start.clone(), list[int]()
+    for index, (before, name) in enumerate(moves):
+        if before != index - 1:  # the main line is over
+            break
+        played = position.parse_actions(name)
+        if len(played) != 1:
+            raise ValueError(f"move {index} is {name!r:.60}, expected the name of one action")
+        position.play(played[0])
+        actions += played
+    return actions
+
+
+def read_game(rules: State, text: str) -> ReadGame:
+    """The main line of a game: PGN, SGF, JSON of the board's page, names of actions, or a position.
+
+    Args:
+        rules: the start of a game of these rules. A text that does not say where it begins begins here.
+        text: of one game.
+
+    Raises:
+        ValueError: a text that cannot be read, or another game; says where.
+    """
+    if text.lstrip().startswith("{"):
+        return _read_json(rules, text)
+    read: Variations = rules.read_variations(text)
+    actions = main_line(read.start, [(before, name) for before, name, _ in read.moves])
+    tags, notation = dict(read.tags), notation_of(rules.game)
+    first, second, result = (None, None, None) if notation is None else (*notation.players, notation.result)
+    players = (_known(tags.get(first or "")), _known(tags.get(second or "")))
+    left_out = _left_out(len(read.moves) - len(actions), len(read.notes)) + tuple(read.left_out)
+    return ReadGame(read.start, actions, tags, players, _known(tags.get(result or "")), left_out)
+
+
+def _read_json(rules: State, text: str) -> ReadGame:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the text begins as JSON and is none: {error}") from None
+    nodes = record.get("nodes")
+    try:
+        moves = [(int(node[0]), str(node[1])) for node in nodes]
+        named = [None if name is None else str(name) for name in (record.get("players") or (None, None))]
+        first, second = named
+    except (TypeError, ValueError, LookupError):
+        expected = "expected its nodes, each with an index and a name"
+        raise ValueError(f"this JSON is no game of the board: {expected}") from None
+    game = record.get("game", rules.game)
+    if game != rules.game:
+        raise ValueError(f"a game of {game!r:.80}, expected one of {rules.game}")
+    position, result = record.get("position"), record.get("result")
+    start = rules if position is None else rules.read_variations(str(position)).start
+    actions = main_line(start, moves)
+    left_out = _left_out(len(moves) - len(actions), sum(len(node) > 4 for node in nodes))
+    return ReadGame(start, actions, {}, (first, second), None if result is None else str(result), left_out)
+
+
+def _left_out(moves: int, notes: int) -> tuple[str, ...]:
+    counts = {"moves of variations": moves, "positions with comments or marks": notes}
+    return tuple(f"{name}: {count}" for name, count in counts.items() if count)
+
+
+def _known(value: str | None) -> str | None:
+    return None if value in (None, "", "?", "*") else value
+
+
+def ending_of(game: str, name: str) -> str:
+    """How the name of a file ends in which a game is saved: .json, .pgn or .sgf.
+
+    Raises:
+        ValueError: another end; says which there are.
+    """
+    notation = notation_of(game)
+    ends = ([] if notation is None else [f".{notation.name}"]) + [JSON]
+    found = next((end for end in ends if name.lower().endswith(end)), None)
+    if found is None:
+        raise ValueError(f"a game of {game} is saved to a file that ends in {' or '.join(ends)}, got {name!r}")
+    return found
+
+
+def game_text(
+    ending: str,
+    rules: State,
+    start: State,
+    actions: Sequence[int],
+    players: tuple[str, str],
+    tags: Mapping[str, str],
+    end: tuple[float, str] | None,
+) -> str:
+    """A game as text, in the form that `ending_of` gives for its file.
+
+    Args:
+        ending: .json, .pgn or .sgf.
+        rules: the start of a game of these rules.
+        start: where the game begins.
+        actions: of the game, dice included.
+        players: their names.
+        tags: of PGN or SGF, which count before those that follow from the other arguments.
+        end: the outcome for player 0, and how the game ended as for `tags_of`; None if it goes on.
+
+    Raises:
+        ValueError: a start that the form cannot hold.
+    """
+    *_, last = replayed(start, actions)
+    said = None if end is None else result_of(last, *end)
+    notation = notation_of(rules.game)
+    if ending == JSON or notation is None:
+        return _json_text(rules, start, actions, players, said)
+    # Names of files may hold what no text can.
+    names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in players]
+    own = dict(zip(notation.players, names, strict=True))
+    if end is None or said is None:
+        return start.write_variations(line_of(start, actions), own | dict(tags))
+    own |= tags_of(notation, "az-play", "1", *end)
+    return written(notation, start, actions, own | dict(tags), said)
+
+
+def _json_text(rules: State, start: State, actions: Sequence[int], players: tuple[str, str], result: str | None) -> str:
+    nodes = list[list[Any]]()
+    for ply, (action, position) in enumerate(zip(actions, replayed(start, actions), strict=False)):
+        mover = position.turn if position.turn >= 0 else None
+        nodes.append([ply - 1, position.action_name(action), position.short_name(action), mover])
+    is_usual = start.key() == rules.key()
+    record = {"game": rules.game, "position": None if is_usual else start.to_text(), "nodes": nodes}
+    return json.dumps(record | {"players": players, "result": result}, ensure_ascii=False) + "\n"
