@@ -277,8 +277,8 @@ def test_the_terminal_plays_at_a_level(monkeypatch: pytest.MonkeyPatch, capsys: 
     engine.close()
     said = capsys.readouterr().out
     assert "intermediate      3 simulations, temperature 0.0, Elo 300" in said
-    assert "level strong; you play O" in said
-    assert "5 simulations; you play O" in said
+    assert "level strong; you play O;" in said
+    assert "5 simulations; you play O;" in said
     assert "level must be " in said
     assert asked
     assert set(asked) == {8}

@@ -70,7 +70,7 @@ class Uci(Protocol):
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
         self._word, self._labels = word, _labels(models)
         self._options = _options(served, word, list(self._labels))
-        top = round(max(model.ladder.steps[-1].elo for model in models.values()))
+        top = math.ceil(max(model.ladder.steps[-1].elo for model in models.values()))
         self._options["UCI_Elo"] = _number(top, 0, top)  # beyond a player's own it is as strong as it can be
         self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(served)
