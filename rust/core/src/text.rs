@@ -256,7 +256,7 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
     for (before, action) in actions.into_iter().enumerate() {
         moves.push(before, play_named(&mut state, action))?;
     }
-    Ok(Variations { start, moves, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() })
+    Ok(Variations { start, moves, tags: Vec::new(), notes: Notes::new(), left_out: Vec::new() })
 }
 
 /// Plays a legal action, and gives the move without notes.
@@ -264,7 +264,7 @@ pub fn play_named<G: Notation>(state: &mut G, action: Action) -> Told {
     let player = if let Turn::Player(player) = state.turn() { Some(player) } else { None };
     let (name, short) = (state.action_name(action), state.short_name(action));
     state.play(action);
-    Told { name, short, player, notes: Vec::new() }
+    Told { name, short, player, notes: Notes::new() }
 }
 
 /// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].

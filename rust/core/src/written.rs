@@ -2,7 +2,7 @@
 //!
 //! Knows no notation. A reader says how each move is played, a writer how each one is written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::game::{Action, Player};
 
@@ -101,21 +101,23 @@ pub struct Bounds {
 /// before it, which stands earlier (none at the start), and the action's name.
 pub type Named = (Option<usize>, String);
 
-/// What a text says of a position beside the moves: names of SGF's properties, each with its values. Of PGN a comment is
-/// `C`, and `NAG` has the numbers of its glyphs.
-pub type Notes = Vec<(String, Vec<String>)>;
+/// What a text says of a position beside the moves: names of SGF's properties, each with its values. Of PGN a comment
+/// is `C`, and `NAG` has the numbers of its glyphs.
+pub type Notes = BTreeMap<String, Vec<String>>;
 
 /// The name of a comment among [`Notes`].
 pub const COMMENT: &str = "C";
 
-/// Adds a value to notes, behind those of the same name. A comment goes on in the one that is there, behind `between`.
+/// Adds a value to notes, behind those of the same name. A comment goes on in the last that is there, behind `between`.
 pub fn note(notes: &mut Notes, name: &str, value: String, between: &str) {
-    match notes.iter_mut().find(|(other, _)| other == name) {
-        Some((_, values)) if name == COMMENT => {
-            *values = vec![values.join(between) + between + &value];
+    let values = notes.entry(name.to_owned()).or_default();
+    match values.last_mut().filter(|_| name == COMMENT) {
+        // In place: a text may have a comment as often as it likes.
+        Some(comment) => {
+            *comment += between;
+            *comment += &value;
         }
-        Some((_, values)) => values.push(value),
-        None => notes.push((name.to_owned(), vec![value])),
+        None => values.push(value),
     }
 }
 

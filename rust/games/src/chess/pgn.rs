@@ -170,7 +170,7 @@ fn plain(comment: &str) -> String {
 /// Takes a game from the beginning of a text; what is wrong stands there then.
 fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
-    let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Vec::new(), result: None };
+    let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Notes::new(), result: None };
     *rest = rest.trim_start_matches('\u{feff}');
     // A count and a list, not a recursion: variations may be nested as deep as someone likes. The list has where each
     // begins, and the number of the last move before it.
@@ -202,7 +202,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                     open.push((here, last));
                     let replaced = last.checked_sub(1).ok_or("a variation that begins with ( stands for no move")?;
                     last = game.moves.all()[replaced].0;
-                    ahead = Some(Vec::new());
+                    ahead = Some(Notes::new());
                 }
                 after
             }
@@ -341,14 +341,14 @@ pub(super) struct Ply {
 pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     // Glyphs stand before comments.
-    for (name, values) in notes.iter().filter(|(name, _)| name != COMMENT) {
+    for (name, values) in notes.iter().filter(|(name, _)| *name != COMMENT) {
         let is_number = |value: &&String| value.parse::<u8>().is_ok();
         if name != GLYPH || !values.iter().all(|value| is_number(&value)) {
             return Err(format!("{} {} is no note of PGN", shown(name), shown(&values.join(" "))));
         }
         words.extend(values.iter().map(|value| format!("${value}")));
     }
-    for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, values)| values) {
+    for comment in notes.get(COMMENT).into_iter().flatten() {
         words.push(format!("{{{}}}", plain(comment)));
     }
     Ok(words)

@@ -124,7 +124,7 @@ struct Said<'a> {
 
 impl<'a> From<&'a Property> for Said<'a> {
     fn from(property: &'a Property) -> Self {
-        Self { property, notes: Vec::new() }
+        Self { property, notes: Notes::new() }
     }
 }
 
@@ -149,7 +149,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let is_shown = shown.is_some();
         let stones = vec![None; rules.num_cells()];
         let root = Root { rules: rules.clone(), stones, mover: None, handicap: 0 };
-        let mut line = Self { root, moves: Moves::new(bounds), set_up: None, notes: Vec::new(), komi: None };
+        let mut line = Self { root, moves: Moves::new(bounds), set_up: None, notes: Notes::new(), komi: None };
         let is_size = |property: &Property| property.name == "SZ" && !property.says_nothing();
         if !nodes.iter().flat_map(|node| &node.properties).any(is_size) {
             check_size("19", rules.size())
@@ -231,7 +231,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         root.stones = (0..state.num_cells()).map(|cell| state.stone(cell)).collect();
         (root.mover, root.handicap) = (mover.map(Player::opponent), 0);
         self.moves.forget();
-        self.notes.retain(|(name, _)| name == COMMENT); // marks are of the board before
+        self.notes.retain(|name, _| name == COMMENT); // marks are of the board before
         self.set_up = Some(why);
         Ok(())
     }

@@ -321,6 +321,50 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
 }
 
+/// Marks by what they are and where.
+fn drawn(values: &[(&str, Vec<String>)]) -> Vec<String> {
+    let notes = values.iter().map(|(name, values)| ((*name).to_owned(), values.clone())).collect();
+    let mut drawn: Vec<_> = go(9)
+        .marks(&notes)
+        .into_iter()
+        .map(|mark| {
+            let places: Vec<_> = mark.places.into_iter().map(|touch| touch.place).collect();
+            format!("{} {}{}", mark.shape, mark.text, places.join("-"))
+        })
+        .collect();
+    drawn.sort();
+    drawn
+}
+
+#[test]
+fn marks_are_few_however_much_the_notes_say() {
+    // Rectangles, some of them no rectangles, against a plain reading.
+    let mut random = Random(7);
+    let mut point =
+        || format!("{}{}", char::from(b'a' + random.next() as u8 % 9), char::from(b'a' + random.next() as u8 % 9));
+    let values: Vec<_> = (0..8).map(|_| format!("{}:{}", point(), point())).chain(["cc".to_owned()]).collect();
+    let lies_in = |value: &str, cell: [u8; 2]| {
+        let (from, to) = value.split_once(':').unwrap_or((value, value));
+        (0..2).all(|axis| (from.as_bytes()[axis]..=to.as_bytes()[axis]).contains(&(b'a' + cell[axis])))
+    };
+    let mut plain = Vec::new();
+    for (row, column) in (0..9).flat_map(|row| (0..9).map(move |column| (row, column))) {
+        if values.iter().any(|value| lies_in(value, [column, row])) {
+            plain.push(format!("triangle {}", go(9).action_name(u32::from(row) * 9 + u32::from(column))));
+        }
+    }
+    plain.sort();
+    assert_eq!(drawn(&[("TR", values)]), plain);
+    // Each shape once on a point, a point's last label, and no more arrows than points.
+    let all = || vec!["aa:ii".to_owned(); 1000];
+    assert_eq!(drawn(&[("TR", all()), ("SQ", all()), ("SL", all())]).len(), 2 * 81);
+    let labels: Vec<_> = (0..1000).map(|number| format!("aa:{number}")).collect();
+    assert_eq!(drawn(&[("LB", labels)]), ["label 999A9"]);
+    let arrows: Vec<_> = (0..1000).map(|_| format!("{}:{}", point(), point())).collect();
+    assert_eq!(drawn(&[("LN", arrows.clone()), ("AR", arrows)]).len(), 81);
+    assert_eq!(drawn(&[("AR", vec!["aa:ba".to_owned(); 9])]), ["arrow A9-B9"]);
+}
+
 #[test]
 fn games_with_variations_are_read_as_they_were_written() {
     let start = go(5);
