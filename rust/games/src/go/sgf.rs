@@ -2,8 +2,8 @@
 //!
 //! What is read: SZ, HA and GM, which must fit the game; KM; AB, AW, AE and PL; B and W, one move a node. Other properties
 //! are tags of a game that is shown, and notes on its positions. Text before a game and behind it is passed over. An empty
-//! value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, where the rules can have it; one to
-//! learn from must have that of the rules.
+//! value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, that of its first node, where the
+//! rules can have it; one to learn from must have that of the rules.
 //!
 //! A game that is shown goes on where the rules have no such move: if a colour plays twice, or stones are set up after
 //! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have it.
@@ -68,7 +68,7 @@ pub(super) fn read_tree<const WORDS: usize>(
     let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
     check_game(&nodes)?;
     let line = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
-    let Line { root, moves, set_up, notes, komi } = line;
+    let Line { root, moves, set_up, notes, komi, late_komi } = line;
     let (start, gone) = (root.start(first_of(&moves))?, moves.forgotten());
     let (moves, unplayed) = moves.play(start.clone(), |state, number, said| {
         let property = said.property;
@@ -82,7 +82,8 @@ pub(super) fn read_tree<const WORDS: usize>(
     let mut tags = tags_of(&nodes);
     let has_handicap = root.handicap > 0 && root.stones.contains(&Some(Player::Zero));
     tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap));
-    Ok(Variations { start, moves, tags, notes, left_out: komi.into_iter().chain(set_up).chain(unplayed).collect() })
+    let komi = komi.into_iter().chain(late_komi.map(|wrong| wrong.in_line_of(text)));
+    Ok(Variations { start, moves, tags, notes, left_out: komi.chain(set_up).chain(unplayed).collect() })
 }
 
 /// The properties that say what is played.
@@ -140,6 +141,8 @@ struct Line<'a, const WORDS: usize> {
     notes: Notes,
     /// Why the komi is not that of the text, if it is not.
     komi: Option<String>,
+    /// The first komi behind the first node.
+    late_komi: Option<Wrong>,
 }
 
 impl<'a, const WORDS: usize> Line<'a, WORDS> {
@@ -149,7 +152,8 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let is_shown = shown.is_some();
         let stones = vec![None; rules.num_cells()];
         let root = Root { rules: rules.clone(), stones, mover: None, handicap: 0 };
-        let mut line = Self { root, moves: Moves::new(bounds), set_up: None, notes: Notes::new(), komi: None };
+        let mut line =
+            Self { root, moves: Moves::new(bounds), set_up: None, notes: Notes::new(), komi: None, late_komi: None };
         let is_size = |property: &Property| property.name == "SZ" && !property.says_nothing();
         if !nodes.iter().flat_map(|node| &node.properties).any(is_size) {
             check_size("19", rules.size())
@@ -172,7 +176,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
             for property in node.properties.iter().filter(|property| !property.says_nothing()) {
                 match &property.name[..] {
                     "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
-                    "KM" if is_shown => line.read_komi(property),
+                    "KM" if is_shown => line.read_komi(property, last.len() == 1),
                     "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
                     "AB" | "AW" | "AE" => {
                         if node.is_main && before > 0 && is_shown {
@@ -236,9 +240,15 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         Ok(())
     }
 
-    /// Takes the komi of a game that is shown, where the rules can have it.
-    fn read_komi(&mut self, property: &Property) {
+    /// Takes the komi of a game that is shown, where the rules can have it. The game has one, that of its first node.
+    fn read_komi(&mut self, property: &Property, is_first: bool) {
         let rules = &self.root.rules;
+        if !is_first {
+            let (text, komi) = (shown(&property.values.join(" ")), rules.komi());
+            let why = format!("KM[{text}] is behind the first node, and left out: the komi is {komi}");
+            self.late_komi.get_or_insert(Wrong { at: property.at, why });
+            return;
+        }
         let read = |text: &str| Go::new(rules.size(), text.parse().ok()?, rules.superko()).ok();
         let found = property.value().ok().and_then(read);
         let said = || {

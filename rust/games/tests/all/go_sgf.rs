@@ -317,6 +317,10 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     let odd = read("(;SZ[9]KM[3.75];B[aa])").unwrap();
     assert_eq!((odd.start.komi(), odd.moves.all().len()), (7.5, 1));
     assert_eq!(odd.left_out, ["KM[\"3.75\"] is no komi of these rules: it counts as 7.5"]);
+    // The komi of a variation is none of the game.
+    let late = read("(;FF[4]SZ[9]KM[6.5];B[cc](;W[dd])\n(;W[ee]KM[0.5]))").unwrap();
+    assert_eq!((late.start.komi(), late.moves.all().len()), (6.5, 3));
+    assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is behind the first node, and left out: the komi is 6.5"]);
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
 }
