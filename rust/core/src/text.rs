@@ -271,6 +271,7 @@ pub fn play_named<G: Notation>(state: &mut G, action: Action) -> Told {
 ///
 /// # Arguments
 /// - `describe`: plays an action at a position, and gives what is kept of it; gets the move's index too.
+/// - `join`: adds what is kept of an equal move of the same position to that of the first one.
 ///
 /// # Errors
 /// A sentence that names the move by its index.
@@ -279,6 +280,7 @@ pub fn moves_of<G: Notation, T>(
     named: &[Named],
     bounds: Bounds,
     mut describe: impl FnMut(&mut G, Action, usize) -> T,
+    join: impl Fn(&mut T, T),
 ) -> Result<Moves<T>, String> {
     let mut moves = Moves::new(bounds);
     for (index, (before, name)) in named.iter().enumerate() {
@@ -287,17 +289,21 @@ pub fn moves_of<G: Notation, T>(
         }
         moves.push(before.map_or(0, |before| before + 1), (index, name))?;
     }
-    let (moves, left_out) = moves.play(start.clone(), |state, _, &(index, name)| {
-        let came = format!("move {index} is {}", shown(name));
-        let Some(offered) = on_offer(state) else {
-            return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
-        };
-        let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
-            let names = listed(state, &offered);
-            return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
-        };
-        Ok((action, describe(state, action, index)))
-    })?;
+    let (moves, left_out) = moves.play(
+        start.clone(),
+        |state, _, &(index, name)| {
+            let came = format!("move {index} is {}", shown(name));
+            let Some(offered) = on_offer(state) else {
+                return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
+            };
+            let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
+                let names = listed(state, &offered);
+                return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
+            };
+            Ok((action, describe(state, action, index)))
+        },
+        join,
+    )?;
     left_out.into_iter().next().map_or(Ok(moves), Err)
 }
 

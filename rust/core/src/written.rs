@@ -121,6 +121,13 @@ pub fn note(notes: &mut Notes, name: &str, value: String, between: &str) {
     }
 }
 
+/// Adds the notes on an equal move of the same position.
+pub fn join(notes: &mut Notes, others: Notes) {
+    for (name, values) in others {
+        values.into_iter().for_each(|value| note(notes, &name, value, "\n\n"));
+    }
+}
+
 /// A move that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
@@ -304,6 +311,7 @@ impl<M> Moves<M> {
     ///
     /// # Arguments
     /// - `play`: plays a move, and gives its action and what is kept of it; gets the number of the ply, from 1.
+    /// - `join`: adds what is kept of an equal move to that of the first one.
     ///
     /// # Returns
     /// The tree of what is kept, each line before the variations of its moves, and why moves were left out.
@@ -314,6 +322,7 @@ impl<M> Moves<M> {
         &self,
         start: G,
         mut play: impl FnMut(&mut G, usize, &M) -> Result<(Action, T), Unfit>,
+        join: impl Fn(&mut T, T),
     ) -> Result<(Moves<T>, Vec<String>), String> {
         let (mut played, mut left_out, mut numbers) = (Moves::new(self.bounds), Vec::new(), HashMap::new());
         let mut behind: Vec<_> = self.places.iter().map(|place| place.behind).collect();
@@ -346,7 +355,10 @@ impl<M> Moves<M> {
                 }
             };
             let number = match numbers.get(&(parent, action)) {
-                Some(&number) => number,
+                Some(&number) => {
+                    join(played.said_mut(number), kept);
+                    number
+                }
                 None => played.push(parent, kept)?,
             };
             numbers.insert((parent, action), number);
@@ -379,16 +391,20 @@ mod tests {
 
     /// Numbers are played by adding: 0 is no move, and the game is over at 100. What is kept is the sum.
     fn play(all: &[(usize, u32)]) -> Result<Played, String> {
-        let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(0, |state, ply, &said| {
-            if *state >= 100 {
-                return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
-            }
-            if said == 0 {
-                return Err(Unfit::Action(format!("ply {ply} is none")));
-            }
-            *state += said;
-            Ok((said, *state))
-        })?;
+        let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(
+            0,
+            |state, ply, &said| {
+                if *state >= 100 {
+                    return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
+                }
+                if said == 0 {
+                    return Err(Unfit::Action(format!("ply {ply} is none")));
+                }
+                *state += said;
+                Ok((said, *state))
+            },
+            |_, _| (),
+        )?;
         Ok((played.all().to_vec(), left_out))
     }
 
@@ -416,11 +432,15 @@ mod tests {
         let (start, mut action, mut most) = (Rc::new(()), 0, 0);
         let (played, _) = moves(&all, WIDE)
             .unwrap()
-            .play(start.clone(), |state, _, ()| {
-                most = most.max(Rc::strong_count(state));
-                action += 1;
-                Ok((action, ()))
-            })
+            .play(
+                start.clone(),
+                |state, _, ()| {
+                    most = most.max(Rc::strong_count(state));
+                    action += 1;
+                    Ok((action, ()))
+                },
+                |(), ()| (),
+            )
             .unwrap();
         assert_eq!(played.all().len(), 100);
         assert!(most <= 4, "{most} positions at once");

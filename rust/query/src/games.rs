@@ -2,7 +2,7 @@
 
 use azpy_core::game::Player;
 use azpy_core::text::{moves_of, play_named};
-use azpy_core::written::{Bounds, Named, Notes, Variations};
+use azpy_core::written::{Bounds, Named, Notes, Told, Variations, join};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -72,17 +72,16 @@ type Node<'a> = (i64, &'a str, &'a str, Option<usize>, &'a Notes);
 pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
     let start = start_of(&katago::translated(fields, asking.start, limits)?, asking)?;
     let found = if fields.given("nodes").is_some() {
-        let (named, notes) = nodes(fields, limits)?;
-        let moves = moves_of(&start, &named, bounds(limits), |state, action, _| play_named(state, action))?;
-        let mut found =
-            Variations { start: start.clone(), moves, tags: Vec::new(), notes: Notes::new(), left_out: Vec::new() };
-        // Equal moves of one position are one: then notes have no node of their own.
-        if found.moves.all().len() == named.len() {
-            let mut notes = notes.into_iter();
-            found.notes = notes.next().unwrap_or_default();
-            notes.enumerate().for_each(|(index, notes)| found.moves.said_mut(index + 1).notes = notes);
-        }
-        found
+        let (named, mut notes) = nodes(fields, limits)?;
+        let moves = moves_of(
+            &start,
+            &named,
+            bounds(limits),
+            |state, action, index| Told { notes: std::mem::take(&mut notes[index + 1]), ..play_named(state, action) },
+            |told, other| join(&mut told.notes, other.notes),
+        )?;
+        let notes = std::mem::take(&mut notes[0]);
+        Variations { start: start.clone(), moves, tags: Vec::new(), notes, left_out: Vec::new() }
     } else {
         let given = text(fields.field("text")?, "text")?;
         if given.len() > limits.text_bytes {

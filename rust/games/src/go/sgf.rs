@@ -8,9 +8,11 @@
 //! A game that is shown goes on where the rules have no such move: if a colour plays twice, or stones are set up after
 //! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have it.
 
+use std::collections::HashSet;
+
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{play_named, shown};
-use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, note};
+use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join, note};
 
 use super::Go;
 use nodes::{Node, Property, Read, first_game, one_game};
@@ -56,7 +58,7 @@ pub(super) fn read_written<'a, const WORDS: usize>(
             }
         }
     });
-    Ok(Some((WrittenGame { tags: tags_of(&nodes), result: None, actions, before }, rest)))
+    Ok(Some((WrittenGame { tags: tags_of(&nodes[..1]), result: None, actions, before }, rest)))
 }
 
 /// See [`azpy_core::text::Notation::read_variations`].
@@ -70,18 +72,26 @@ pub(super) fn read_tree<const WORDS: usize>(
     let line = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
     let Line { root, moves, set_up, notes, komi, late_komi } = line;
     let (start, gone) = (root.start(first_of(&moves))?, moves.forgotten());
-    let (moves, unplayed) = moves.play(start.clone(), |state, number, said| {
-        let property = said.property;
-        let action = action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
-        Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
-    })?;
+    let (moves, unplayed) = moves.play(
+        start.clone(),
+        |state, number, said| {
+            let property = said.property;
+            let action =
+                action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
+            Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+        },
+        |told, other| join(&mut told.notes, other.notes),
+    )?;
     let set_up = set_up.map(|Wrong { at, why }| {
         let why = format!("{why}: the {gone} moves before are set up as a position");
         Wrong { at, why }.in_line_of(text)
     });
-    let mut tags = tags_of(&nodes);
+    // Some files have it behind the first node, before the first move. The first value of a name counts.
+    let moved = nodes.iter().position(|node| !node.is_main || node.played().is_some()).unwrap_or(nodes.len());
+    let mut tags = tags_of(&nodes[..moved.max(1)]);
     let has_handicap = root.handicap > 0 && root.stones.contains(&Some(Player::Zero));
-    tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap));
+    let mut known = HashSet::new();
+    tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap) && known.insert(name.clone()));
     let komi = komi.into_iter().chain(late_komi.map(|wrong| wrong.in_line_of(text)));
     Ok(Variations { start, moves, tags, notes, left_out: komi.chain(set_up).chain(unplayed).collect() })
 }
@@ -95,15 +105,16 @@ const INFO: [&str; 22] = [
     "US", "WR", "WT",
 ];
 
-/// Whether a property is a note on its node's position, and not what is played or said of the game.
-fn is_note(property: &Property) -> bool {
+/// Whether a property is a note on its node's position, and not what is played. What the start says of the game is no
+/// note, but a tag.
+fn is_note(property: &Property, is_start: bool) -> bool {
     let name = &&property.name[..];
-    !OWN.contains(name) && !INFO.contains(name) && !property.says_nothing()
+    !OWN.contains(name) && !(is_start && INFO.contains(name)) && !property.says_nothing()
 }
 
 fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
     let tag = |property: &Property| (property.name.clone(), property.values.join(" ").trim().to_owned());
-    nodes.iter().take(1).flat_map(|root| &root.properties).map(tag).collect()
+    nodes.iter().flat_map(|node| &node.properties).map(tag).collect()
 }
 
 /// Refuses games other than Go.
@@ -214,7 +225,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                 before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
             }
             let notes = if before == 0 { &mut line.notes } else { &mut line.moves.said_mut(before).notes };
-            for property in node.properties.iter().filter(|property| is_note(property)) {
+            for property in node.properties.iter().filter(|property| is_note(property, before == 0)) {
                 property.values.iter().for_each(|value| note(notes, &property.name, value.clone(), "\n\n"));
             }
             last.push(Some(before));
@@ -234,8 +245,11 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let root = &mut self.root;
         root.stones = (0..state.num_cells()).map(|cell| state.stone(cell)).collect();
         (root.mover, root.handicap) = (mover.map(Player::opponent), 0);
+        let noted = self.moves.main_line().filter_map(|said| said.notes.get(COMMENT));
+        let comments: Vec<_> = noted.flatten().cloned().collect();
         self.moves.forget();
         self.notes.retain(|name, _| name == COMMENT); // marks are of the board before
+        comments.into_iter().for_each(|comment| note(&mut self.notes, COMMENT, comment, "\n\n"));
         self.set_up = Some(why);
         Ok(())
     }

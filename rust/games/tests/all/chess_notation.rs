@@ -424,6 +424,8 @@ fn comments_and_glyphs_are_kept() {
     assert_eq!(game.tags, [("Event", "x"), ("Result", "*")].map(|(name, value)| (name.to_owned(), value.to_owned())));
     let written = check_written(&az119(), &game);
     assert!(written.contains("1. e4 $1 {a b} (1. d4 $10 {better d}"), "{written}");
+    let twice = az119().read_variations("1. e4 e5 {a} (1... e5 {good idea} 2. Nf3)", BOUNDS).unwrap();
+    assert_eq!(twice.moves.all()[1].1.notes["C"], ["a\n\ngood idea"]);
     let label = Notes::from([("LB".to_owned(), vec!["aa:1".to_owned()])]);
     assert!(az119().write_variations(&[], &[], &[label], BOUNDS).is_err());
     // A circle comes as often as a text says it, and is drawn once.

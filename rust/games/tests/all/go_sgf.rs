@@ -3,7 +3,7 @@
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Unfit, Variations};
+use azpy_core::written::{Bounds, Notes, Unfit, Variations};
 use azpy_games::{Go, Go9, Go19};
 use proptest::prelude::*;
 
@@ -323,6 +323,33 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is behind the first node, and left out: the komi is 6.5"]);
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
+}
+
+#[test]
+fn notes_of_equal_moves_of_later_nodes_and_of_moves_that_are_set_up_are_kept() {
+    let notes = |text: &str, number: usize| -> Vec<_> {
+        let game = read(text).unwrap();
+        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
+        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect()
+    };
+    let twice = "(;SZ[9];B[cc](;W[dd]C[one])(;W[dd]C[two]TR[aa]))";
+    assert_eq!(notes(twice, 2), ["C one\n\ntwo", "TR aa"]);
+    assert_eq!(notes("(;SZ[9];B[cc]PB[Ann]EV[x])", 1), ["EV x", "PB Ann"]);
+    let anew = "(;SZ[9]C[start];B[cc]C[one];W[dd]C[two]TR[dd];AE[cc]C[anew];W[ee])";
+    assert_eq!(notes(anew, 0), ["C start\n\none\n\ntwo\n\nanew"]);
+    for text in [twice, anew, "(;SZ[9];B[cc]PB[Ann]EV[x])"] {
+        let game = read(text).unwrap();
+        check_written(&go(9), &Variations { left_out: Vec::new(), ..game });
+    }
+    // What is written of equal moves, and of a name without values.
+    let moves = [(None, "A1".to_owned()), (None, "A1".to_owned())];
+    let noted = |name: &str, values: &[&str]| {
+        Notes::from([(name.to_owned(), values.iter().map(|value| (*value).to_owned()).collect())])
+    };
+    let all = [Notes::new(), noted("C", &["one"]), noted("TR", &["aa"])];
+    assert!(go(9).write_variations(&moves, &[], &all, BOUNDS).unwrap().contains(";B[ai]C[one]TR[aa]"));
+    let empty = go(9).write_variations(&moves, &[], &[noted("SQ", &[]), noted("TR", &[])], BOUNDS).unwrap();
+    assert!(read(&empty).is_ok(), "{empty}");
 }
 
 /// Marks by what they are and where.

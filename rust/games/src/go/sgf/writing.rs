@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::picture::Mark;
 use azpy_core::text::{moves_of, shown};
-use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part};
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, join};
 
 use super::{Go, OWN, cell_of};
 use crate::grid;
@@ -19,12 +19,12 @@ fn point(cell: usize, size: usize) -> String {
 }
 
 /// A move as it is written.
-struct Ply<'a> {
+struct Ply {
     mover: Player,
     action: Action,
     /// Black's points less White's, if the move ends the game.
     score: Option<f32>,
-    notes: Option<&'a Notes>,
+    notes: Notes,
 }
 
 /// The game so far, with its result if it is over.
@@ -33,7 +33,7 @@ pub(in crate::go) fn write<const WORDS: usize>(state: &Go<WORDS>) -> String {
     let mut moves = Moves::new(Bounds { moves: usize::MAX, depth: 0 });
     for (ply, action) in state.actions().into_iter().enumerate() {
         // Without a bound that it could pass.
-        let _ = moves.push(ply, Ply { mover, action, score: None, notes: None });
+        let _ = moves.push(ply, Ply { mover, action, score: None, notes: Notes::new() });
         mover = mover.opponent();
     }
     text_of(state, "", (state.turn() == Turn::Terminal).then(|| state.score()), &moves)
@@ -50,12 +50,18 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     if start.plies > 0 {
         return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
     }
-    let moves = moves_of(start, moves, bounds, |state, action, index| {
-        let mover = state.mover;
-        state.play(action);
-        let score = (state.turn() == Turn::Terminal).then(|| state.score());
-        Ply { mover, action, score, notes: notes.get(index + 1) }
-    })?;
+    let moves = moves_of(
+        start,
+        moves,
+        bounds,
+        |state, action, index| {
+            let mover = state.mover;
+            state.play(action);
+            let score = (state.turn() == Turn::Terminal).then(|| state.score());
+            Ply { mover, action, score, notes: notes.get(index + 1).cloned().unwrap_or_default() }
+        },
+        |ply, other| join(&mut ply.notes, other.notes),
+    )?;
     for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flat_map(Notes::keys)) {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
             return Err(format!("{} is no property to choose", shown(name)));
@@ -68,7 +74,11 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     Ok(text_of(start, &text, score.filter(|_| tags.iter().all(|(name, _)| name != "RE")), &moves))
 }
 
+/// Nothing where it has no values: a name alone is no SGF.
 fn put_property(text: &mut String, name: &str, values: &[String]) {
+    if values.is_empty() {
+        return;
+    }
     *text += name;
     for value in values {
         *text += &format!("[{}]", value.replace('\\', "\\\\").replace(']', "\\]"));
@@ -76,7 +86,7 @@ fn put_property(text: &mut String, name: &str, values: &[String]) {
 }
 
 /// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is over.
-fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply<'_>>) -> String {
+fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
     let (size, komi) = (rules.size(), rules.komi());
     let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
     // Cannot fail: a string takes all that is written to it.
@@ -116,12 +126,12 @@ fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>
             put(format_args!("\n"));
         }
         written += 1;
-        let Ply { mover, action, notes, .. } = moves.all()[number - 1].1;
-        let cell = action as usize;
+        let Ply { mover, action, notes, .. } = &moves.all()[number - 1].1;
+        let cell = *action as usize;
         let point = if cell == rules.num_cells() { String::new() } else { point(cell, size) };
         let mut noted = String::new();
-        notes.into_iter().flatten().for_each(|(name, values)| put_property(&mut noted, name, values));
-        put(format_args!(";{}[{point}]{noted}", letter(mover)));
+        notes.iter().for_each(|(name, values)| put_property(&mut noted, name, values));
+        put(format_args!(";{}[{point}]{noted}", letter(*mover)));
     }
     text + ")\n"
 }
