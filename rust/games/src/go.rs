@@ -629,7 +629,9 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     fn result_text(&self) -> String {
         let score = self.score();
-        outcome_text(self, &if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) })
+        let how = if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) };
+        // Without two passes nobody said that the game is played out.
+        outcome_text(self, &if self.passes < 2 { how + ", at the limit of plies" } else { how })
     }
 
     /// The board; the last stone has a ring.
@@ -649,7 +651,8 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         sgf::marks(self, notes)
     }
 
-    /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the actions that lead there.
+    /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the actions
+    /// that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
         if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
     }

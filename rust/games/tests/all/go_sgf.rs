@@ -162,6 +162,25 @@ fn a_game_to_learn_from_is_as_the_rules_have_it_and_a_bad_one_does_not_end_the_t
 }
 
 #[test]
+fn a_game_that_is_cut_by_the_limit_of_plies_says_so() {
+    let mut seen = [0, 0];
+    for seed in 0..20 {
+        let (mut game, mut random, mut passes) = (go(5), Random(seed), 0);
+        while game.turn() != Turn::Terminal {
+            let actions = legal(&game);
+            // Half of the games have passes only where nothing else is left.
+            let stones = &actions[..(actions.len() - 1).max(1)];
+            let action = *random.choose(if seed % 2 == 0 { stones } else { &actions });
+            passes = if action == 25 { passes + 1 } else { 0 };
+            game.play(action);
+        }
+        assert_eq!(game.result_text().ends_with(", at the limit of plies"), passes < 2, "{}", game.result_text());
+        seen[usize::from(passes < 2)] += 1;
+    }
+    assert!(seen.iter().all(|&games| games > 0), "{seen:?}");
+}
+
+#[test]
 fn a_position_is_set_up_before_the_moves() {
     let read = |text: &str| go(9).parse(text).unwrap();
     let handicap = read("(;SZ[9]HA[2]AB[cc][gg];W[ee])");
