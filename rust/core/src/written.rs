@@ -189,8 +189,8 @@ struct Place {
     depth: usize,
 }
 
-/// A tree of moves. The moves have numbers from 1 on, and 0 is the start. A move stands behind the one before it. Of the
-/// moves behind one move, the first is that of the main line.
+/// A tree of moves. The moves have numbers from 1 on, and 0 is the start. A move stands behind the one before it. Of
+/// the moves behind one move, the first is that of the main line.
 #[derive(Clone, Debug)]
 pub struct Moves<M> {
     bounds: Bounds,
@@ -305,9 +305,9 @@ impl<M> Moves<M> {
 
     /// Plays the tree.
     ///
-    /// A variation that cannot be played is left out from the wrong move on: files have moves in variations that no game
-    /// has, such as the null move of chess. Moves after the end of the game are left out too. Equal moves of one position
-    /// become one.
+    /// A variation that cannot be played is left out from the wrong move on: files have moves in variations that no
+    /// game has, such as the null move of chess. Moves after the end of the game are left out too. Equal moves of one
+    /// position become one.
     ///
     /// # Arguments
     /// - `play`: plays a move, and gives its action and what is kept of it; gets the number of the ply, from 1.

@@ -64,8 +64,8 @@ struct Read<'a> {
 /// on it.
 type Node<'a> = (i64, &'a str, &'a str, Option<usize>, &'a Notes);
 
-/// The game of a text in its notation, a position, or moves, as a line of JSON; or the game of nodes, as [`write`] takes
-/// them.
+/// The game of a text in its notation, a position, or moves, as a line of JSON; or the game of nodes, as [`write`]
+/// takes them.
 ///
 /// # Errors
 /// If a field is wrong or beyond a limit, or the text cannot be read; says where.

@@ -429,7 +429,8 @@ fn moves_may_be_allowed_and_avoided() {
 
 #[test]
 fn equal_moves_of_a_record_are_one_and_keep_their_notes() {
-    let nodes = json!([[-1, "e2e4", "", 0, {"C": ["a"]}], [-1, "e2e4", "", 0, {"C": ["b"]}], [-1, "d2d4", "", 0, {"C": ["c"]}]]);
+    let node = |name: &str, comment: &str| json!([-1, name, "", 0, {"C": [comment]}]);
+    let nodes = [node("e2e4", "a"), node("e2e4", "b"), node("d2d4", "c")];
     let fields = object(json!({"id": "1", "action": "read", "nodes": nodes, "notes": {"C": ["start"]}}));
     let found: Value = serde_json::from_str(&read(&fields, &asking(&chess()), &LIMITS).unwrap()).unwrap();
     assert_eq!(found["notes"], json!({"C": ["start"]}));

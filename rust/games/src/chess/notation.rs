@@ -58,8 +58,8 @@ impl Chess {
         }
         let (mut found, own) = (Vec::new(), self.board.colors(self.board.side_to_move()));
         let (castles, description) = (castling(core), Description::read(core));
-        // UCI has two ways to write castling, and each is understood in both kinds of chess: the king takes its rook, or
-        // goes two squares from the e file. No step of a king is written so.
+        // UCI has two ways to write castling, and each is understood in both kinds of chess: the king takes its rook,
+        // or goes two squares from the e file. No step of a king is written so.
         let squares = core.parse::<Move>().ok().filter(|_| core.len() == 4);
         let castles_by = |played: Move| {
             let file = if played.to > played.from { File::G } else { File::C };
@@ -279,8 +279,8 @@ impl Chess {
         }
     }
 
-    /// See [`Notation::to_text`]. The past that matters begins where the oldest position that can come again was, or for
-    /// az119, which shows repetitions of earlier boards, the oldest that any of those could have been.
+    /// See [`Notation::to_text`]. The past that matters begins where the oldest position that can come again was, or
+    /// for az119, which shows repetitions of earlier boards, the oldest that any of those could have been.
     pub(super) fn text_with_past(&self) -> String {
         let (start, actions) = self.history.record();
         let shown_boards = match self.rules.encoding {

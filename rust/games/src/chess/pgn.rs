@@ -1,6 +1,7 @@
 //! PGN as its standard describes it (Edwards 1994), read and written: the tags and the moves of a game, with its
-//! variations, comments and glyphs (`C` and `NAG` among the notes). Words are taken as they stand. What files of the world
-//! have besides is read too: judgements as signs (±, +/-, N), quotes within a tag's value, other spellings of a result.
+//! variations, comments and glyphs (`C` and `NAG` among the notes). Words are taken as they stand. What files of the
+//! world have besides is read too: judgements as signs (±, +/-, N), quotes within a tag's value, other spellings of a
+//! result.
 
 use azpy_core::text::shown;
 use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Order, Part, Wrong, note};
@@ -114,8 +115,8 @@ pub(super) fn read(text: &str, variations: Option<Bounds>) -> Result<Pgn<'_>, Wr
     Ok(game)
 }
 
-/// Reads the first game of a text, which ends with its result or where the tags of another begin; and the text after it.
-/// Without bounds for variations these are passed over.
+/// Reads the first game of a text, which ends with its result or where the tags of another begin; and the text after
+/// it. Without bounds for variations these are passed over.
 pub(super) fn read_first(text: &str, variations: Option<Bounds>) -> Result<(Pgn<'_>, &str), Wrong> {
     let mut rest = text;
     match scan(&mut rest, variations) {
@@ -286,8 +287,8 @@ fn is_of_tag_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_+#=:-".contains(letter)
 }
 
-/// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ] follows
-/// is a part of the value, with a backslash before it or without.
+/// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ]
+/// follows is a part of the value, with a backslash before it or without.
 fn read_tag(text: &str) -> Result<((&str, String), &str), String> {
     let line = &text[..text.find(['\n', '\r']).unwrap_or(text.len())];
     let wrong = || format!("a tag is [Name \"value\"], got {}", shown(&format!("[{line}")));

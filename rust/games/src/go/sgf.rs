@@ -1,12 +1,13 @@
 //! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>), read and written: the main line, or all variations.
 //!
-//! What is read: SZ, HA and GM, which must fit the game; KM; AB, AW, AE and PL; B and W, one move a node. Other properties
-//! are tags of a game that is shown, and notes on its positions. Text before a game and behind it is passed over. An empty
-//! value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, that of its first node, where the
-//! rules can have it; one to learn from must have that of the rules.
+//! What is read: SZ, HA and GM, which must fit the game; KM; AB, AW, AE and PL; B and W, one move a node. Other
+//! properties are tags of a game that is shown, and notes on its positions. Text before a game and behind it is passed
+//! over. An empty value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, that of its first
+//! node, where the rules can have it; one to learn from must have that of the rules.
 //!
 //! A game that is shown goes on where the rules have no such move: if a colour plays twice, or stones are set up after
-//! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have it.
+//! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have
+//! it.
 
 use std::collections::HashSet;
 
@@ -143,8 +144,8 @@ impl<'a> From<&'a Property> for Said<'a> {
 /// What the nodes of a game say: where it begins, and its moves with their variations.
 struct Line<'a, const WORDS: usize> {
     root: Root<WORDS>,
-    /// The moves behind the start. Forgotten are those of the main line that are part of the start, because something was
-    /// set up anew behind them.
+    /// The moves behind the start. Forgotten are those of the main line that are part of the start, because something
+    /// was set up anew behind them.
     moves: Moves<Said<'a>>,
     /// What was set up anew, and where.
     set_up: Option<Wrong>,
@@ -157,8 +158,8 @@ struct Line<'a, const WORDS: usize> {
 }
 
 impl<'a, const WORDS: usize> Line<'a, WORDS> {
-    /// Reads the nodes by `rules`. Where a number of plies of a game is `shown`, a position is set up anew where the rules
-    /// have no such move.
+    /// Reads the nodes by `rules`. Where a number of plies of a game is `shown`, a position is set up anew where the
+    /// rules have no such move.
     fn read(rules: &Go<WORDS>, nodes: &'a [Node], bounds: Bounds, shown: Option<usize>) -> Result<Self, Unfit> {
         let is_shown = shown.is_some();
         let stones = vec![None; rules.num_cells()];
@@ -172,8 +173,8 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         }
         // The number of the last move of each node; none where the node stands behind one that is before the start.
         let mut last = vec![Some(0)];
-        // The nodes below `floor` stand before a position that was set up anew, and so before the start. Only beside the
-        // first move from there on, behind the node `joint`, others begin at that position too.
+        // The nodes below `floor` stand before a position that was set up anew, and so before the start. Only beside
+        // the first move from there on, behind the node `joint`, others begin at that position too.
         let (mut floor, mut joint) = (0, None);
         // How many moves the main line has so far, and whose the last one is.
         let (mut played, mut mover) = (0, None);

@@ -85,7 +85,8 @@ fn put_property(text: &mut String, name: &str, values: &[String]) {
     }
 }
 
-/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is over.
+/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is
+/// over.
 fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
     let (size, komi) = (rules.size(), rules.komi());
     let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
