@@ -110,7 +110,8 @@ const INFO: [&str; 22] = [
 /// note, but a tag.
 fn is_note(property: &Property, is_start: bool) -> bool {
     let name = &&property.name[..];
-    !OWN.contains(name) && !(is_start && INFO.contains(name)) && !property.says_nothing()
+    let is_tag = is_start && INFO.contains(name);
+    !OWN.contains(name) && !is_tag && !property.says_nothing()
 }
 
 fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
