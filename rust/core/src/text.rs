@@ -15,8 +15,8 @@ const MOST_NAMES: usize = 40;
 const LONGEST_NAME: usize = 30;
 const NO_GAMES: &str = "there is no notation of whole games of this game";
 
-/// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game with
-/// none of these has an empty `impl`.
+/// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game
+/// with none of these has an empty `impl`.
 pub trait Notation: Game {
     /// A name a person uses for the action at this position.
     fn action_name(&self, action: Action) -> String {
@@ -67,9 +67,9 @@ pub trait Notation: Game {
         text_svg(&self.render())
     }
 
-    /// The places of that picture which a person touches, one after the other, to play a legal action at a player's turn:
-    /// the cell, or where a piece stands and where it goes. Nothing where the picture has no place for the action, such
-    /// as a pass: a button plays it.
+    /// The places of that picture which a person touches, one after the other, to play a legal action at a player's
+    /// turn: the cell, or where a piece stands and where it goes. Nothing where the picture has no place for the
+    /// action, such as a pass: a button plays it.
     ///
     /// No action's places are the first places of another action. Actions with the same places, such as promotions, are
     /// told apart by their names. In a position a place has one name and one rectangle, and the middle of the rectangle
@@ -85,8 +85,8 @@ pub trait Notation: Game {
         Vec::new()
     }
 
-    /// Reads a line of play that begins here: the actions and chance outcomes by their names, or by their short names where
-    /// those are clear, with blanks between.
+    /// Reads a line of play that begins here: the actions and chance outcomes by their names, or by their short names
+    /// where those are clear, with blanks between.
     ///
     /// # Errors
     /// A sentence that says which word was not understood, and what could have stood there.
@@ -102,9 +102,9 @@ pub trait Notation: Game {
         write_line(self, actions)
     }
 
-    /// Reads a position of this game, whose size and options are those of `self`. A text is either in the game's notation
-    /// of positions, if it has one, or a line of play that begins here; which of the two shows in the text alone. An
-    /// empty text is a line of no plies. Positions that no game has are refused, as far as that can be told.
+    /// Reads a position of this game, whose size and options are those of `self`. A text is either in the game's
+    /// notation of positions, if it has one, or a line of play that begins here; which of the two shows in the text
+    /// alone. An empty text is a line of no plies. Positions that no game has are refused, as far as that can be told.
     ///
     /// # Errors
     /// A sentence that says what came and what was expected.
@@ -158,8 +158,8 @@ pub trait Notation: Game {
     /// - `notes`: on the start, and then on each move. There may be fewer.
     ///
     /// # Errors
-    /// A sentence that names the move, the tag or the note; for a start with a past, which such a text does not hold; and
-    /// for a game without such a notation.
+    /// A sentence that names the move, the tag or the note; for a start with a past, which such a text does not hold;
+    /// and for a game without such a notation.
     fn write_variations(
         &self,
         moves: &[Named],
@@ -187,14 +187,15 @@ pub trait Notation: Game {
         None
     }
 
-    /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they do
-    /// so no more. `None` if the rules have `mover` not to move there.
+    /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they
+    /// do so no more. `None` if the rules have `mover` not to move there.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         mover.is_none_or(|mover| self.turn() == Turn::Player(mover)).then(|| self.clone())
     }
 }
 
-/// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by stalemate".
+/// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
+/// stalemate".
 pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
     let names = state
         .side_names()
@@ -256,7 +257,7 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
     for (before, action) in actions.into_iter().enumerate() {
         moves.push(before, play_named(&mut state, action))?;
     }
-    Ok(Variations { start, moves, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() })
+    Ok(Variations { start, moves, tags: Vec::new(), notes: Notes::new(), left_out: Vec::new() })
 }
 
 /// Plays a legal action, and gives the move without notes.
@@ -264,13 +265,14 @@ pub fn play_named<G: Notation>(state: &mut G, action: Action) -> Told {
     let player = if let Turn::Player(player) = state.turn() { Some(player) } else { None };
     let (name, short) = (state.action_name(action), state.short_name(action));
     state.play(action);
-    Told { name, short, player, notes: Vec::new() }
+    Told { name, short, player, notes: Notes::new() }
 }
 
 /// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].
 ///
 /// # Arguments
 /// - `describe`: plays an action at a position, and gives what is kept of it; gets the move's index too.
+/// - `join`: adds what is kept of an equal move of the same position to that of the first one.
 ///
 /// # Errors
 /// A sentence that names the move by its index.
@@ -279,6 +281,7 @@ pub fn moves_of<G: Notation, T>(
     named: &[Named],
     bounds: Bounds,
     mut describe: impl FnMut(&mut G, Action, usize) -> T,
+    join: impl Fn(&mut T, T),
 ) -> Result<Moves<T>, String> {
     let mut moves = Moves::new(bounds);
     for (index, (before, name)) in named.iter().enumerate() {
@@ -287,17 +290,21 @@ pub fn moves_of<G: Notation, T>(
         }
         moves.push(before.map_or(0, |before| before + 1), (index, name))?;
     }
-    let (moves, left_out) = moves.play(start.clone(), |state, _, &(index, name)| {
-        let came = format!("move {index} is {}", shown(name));
-        let Some(offered) = on_offer(state) else {
-            return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
-        };
-        let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
-            let names = listed(state, &offered);
-            return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
-        };
-        Ok((action, describe(state, action, index)))
-    })?;
+    let (moves, left_out) = moves.play(
+        start.clone(),
+        |state, _, &(index, name)| {
+            let came = format!("move {index} is {}", shown(name));
+            let Some(offered) = on_offer(state) else {
+                return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
+            };
+            let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
+                let names = listed(state, &offered);
+                return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
+            };
+            Ok((action, describe(state, action, index)))
+        },
+        join,
+    )?;
     left_out.into_iter().next().map_or(Ok(moves), Err)
 }
 
@@ -366,7 +373,8 @@ fn on_offer<G: Game>(state: &G) -> Option<Vec<Action>> {
     Some(offered)
 }
 
-/// The action of `offered` with the longest name that `text` begins with (none if two have that name), and what follows.
+/// The action of `offered` with the longest name that `text` begins with (none if two have that name), and what
+/// follows.
 fn read_name<'a>(
     text: &'a str,
     offered: &[Action],

@@ -2,7 +2,7 @@
 //!
 //! Knows no notation. A reader says how each move is played, a writer how each one is written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::game::{Action, Player};
 
@@ -101,21 +101,30 @@ pub struct Bounds {
 /// before it, which stands earlier (none at the start), and the action's name.
 pub type Named = (Option<usize>, String);
 
-/// What a text says of a position beside the moves: names of SGF's properties, each with its values. Of PGN a comment is
-/// `C`, and `NAG` has the numbers of its glyphs.
-pub type Notes = Vec<(String, Vec<String>)>;
+/// What a text says of a position beside the moves: names of SGF's properties, each with its values. Of PGN a comment
+/// is `C`, and `NAG` has the numbers of its glyphs.
+pub type Notes = BTreeMap<String, Vec<String>>;
 
 /// The name of a comment among [`Notes`].
 pub const COMMENT: &str = "C";
 
-/// Adds a value to notes, behind those of the same name. A comment goes on in the one that is there, behind `between`.
+/// Adds a value to notes, behind those of the same name. A comment goes on in the last that is there, behind `between`.
 pub fn note(notes: &mut Notes, name: &str, value: String, between: &str) {
-    match notes.iter_mut().find(|(other, _)| other == name) {
-        Some((_, values)) if name == COMMENT => {
-            *values = vec![values.join(between) + between + &value];
+    let values = notes.entry(name.to_owned()).or_default();
+    match values.last_mut().filter(|_| name == COMMENT) {
+        // In place: a text may have a comment as often as it likes.
+        Some(comment) => {
+            *comment += between;
+            *comment += &value;
         }
-        Some((_, values)) => values.push(value),
-        None => notes.push((name.to_owned(), vec![value])),
+        None => values.push(value),
+    }
+}
+
+/// Adds the notes on an equal move of the same position.
+pub fn join(notes: &mut Notes, others: Notes) {
+    for (name, values) in others {
+        values.into_iter().for_each(|value| note(notes, &name, value, "\n\n"));
     }
 }
 
@@ -180,8 +189,8 @@ struct Place {
     depth: usize,
 }
 
-/// A tree of moves. The moves have numbers from 1 on, and 0 is the start. A move stands behind the one before it. Of the
-/// moves behind one move, the first is that of the main line.
+/// A tree of moves. The moves have numbers from 1 on, and 0 is the start. A move stands behind the one before it. Of
+/// the moves behind one move, the first is that of the main line.
 #[derive(Clone, Debug)]
 pub struct Moves<M> {
     bounds: Bounds,
@@ -296,12 +305,13 @@ impl<M> Moves<M> {
 
     /// Plays the tree.
     ///
-    /// A variation that cannot be played is left out from the wrong move on: files have moves in variations that no game
-    /// has, such as the null move of chess. Moves after the end of the game are left out too. Equal moves of one position
-    /// become one.
+    /// A variation that cannot be played is left out from the wrong move on: files have moves in variations that no
+    /// game has, such as the null move of chess. Moves after the end of the game are left out too. Equal moves of one
+    /// position become one.
     ///
     /// # Arguments
     /// - `play`: plays a move, and gives its action and what is kept of it; gets the number of the ply, from 1.
+    /// - `join`: adds what is kept of an equal move to that of the first one.
     ///
     /// # Returns
     /// The tree of what is kept, each line before the variations of its moves, and why moves were left out.
@@ -312,6 +322,7 @@ impl<M> Moves<M> {
         &self,
         start: G,
         mut play: impl FnMut(&mut G, usize, &M) -> Result<(Action, T), Unfit>,
+        join: impl Fn(&mut T, T),
     ) -> Result<(Moves<T>, Vec<String>), String> {
         let (mut played, mut left_out, mut numbers) = (Moves::new(self.bounds), Vec::new(), HashMap::new());
         let mut behind: Vec<_> = self.places.iter().map(|place| place.behind).collect();
@@ -344,7 +355,10 @@ impl<M> Moves<M> {
                 }
             };
             let number = match numbers.get(&(parent, action)) {
-                Some(&number) => number,
+                Some(&number) => {
+                    join(played.said_mut(number), kept);
+                    number
+                }
                 None => played.push(parent, kept)?,
             };
             numbers.insert((parent, action), number);
@@ -377,16 +391,20 @@ mod tests {
 
     /// Numbers are played by adding: 0 is no move, and the game is over at 100. What is kept is the sum.
     fn play(all: &[(usize, u32)]) -> Result<Played, String> {
-        let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(0, |state, ply, &said| {
-            if *state >= 100 {
-                return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
-            }
-            if said == 0 {
-                return Err(Unfit::Action(format!("ply {ply} is none")));
-            }
-            *state += said;
-            Ok((said, *state))
-        })?;
+        let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(
+            0,
+            |state, ply, &said| {
+                if *state >= 100 {
+                    return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
+                }
+                if said == 0 {
+                    return Err(Unfit::Action(format!("ply {ply} is none")));
+                }
+                *state += said;
+                Ok((said, *state))
+            },
+            |_, _| (),
+        )?;
         Ok((played.all().to_vec(), left_out))
     }
 
@@ -414,11 +432,15 @@ mod tests {
         let (start, mut action, mut most) = (Rc::new(()), 0, 0);
         let (played, _) = moves(&all, WIDE)
             .unwrap()
-            .play(start.clone(), |state, _, ()| {
-                most = most.max(Rc::strong_count(state));
-                action += 1;
-                Ok((action, ()))
-            })
+            .play(
+                start.clone(),
+                |state, _, ()| {
+                    most = most.max(Rc::strong_count(state));
+                    action += 1;
+                    Ok((action, ()))
+                },
+                |(), ()| (),
+            )
             .unwrap();
         assert_eq!(played.all().len(), 100);
         assert!(most <= 4, "{most} positions at once");

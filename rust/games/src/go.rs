@@ -147,9 +147,9 @@ pub struct Go<const WORDS: usize> {
     size: u8,
     passes: u8,
     superko: bool,
-    /// Whether a stone that takes nothing makes a new board, wherever it is put: nothing has been taken, or the last stone
-    /// that took some or one after it came to where none of its colour had stood. No board before that stone has it, and
-    /// those since have only grown.
+    /// Whether a stone that takes nothing makes a new board, wherever it is put: nothing has been taken, or the last
+    /// stone that took some or one after it came to where none of its colour had stood. No board before that stone has
+    /// it, and those since have only grown.
     growing: bool,
     mover: Player,
 }
@@ -367,8 +367,8 @@ impl<const WORDS: usize> Go<WORDS> {
         let (table, stones) = (self.table(), self.board().stones);
         let (own, other) = (stones[self.mover.index()], stones[self.mover.opponent().index()]);
         let empty = table.cells().without(own.or(other));
-        // All chains beside an empty cell have a liberty there. Another one is what an own chain needs, so these help: own
-        // stones not in atari, and those of the opponent that are.
+        // All chains beside an empty cell have a liberty there. Another one is what an own chain needs, so these help:
+        // own stones not in atari, and those of the opponent that are.
         let help = own.xor(self.chains.in_atari());
         empty.and(table.around(help.or(empty)))
     }
@@ -629,7 +629,9 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     fn result_text(&self) -> String {
         let score = self.score();
-        outcome_text(self, &if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) })
+        let how = if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) };
+        // Without two passes nobody said that the game is played out.
+        outcome_text(self, &if self.passes < 2 { how + ", at the limit of plies" } else { how })
     }
 
     /// The board; the last stone has a ring.
@@ -649,12 +651,14 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         sgf::marks(self, notes)
     }
 
-    /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the actions that lead there.
+    /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the
+    /// actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
         if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
     }
 
-    /// Of an SGF game, what stands behind these moves need not fit the rules. Moves that are set up as a position count.
+    /// Of an SGF game, what stands behind these moves need not fit the rules. Moves that are set up as a position
+    /// count.
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
         if sgf::is_sgf(text) {
             return sgf::read(self, text, plies);

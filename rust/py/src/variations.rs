@@ -32,7 +32,7 @@ pub(crate) fn named(moves: Vec<(Whole, String)>) -> PyResult<Vec<Named>> {
 pub(crate) fn notes_by_index(start: &Notes, moves: &Moves<Told>) -> NotesByIndex {
     let all = std::iter::once(start).chain(moves.all().iter().map(|(_, told)| &told.notes));
     let noted = (-1..).zip(all).filter(|(_, notes)| !notes.is_empty());
-    noted.map(|(index, notes)| (index, notes.iter().cloned().collect())).collect()
+    noted.map(|(index, notes)| (index, notes.clone().into_iter().collect())).collect()
 }
 
 /// The notes on the start and then on each of so many moves, by their names.
@@ -43,7 +43,6 @@ pub(crate) fn notes_in_order(notes: Option<NotesByIndex>, moves: usize) -> PyRes
         let missing = || PyValueError::new_err(format!("notes on move {index}, but there are {moves} moves"));
         let place = place.ok_or_else(missing)?;
         *place = notes.into_iter().collect();
-        place.sort();
     }
     Ok(ordered)
 }

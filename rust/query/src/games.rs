@@ -1,10 +1,8 @@
 //! Games with variations as texts of other programs (PGN of chess, SGF of Go), read as lists of moves and written.
 
-use std::collections::BTreeMap;
-
 use azpy_core::game::Player;
 use azpy_core::text::{moves_of, play_named};
-use azpy_core::written::{Bounds, Named, Notes, Variations};
+use azpy_core::written::{Bounds, Named, Notes, Told, Variations, join};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -51,7 +49,7 @@ struct Read<'a> {
     /// Of the nodes behind one node, the first is that of the main line.
     nodes: Vec<Node<'a>>,
     /// On the start.
-    notes: NotesByName<'a>,
+    notes: &'a Notes,
     /// As the text names them.
     players: Option<[Option<&'a str>; 2]>,
     ranks: Option<[Option<&'a str>; 2]>,
@@ -62,34 +60,28 @@ struct Read<'a> {
     left_out: Vec<String>,
 }
 
-type NotesByName<'a> = BTreeMap<&'a str, &'a [String]>;
+/// The index of the node before it or -1, the action's name, its short name, who played it (none: dice), and the notes
+/// on it.
+type Node<'a> = (i64, &'a str, &'a str, Option<usize>, &'a Notes);
 
-/// The index of the node before it or -1, the action's name, its short name, who played it (none: dice), and the notes on it.
-type Node<'a> = (i64, &'a str, &'a str, Option<usize>, NotesByName<'a>);
-
-fn by_name(notes: &Notes) -> NotesByName<'_> {
-    notes.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect()
-}
-
-/// The game of a text in its notation, a position, or moves, as a line of JSON; or the game of nodes, as [`write`] takes
-/// them.
+/// The game of a text in its notation, a position, or moves, as a line of JSON; or the game of nodes, as [`write`]
+/// takes them.
 ///
 /// # Errors
 /// If a field is wrong or beyond a limit, or the text cannot be read; says where.
 pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
     let start = start_of(&katago::translated(fields, asking.start, limits)?, asking)?;
     let found = if fields.given("nodes").is_some() {
-        let (named, notes) = nodes(fields, limits)?;
-        let moves = moves_of(&start, &named, bounds(limits), |state, action, _| play_named(state, action))?;
-        let mut found =
-            Variations { start: start.clone(), moves, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() };
-        // Equal moves of one position are one: then notes have no node of their own.
-        if found.moves.all().len() == named.len() {
-            let mut notes = notes.into_iter();
-            found.notes = notes.next().unwrap_or_default();
-            notes.enumerate().for_each(|(index, notes)| found.moves.said_mut(index + 1).notes = notes);
-        }
-        found
+        let (named, mut notes) = nodes(fields, limits)?;
+        let moves = moves_of(
+            &start,
+            &named,
+            bounds(limits),
+            |state, action, index| Told { notes: std::mem::take(&mut notes[index + 1]), ..play_named(state, action) },
+            |told, other| join(&mut told.notes, other.notes),
+        )?;
+        let notes = std::mem::take(&mut notes[0]);
+        Variations { start: start.clone(), moves, tags: Vec::new(), notes, left_out: Vec::new() }
     } else {
         let given = text(fields.field("text")?, "text")?;
         if given.len() > limits.text_bytes {
@@ -115,10 +107,10 @@ pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
         nodes: moves
             .map(|(before, told)| {
                 let player = told.player.map(Player::index);
-                (*before as i64 - 1, told.name.as_str(), told.short.as_str(), player, by_name(&told.notes))
+                (*before as i64 - 1, told.name.as_str(), told.short.as_str(), player, &told.notes)
             })
             .collect(),
-        notes: by_name(&found.notes),
+        notes: &found.notes,
         players: named(format.map(|format| format.players)),
         ranks: named(format.map(|format| format.ranks)),
         tags: found.tags.iter().filter(|(name, _)| !said.contains(&&name[..])).collect(),
@@ -179,7 +171,7 @@ pub(crate) fn notes_in(value: &Value, path: &str) -> Result<Notes, Refused> {
     let mut notes = Notes::new();
     for (name, values) in object_of(value, path)? {
         let values = list_of(values, path)?.iter().map(|value| Ok(text(value, path)?.to_owned()));
-        notes.push((name.clone(), values.collect::<Result<_, Refused>>()?));
+        notes.insert(name.clone(), values.collect::<Result<_, Refused>>()?);
     }
     Ok(notes)
 }

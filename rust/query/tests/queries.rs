@@ -428,6 +428,17 @@ fn moves_may_be_allowed_and_avoided() {
 }
 
 #[test]
+fn equal_moves_of_a_record_are_one_and_keep_their_notes() {
+    let node = |name: &str, comment: &str| json!([-1, name, "", 0, {"C": [comment]}]);
+    let nodes = [node("e2e4", "a"), node("e2e4", "b"), node("d2d4", "c")];
+    let fields = object(json!({"id": "1", "action": "read", "nodes": nodes, "notes": {"C": ["start"]}}));
+    let found: Value = serde_json::from_str(&read(&fields, &asking(&chess()), &LIMITS).unwrap()).unwrap();
+    assert_eq!(found["notes"], json!({"C": ["start"]}));
+    let noted: Vec<_> = found["nodes"].as_array().unwrap().iter().map(|node| &node[4]["C"][0]).collect();
+    assert_eq!(noted, ["a\n\nb", "c"]);
+}
+
+#[test]
 fn what_is_shown_can_be_played_and_what_is_read_can_be_written() {
     let fields = object(json!({"id": "1", "action": "show", "moves": ["e2e4"], "more": 1}));
     let shown: Value = serde_json::from_str(&show(&fields, &asking(&chess()), &LIMITS).unwrap()).unwrap();

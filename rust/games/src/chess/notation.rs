@@ -2,7 +2,7 @@
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{Notation, moves_of, play_named, shown};
-use azpy_core::written::{Bounds, Named, Notes, Told, Unfit, Variations, WrittenGame, Wrong};
+use azpy_core::written::{Bounds, Named, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{Board, File, Move, Square};
 
@@ -58,8 +58,8 @@ impl Chess {
         }
         let (mut found, own) = (Vec::new(), self.board.colors(self.board.side_to_move()));
         let (castles, description) = (castling(core), Description::read(core));
-        // UCI has two ways to write castling, and each is understood in both kinds of chess: the king takes its rook, or
-        // goes two squares from the e file. No step of a king is written so.
+        // UCI has two ways to write castling, and each is understood in both kinds of chess: the king takes its rook,
+        // or goes two squares from the e file. No step of a king is written so.
         let squares = core.parse::<Move>().ok().filter(|_| core.len() == 4);
         let castles_by = |played: Move| {
             let file = if played.to > played.from { File::G } else { File::C };
@@ -190,12 +190,16 @@ impl Chess {
             Wrong { at, why }.in_line_of(text)
         })?;
         let start = self.begin(start, &game)?;
-        let (moves, left_out) = game.moves.play(start.clone(), |state, number, said| {
-            // A word is a part of the text.
-            let at = said.word.as_ptr() as usize - text.as_ptr() as usize;
-            let action = state.read_action(number, said.word).map_err(|unfit| unfit.in_line_of(text, at))?;
-            Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
-        })?;
+        let (moves, left_out) = game.moves.play(
+            start.clone(),
+            |state, number, said| {
+                // A word is a part of the text.
+                let at = said.word.as_ptr() as usize - text.as_ptr() as usize;
+                let action = state.read_action(number, said.word).map_err(|unfit| unfit.in_line_of(text, at))?;
+                Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+            },
+            |told, other| join(&mut told.notes, other.notes),
+        )?;
         let mut tags = tags_of(&game);
         // Where the tag says no result, the text behind the moves may.
         tags.retain(|(name, value)| name != "Result" || pgn::is_result(value));
@@ -217,18 +221,24 @@ impl Chess {
         }
         let mut remarks = notes.iter().map(pgn::remarks).collect::<Result<Vec<_>, _>>()?;
         let before = remarks.first_mut().map(std::mem::take).unwrap_or_default();
-        let moves = moves_of(self, moves, bounds, |state, action, index| {
-            let (number, san) = (state.board.fullmove_number(), state.short_name(action));
-            let is_white = state.turn() == Turn::Player(Player::Zero);
-            state.play(action);
-            let result = (state.turn() == Turn::Terminal).then(|| match state.outcome().0 {
-                0.0 => "1/2-1/2",
-                outcome if outcome > 0.0 => "1-0",
-                _ => "0-1",
-            });
-            let notes = remarks.get_mut(index + 1).map(std::mem::take).unwrap_or_default();
-            pgn::Ply { number, is_white, san, result, notes }
-        })?;
+        let moves = moves_of(
+            self,
+            moves,
+            bounds,
+            |state, action, index| {
+                let (number, san) = (state.board.fullmove_number(), state.short_name(action));
+                let is_white = state.turn() == Turn::Player(Player::Zero);
+                state.play(action);
+                let result = (state.turn() == Turn::Terminal).then(|| match state.outcome().0 {
+                    0.0 => "1/2-1/2",
+                    outcome if outcome > 0.0 => "1-0",
+                    _ => "0-1",
+                });
+                let notes = remarks.get_mut(index + 1).map(std::mem::take).unwrap_or_default();
+                pgn::Ply { number, is_white, san, result, notes }
+            },
+            |ply, other| ply.notes.extend(other.notes),
+        )?;
         let mut own = Vec::new();
         if self.rules.chess960 {
             own.push(("Variant", "Chess960".to_owned()));
@@ -269,8 +279,8 @@ impl Chess {
         }
     }
 
-    /// See [`Notation::to_text`]. The past that matters begins where the oldest position that can come again was, or for
-    /// az119, which shows repetitions of earlier boards, the oldest that any of those could have been.
+    /// See [`Notation::to_text`]. The past that matters begins where the oldest position that can come again was, or
+    /// for az119, which shows repetitions of earlier boards, the oldest that any of those could have been.
     pub(super) fn text_with_past(&self) -> String {
         let (start, actions) = self.history.record();
         let shown_boards = match self.rules.encoding {

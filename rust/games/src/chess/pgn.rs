@@ -1,6 +1,7 @@
 //! PGN as its standard describes it (Edwards 1994), read and written: the tags and the moves of a game, with its
-//! variations, comments and glyphs (`C` and `NAG` among the notes). Words are taken as they stand. What files of the world
-//! have besides is read too: judgements as signs (±, +/-, N), quotes within a tag's value, other spellings of a result.
+//! variations, comments and glyphs (`C` and `NAG` among the notes). Words are taken as they stand. What files of the
+//! world have besides is read too: judgements as signs (±, +/-, N), quotes within a tag's value, other spellings of a
+//! result.
 
 use azpy_core::text::shown;
 use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Order, Part, Wrong, note};
@@ -114,8 +115,8 @@ pub(super) fn read(text: &str, variations: Option<Bounds>) -> Result<Pgn<'_>, Wr
     Ok(game)
 }
 
-/// Reads the first game of a text, which ends with its result or where the tags of another begin; and the text after it.
-/// Without bounds for variations these are passed over.
+/// Reads the first game of a text, which ends with its result or where the tags of another begin; and the text after
+/// it. Without bounds for variations these are passed over.
 pub(super) fn read_first(text: &str, variations: Option<Bounds>) -> Result<(Pgn<'_>, &str), Wrong> {
     let mut rest = text;
     match scan(&mut rest, variations) {
@@ -170,7 +171,7 @@ fn plain(comment: &str) -> String {
 /// Takes a game from the beginning of a text; what is wrong stands there then.
 fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
-    let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Vec::new(), result: None };
+    let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Notes::new(), result: None };
     *rest = rest.trim_start_matches('\u{feff}');
     // A count and a list, not a recursion: variations may be nested as deep as someone likes. The list has where each
     // begins, and the number of the last move before it.
@@ -202,7 +203,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                     open.push((here, last));
                     let replaced = last.checked_sub(1).ok_or("a variation that begins with ( stands for no move")?;
                     last = game.moves.all()[replaced].0;
-                    ahead = Some(Vec::new());
+                    ahead = Some(Notes::new());
                 }
                 after
             }
@@ -286,8 +287,8 @@ fn is_of_tag_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_+#=:-".contains(letter)
 }
 
-/// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ] follows
-/// is a part of the value, with a backslash before it or without.
+/// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ]
+/// follows is a part of the value, with a backslash before it or without.
 fn read_tag(text: &str) -> Result<((&str, String), &str), String> {
     let line = &text[..text.find(['\n', '\r']).unwrap_or(text.len())];
     let wrong = || format!("a tag is [Name \"value\"], got {}", shown(&format!("[{line}")));
@@ -341,14 +342,14 @@ pub(super) struct Ply {
 pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     // Glyphs stand before comments.
-    for (name, values) in notes.iter().filter(|(name, _)| name != COMMENT) {
+    for (name, values) in notes.iter().filter(|(name, _)| *name != COMMENT) {
         let is_number = |value: &&String| value.parse::<u8>().is_ok();
         if name != GLYPH || !values.iter().all(|value| is_number(&value)) {
             return Err(format!("{} {} is no note of PGN", shown(name), shown(&values.join(" "))));
         }
         words.extend(values.iter().map(|value| format!("${value}")));
     }
-    for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, values)| values) {
+    for comment in notes.get(COMMENT).into_iter().flatten() {
         words.push(format!("{{{}}}", plain(comment)));
     }
     Ok(words)

@@ -1,5 +1,7 @@
 //! A position as text and as SVG.
 
+use std::collections::HashSet;
+
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::Notation;
 use azpy_core::written::{COMMENT, Notes};
@@ -78,11 +80,11 @@ pub(super) fn touch(square: Square) -> Touch {
     Touch::new(square.to_string(), [x as f32, y as f32, side, side])
 }
 
-/// The circles and arrows of comments, as lichess and ChessBase write them: [%csl Gd4,Re5] and [%cal Gd1d4]. Colors do not
-/// count.
+/// The circles and arrows of comments, as lichess and ChessBase write them: [%csl Gd4,Re5] and [%cal Gd1d4]. Colors do
+/// not count, and equal ones are one.
 pub(super) fn marks(notes: &Notes) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, comments)| comments) {
+    let (mut marks, mut known) = (Vec::new(), HashSet::new());
+    for comment in notes.get(COMMENT).into_iter().flatten() {
         for command in comment.split("[%").skip(1) {
             let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
             let listed = rest.split(']').next().unwrap_or_default();
@@ -93,8 +95,9 @@ pub(super) fn marks(notes: &Notes) -> Vec<Mark> {
             };
             for word in listed.split(',').map(str::trim) {
                 let squares = word.get(1..3).into_iter().chain(word.get(3..5));
-                let places: Vec<_> = squares.filter_map(|square| square.parse().ok()).map(touch).collect();
-                if places.len() == if shape == "arrow" { 2 } else { 1 } {
+                let squares: Vec<_> = squares.filter_map(|square| square.parse().ok()).collect();
+                if squares.len() == if shape == "arrow" { 2 } else { 1 } && known.insert(squares.clone()) {
+                    let places = squares.into_iter().map(touch).collect();
                     marks.push(Mark { shape, text: String::new(), places });
                 }
             }

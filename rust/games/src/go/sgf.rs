@@ -1,16 +1,19 @@
 //! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>), read and written: the main line, or all variations.
 //!
-//! What is read: SZ, HA and GM, which must fit the game; KM; AB, AW, AE and PL; B and W, one move a node. Other properties
-//! are tags of a game that is shown, and notes on its positions. Text before a game and behind it is passed over. An empty
-//! value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, where the rules can have it; one to
-//! learn from must have that of the rules.
+//! What is read: SZ, HA and GM, which must fit the game; KM; AB, AW, AE and PL; B and W, one move a node. Other
+//! properties are tags of a game that is shown, and notes on its positions. Text before a game and behind it is passed
+//! over. An empty value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, that of its first
+//! node, where the rules can have it; one to learn from must have that of the rules.
 //!
 //! A game that is shown goes on where the rules have no such move: if a colour plays twice, or stones are set up after
-//! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have it.
+//! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have
+//! it.
+
+use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{play_named, shown};
-use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, note};
+use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join, note};
 
 use super::Go;
 use nodes::{Node, Property, Read, first_game, one_game};
@@ -56,7 +59,7 @@ pub(super) fn read_written<'a, const WORDS: usize>(
             }
         }
     });
-    Ok(Some((WrittenGame { tags: tags_of(&nodes), result: None, actions, before }, rest)))
+    Ok(Some((WrittenGame { tags: tags_of(&nodes[..1]), result: None, actions, before }, rest)))
 }
 
 /// See [`azpy_core::text::Notation::read_variations`].
@@ -68,21 +71,30 @@ pub(super) fn read_tree<const WORDS: usize>(
     let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
     check_game(&nodes)?;
     let line = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
-    let Line { root, moves, set_up, notes, komi } = line;
+    let Line { root, moves, set_up, notes, komi, late_komi } = line;
     let (start, gone) = (root.start(first_of(&moves))?, moves.forgotten());
-    let (moves, unplayed) = moves.play(start.clone(), |state, number, said| {
-        let property = said.property;
-        let action = action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
-        Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
-    })?;
+    let (moves, unplayed) = moves.play(
+        start.clone(),
+        |state, number, said| {
+            let property = said.property;
+            let action =
+                action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
+            Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+        },
+        |told, other| join(&mut told.notes, other.notes),
+    )?;
     let set_up = set_up.map(|Wrong { at, why }| {
         let why = format!("{why}: the {gone} moves before are set up as a position");
         Wrong { at, why }.in_line_of(text)
     });
-    let mut tags = tags_of(&nodes);
+    // Some files have it behind the first node, before the first move. The first value of a name counts.
+    let moved = nodes.iter().position(|node| !node.is_main || node.played().is_some()).unwrap_or(nodes.len());
+    let mut tags = tags_of(&nodes[..moved.max(1)]);
     let has_handicap = root.handicap > 0 && root.stones.contains(&Some(Player::Zero));
-    tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap));
-    Ok(Variations { start, moves, tags, notes, left_out: komi.into_iter().chain(set_up).chain(unplayed).collect() })
+    let mut known = HashSet::new();
+    tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap) && known.insert(name.clone()));
+    let komi = komi.into_iter().chain(late_komi.map(|wrong| wrong.in_line_of(text)));
+    Ok(Variations { start, moves, tags, notes, left_out: komi.chain(set_up).chain(unplayed).collect() })
 }
 
 /// The properties that say what is played.
@@ -94,15 +106,17 @@ const INFO: [&str; 22] = [
     "US", "WR", "WT",
 ];
 
-/// Whether a property is a note on its node's position, and not what is played or said of the game.
-fn is_note(property: &Property) -> bool {
+/// Whether a property is a note on its node's position, and not what is played. What the start says of the game is no
+/// note, but a tag.
+fn is_note(property: &Property, is_start: bool) -> bool {
     let name = &&property.name[..];
-    !OWN.contains(name) && !INFO.contains(name) && !property.says_nothing()
+    let is_tag = is_start && INFO.contains(name);
+    !OWN.contains(name) && !is_tag && !property.says_nothing()
 }
 
 fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
     let tag = |property: &Property| (property.name.clone(), property.values.join(" ").trim().to_owned());
-    nodes.iter().take(1).flat_map(|root| &root.properties).map(tag).collect()
+    nodes.iter().flat_map(|node| &node.properties).map(tag).collect()
 }
 
 /// Refuses games other than Go.
@@ -124,15 +138,15 @@ struct Said<'a> {
 
 impl<'a> From<&'a Property> for Said<'a> {
     fn from(property: &'a Property) -> Self {
-        Self { property, notes: Vec::new() }
+        Self { property, notes: Notes::new() }
     }
 }
 
 /// What the nodes of a game say: where it begins, and its moves with their variations.
 struct Line<'a, const WORDS: usize> {
     root: Root<WORDS>,
-    /// The moves behind the start. Forgotten are those of the main line that are part of the start, because something was
-    /// set up anew behind them.
+    /// The moves behind the start. Forgotten are those of the main line that are part of the start, because something
+    /// was set up anew behind them.
     moves: Moves<Said<'a>>,
     /// What was set up anew, and where.
     set_up: Option<Wrong>,
@@ -140,16 +154,19 @@ struct Line<'a, const WORDS: usize> {
     notes: Notes,
     /// Why the komi is not that of the text, if it is not.
     komi: Option<String>,
+    /// The first komi behind the first node.
+    late_komi: Option<Wrong>,
 }
 
 impl<'a, const WORDS: usize> Line<'a, WORDS> {
-    /// Reads the nodes by `rules`. Where a number of plies of a game is `shown`, a position is set up anew where the rules
-    /// have no such move.
+    /// Reads the nodes by `rules`. Where a number of plies of a game is `shown`, a position is set up anew where the
+    /// rules have no such move.
     fn read(rules: &Go<WORDS>, nodes: &'a [Node], bounds: Bounds, shown: Option<usize>) -> Result<Self, Unfit> {
         let is_shown = shown.is_some();
         let stones = vec![None; rules.num_cells()];
         let root = Root { rules: rules.clone(), stones, mover: None, handicap: 0 };
-        let mut line = Self { root, moves: Moves::new(bounds), set_up: None, notes: Vec::new(), komi: None };
+        let mut line =
+            Self { root, moves: Moves::new(bounds), set_up: None, notes: Notes::new(), komi: None, late_komi: None };
         let is_size = |property: &Property| property.name == "SZ" && !property.says_nothing();
         if !nodes.iter().flat_map(|node| &node.properties).any(is_size) {
             check_size("19", rules.size())
@@ -157,8 +174,8 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         }
         // The number of the last move of each node; none where the node stands behind one that is before the start.
         let mut last = vec![Some(0)];
-        // The nodes below `floor` stand before a position that was set up anew, and so before the start. Only beside the
-        // first move from there on, behind the node `joint`, others begin at that position too.
+        // The nodes below `floor` stand before a position that was set up anew, and so before the start. Only beside
+        // the first move from there on, behind the node `joint`, others begin at that position too.
         let (mut floor, mut joint) = (0, None);
         // How many moves the main line has so far, and whose the last one is.
         let (mut played, mut mover) = (0, None);
@@ -172,7 +189,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
             for property in node.properties.iter().filter(|property| !property.says_nothing()) {
                 match &property.name[..] {
                     "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
-                    "KM" if is_shown => line.read_komi(property),
+                    "KM" if is_shown => line.read_komi(property, last.len() == 1),
                     "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
                     "AB" | "AW" | "AE" => {
                         if node.is_main && before > 0 && is_shown {
@@ -210,7 +227,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                 before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
             }
             let notes = if before == 0 { &mut line.notes } else { &mut line.moves.said_mut(before).notes };
-            for property in node.properties.iter().filter(|property| is_note(property)) {
+            for property in node.properties.iter().filter(|property| is_note(property, before == 0)) {
                 property.values.iter().for_each(|value| note(notes, &property.name, value.clone(), "\n\n"));
             }
             last.push(Some(before));
@@ -230,15 +247,24 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let root = &mut self.root;
         root.stones = (0..state.num_cells()).map(|cell| state.stone(cell)).collect();
         (root.mover, root.handicap) = (mover.map(Player::opponent), 0);
+        let noted = self.moves.main_line().filter_map(|said| said.notes.get(COMMENT));
+        let comments: Vec<_> = noted.flatten().cloned().collect();
         self.moves.forget();
-        self.notes.retain(|(name, _)| name == COMMENT); // marks are of the board before
+        self.notes.retain(|name, _| name == COMMENT); // marks are of the board before
+        comments.into_iter().for_each(|comment| note(&mut self.notes, COMMENT, comment, "\n\n"));
         self.set_up = Some(why);
         Ok(())
     }
 
-    /// Takes the komi of a game that is shown, where the rules can have it.
-    fn read_komi(&mut self, property: &Property) {
+    /// Takes the komi of a game that is shown, where the rules can have it. The game has one, that of its first node.
+    fn read_komi(&mut self, property: &Property, is_first: bool) {
         let rules = &self.root.rules;
+        if !is_first {
+            let (text, komi) = (shown(&property.values.join(" ")), rules.komi());
+            let why = format!("KM[{text}] is behind the first node, and left out: the komi is {komi}");
+            self.late_komi.get_or_insert(Wrong { at: property.at, why });
+            return;
+        }
         let read = |text: &str| Go::new(rules.size(), text.parse().ok()?, rules.superko()).ok();
         let found = property.value().ok().and_then(read);
         let said = || {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Turn};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Variations};
+use azpy_core::written::{Bounds, Notes, Variations};
 use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};
 use proptest::prelude::*;
@@ -418,13 +418,19 @@ fn comments_and_glyphs_are_kept() {
         .collect();
     assert_eq!(said(0), "C two words");
     let notes = |name: &str| by_name.iter().find(|(short, _)| *short == name).unwrap().1.as_str();
-    assert_eq!(notes("e4"), "NAG 1 C a b");
-    assert_eq!((notes("d4"), notes("c4"), notes("e5")), ("C better d NAG 10", "C c", "NAG 6 C to the end"));
+    assert_eq!(notes("e4"), "C a b NAG 1");
+    assert_eq!((notes("d4"), notes("c4"), notes("e5")), ("C better d NAG 10", "C c", "C to the end NAG 6"));
     assert_eq!((notes("Qh5"), notes("Nc6"), notes("Qxf7+")), ("NAG 146,146,16", "", "NAG 4,9"));
     assert_eq!(game.tags, [("Event", "x"), ("Result", "*")].map(|(name, value)| (name.to_owned(), value.to_owned())));
     let written = check_written(&az119(), &game);
     assert!(written.contains("1. e4 $1 {a b} (1. d4 $10 {better d}"), "{written}");
-    assert!(az119().write_variations(&[], &[], &[vec![("LB".to_owned(), vec!["aa:1".to_owned()])]], BOUNDS).is_err());
+    let twice = az119().read_variations("1. e4 e5 {a} (1... e5 {good idea} 2. Nf3)", BOUNDS).unwrap();
+    assert_eq!(twice.moves.all()[1].1.notes["C"], ["a\n\ngood idea"]);
+    let label = Notes::from([("LB".to_owned(), vec!["aa:1".to_owned()])]);
+    assert!(az119().write_variations(&[], &[], &[label], BOUNDS).is_err());
+    // A circle comes as often as a text says it, and is drawn once.
+    let circles = Notes::from([("C".to_owned(), vec!["[%csl Ge4,Re4] [%cal Ge2e4,Ge2e4,Ge4e2]".to_owned(); 100])]);
+    assert_eq!(az119().marks(&circles).len(), 3);
 }
 
 #[test]

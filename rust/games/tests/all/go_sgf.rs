@@ -3,7 +3,7 @@
 
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Unfit, Variations};
+use azpy_core::written::{Bounds, Notes, Unfit, Variations};
 use azpy_games::{Go, Go9, Go19};
 use proptest::prelude::*;
 
@@ -162,6 +162,25 @@ fn a_game_to_learn_from_is_as_the_rules_have_it_and_a_bad_one_does_not_end_the_t
 }
 
 #[test]
+fn a_game_that_is_cut_by_the_limit_of_plies_says_so() {
+    let mut seen = [0, 0];
+    for seed in 0..20 {
+        let (mut game, mut random, mut passes) = (go(5), Random(seed), 0);
+        while game.turn() != Turn::Terminal {
+            let actions = legal(&game);
+            // Half of the games have passes only where nothing else is left.
+            let stones = &actions[..(actions.len() - 1).max(1)];
+            let action = *random.choose(if seed % 2 == 0 { stones } else { &actions });
+            passes = if action == 25 { passes + 1 } else { 0 };
+            game.play(action);
+        }
+        assert_eq!(game.result_text().ends_with(", at the limit of plies"), passes < 2, "{}", game.result_text());
+        seen[usize::from(passes < 2)] += 1;
+    }
+    assert!(seen.iter().all(|&games| games > 0), "{seen:?}");
+}
+
+#[test]
 fn a_position_is_set_up_before_the_moves() {
     let read = |text: &str| go(9).parse(text).unwrap();
     let handicap = read("(;SZ[9]HA[2]AB[cc][gg];W[ee])");
@@ -317,8 +336,83 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     let odd = read("(;SZ[9]KM[3.75];B[aa])").unwrap();
     assert_eq!((odd.start.komi(), odd.moves.all().len()), (7.5, 1));
     assert_eq!(odd.left_out, ["KM[\"3.75\"] is no komi of these rules: it counts as 7.5"]);
+    // The komi of a variation is none of the game.
+    let late = read("(;FF[4]SZ[9]KM[6.5];B[cc](;W[dd])\n(;W[ee]KM[0.5]))").unwrap();
+    assert_eq!((late.start.komi(), late.moves.all().len()), (6.5, 3));
+    assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is behind the first node, and left out: the komi is 6.5"]);
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
+}
+
+#[test]
+fn notes_of_equal_moves_of_later_nodes_and_of_moves_that_are_set_up_are_kept() {
+    let notes = |text: &str, number: usize| -> Vec<_> {
+        let game = read(text).unwrap();
+        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
+        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect()
+    };
+    let twice = "(;SZ[9];B[cc](;W[dd]C[one])(;W[dd]C[two]TR[aa]))";
+    assert_eq!(notes(twice, 2), ["C one\n\ntwo", "TR aa"]);
+    assert_eq!(notes("(;SZ[9];B[cc]PB[Ann]EV[x])", 1), ["EV x", "PB Ann"]);
+    let anew = "(;SZ[9]C[start];B[cc]C[one];W[dd]C[two]TR[dd];AE[cc]C[anew];W[ee])";
+    assert_eq!(notes(anew, 0), ["C start\n\none\n\ntwo\n\nanew"]);
+    for text in [twice, anew, "(;SZ[9];B[cc]PB[Ann]EV[x])"] {
+        let game = read(text).unwrap();
+        check_written(&go(9), &Variations { left_out: Vec::new(), ..game });
+    }
+    // What is written of equal moves, and of a name without values.
+    let moves = [(None, "A1".to_owned()), (None, "A1".to_owned())];
+    let noted = |name: &str, values: &[&str]| {
+        Notes::from([(name.to_owned(), values.iter().map(|value| (*value).to_owned()).collect())])
+    };
+    let all = [Notes::new(), noted("C", &["one"]), noted("TR", &["aa"])];
+    assert!(go(9).write_variations(&moves, &[], &all, BOUNDS).unwrap().contains(";B[ai]C[one]TR[aa]"));
+    let empty = go(9).write_variations(&moves, &[], &[noted("SQ", &[]), noted("TR", &[])], BOUNDS).unwrap();
+    assert!(read(&empty).is_ok(), "{empty}");
+}
+
+/// Marks by what they are and where.
+fn drawn(values: &[(&str, Vec<String>)]) -> Vec<String> {
+    let notes = values.iter().map(|(name, values)| ((*name).to_owned(), values.clone())).collect();
+    let mut drawn: Vec<_> = go(9)
+        .marks(&notes)
+        .into_iter()
+        .map(|mark| {
+            let places: Vec<_> = mark.places.into_iter().map(|touch| touch.place).collect();
+            format!("{} {}{}", mark.shape, mark.text, places.join("-"))
+        })
+        .collect();
+    drawn.sort();
+    drawn
+}
+
+#[test]
+fn marks_are_few_however_much_the_notes_say() {
+    // Rectangles, some of them no rectangles, against a plain reading.
+    let mut random = Random(7);
+    let mut point =
+        || format!("{}{}", char::from(b'a' + random.next() as u8 % 9), char::from(b'a' + random.next() as u8 % 9));
+    let values: Vec<_> = (0..8).map(|_| format!("{}:{}", point(), point())).chain(["cc".to_owned()]).collect();
+    let lies_in = |value: &str, cell: [u8; 2]| {
+        let (from, to) = value.split_once(':').unwrap_or((value, value));
+        (0..2).all(|axis| (from.as_bytes()[axis]..=to.as_bytes()[axis]).contains(&(b'a' + cell[axis])))
+    };
+    let mut plain = Vec::new();
+    for (row, column) in (0..9).flat_map(|row| (0..9).map(move |column| (row, column))) {
+        if values.iter().any(|value| lies_in(value, [column, row])) {
+            plain.push(format!("triangle {}", go(9).action_name(u32::from(row) * 9 + u32::from(column))));
+        }
+    }
+    plain.sort();
+    assert_eq!(drawn(&[("TR", values)]), plain);
+    // Each shape once on a point, a point's last label, and no more arrows than points.
+    let all = || vec!["aa:ii".to_owned(); 1000];
+    assert_eq!(drawn(&[("TR", all()), ("SQ", all()), ("SL", all())]).len(), 2 * 81);
+    let labels: Vec<_> = (0..1000).map(|number| format!("aa:{number}")).collect();
+    assert_eq!(drawn(&[("LB", labels)]), ["label 999A9"]);
+    let arrows: Vec<_> = (0..1000).map(|_| format!("{}:{}", point(), point())).collect();
+    assert_eq!(drawn(&[("LN", arrows.clone()), ("AR", arrows)]).len(), 81);
+    assert_eq!(drawn(&[("AR", vec!["aa:ba".to_owned(); 9])]), ["arrow A9-B9"]);
 }
 
 #[test]

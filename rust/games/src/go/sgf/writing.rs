@@ -1,11 +1,12 @@
 //! Games of Go written as SGF, and the marks of its notes as they are drawn.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::picture::Mark;
 use azpy_core::text::{moves_of, shown};
-use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part};
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, join};
 
 use super::{Go, OWN, cell_of};
 use crate::grid;
@@ -18,12 +19,12 @@ fn point(cell: usize, size: usize) -> String {
 }
 
 /// A move as it is written.
-struct Ply<'a> {
+struct Ply {
     mover: Player,
     action: Action,
     /// Black's points less White's, if the move ends the game.
     score: Option<f32>,
-    notes: &'a [(String, Vec<String>)],
+    notes: Notes,
 }
 
 /// The game so far, with its result if it is over.
@@ -32,7 +33,7 @@ pub(in crate::go) fn write<const WORDS: usize>(state: &Go<WORDS>) -> String {
     let mut moves = Moves::new(Bounds { moves: usize::MAX, depth: 0 });
     for (ply, action) in state.actions().into_iter().enumerate() {
         // Without a bound that it could pass.
-        let _ = moves.push(ply, Ply { mover, action, score: None, notes: &[] });
+        let _ = moves.push(ply, Ply { mover, action, score: None, notes: Notes::new() });
         mover = mover.opponent();
     }
     text_of(state, "", (state.turn() == Turn::Terminal).then(|| state.score()), &moves)
@@ -49,13 +50,19 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     if start.plies > 0 {
         return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
     }
-    let moves = moves_of(start, moves, bounds, |state, action, index| {
-        let mover = state.mover;
-        state.play(action);
-        let score = (state.turn() == Turn::Terminal).then(|| state.score());
-        Ply { mover, action, score, notes: notes.get(index + 1).map_or(&[], Vec::as_slice) }
-    })?;
-    for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flatten().map(|(name, _)| name)) {
+    let moves = moves_of(
+        start,
+        moves,
+        bounds,
+        |state, action, index| {
+            let mover = state.mover;
+            state.play(action);
+            let score = (state.turn() == Turn::Terminal).then(|| state.score());
+            Ply { mover, action, score, notes: notes.get(index + 1).cloned().unwrap_or_default() }
+        },
+        |ply, other| join(&mut ply.notes, other.notes),
+    )?;
+    for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flat_map(Notes::keys)) {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
             return Err(format!("{} is no property to choose", shown(name)));
         }
@@ -67,15 +74,20 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     Ok(text_of(start, &text, score.filter(|_| tags.iter().all(|(name, _)| name != "RE")), &moves))
 }
 
+/// Nothing where it has no values: a name alone is no SGF.
 fn put_property(text: &mut String, name: &str, values: &[String]) {
+    if values.is_empty() {
+        return;
+    }
     *text += name;
     for value in values {
         *text += &format!("[{}]", value.replace('\\', "\\\\").replace(']', "\\]"));
     }
 }
 
-/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is over.
-fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply<'_>>) -> String {
+/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is
+/// over.
+fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
     let (size, komi) = (rules.size(), rules.komi());
     let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
     // Cannot fail: a string takes all that is written to it.
@@ -115,45 +127,79 @@ fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>
             put(format_args!("\n"));
         }
         written += 1;
-        let Ply { mover, action, notes, .. } = moves.all()[number - 1].1;
-        let cell = action as usize;
+        let Ply { mover, action, notes, .. } = &moves.all()[number - 1].1;
+        let cell = *action as usize;
         let point = if cell == rules.num_cells() { String::new() } else { point(cell, size) };
         let mut noted = String::new();
         notes.iter().for_each(|(name, values)| put_property(&mut noted, name, values));
-        put(format_args!(";{}[{point}]{noted}", letter(mover)));
+        put(format_args!(";{}[{point}]{noted}", letter(*mover)));
     }
     text + ")\n"
 }
 
-/// See [`azpy_core::text::Notation::marks`].
+/// Shapes that stand on points.
+const SHAPES: [&str; 4] = ["triangle", "square", "circle", "cross"];
+
+/// See [`azpy_core::text::Notation::marks`]. However much the notes say, there are few: each shape once on a point, a
+/// point's last label, and as many arrows as the board has points.
 pub(in crate::go) fn marks<const WORDS: usize>(state: &Go<WORDS>, notes: &Notes) -> Vec<Mark> {
     let size = state.size();
-    let mut marks = Vec::new();
+    // Of each shape how many rectangles of points begin and end in each row and column. Their sums say where it stands,
+    // whatever the rectangles' sizes.
+    let side = size + 1;
+    let mut edges = vec![vec![0_i64; side * side]; SHAPES.len()];
+    let (mut labels, mut arrows) = (BTreeMap::new(), BTreeSet::new());
     for (name, values) in notes {
         let shape = match &name[..] {
-            "TR" => "triangle",
-            "SQ" | "SL" => "square",
-            "CR" => "circle",
-            "MA" => "cross",
-            "LB" => "label",
-            "AR" | "LN" => "arrow",
+            "TR" => Some(0),
+            "SQ" | "SL" => Some(1),
+            "CR" => Some(2),
+            "MA" => Some(3),
+            "LB" | "AR" | "LN" => None,
             _ => continue,
         };
         for value in values {
             let (first, behind) = value.split_once(':').unwrap_or((value, ""));
             let Ok(from) = cell_of(first.trim(), size) else { continue };
-            let place = |cell| grid::touch(size, cell, state.cell_name(cell));
-            let mut put = |text: &str, places| marks.push(Mark { shape, text: text.to_owned(), places });
-            match (shape, cell_of(behind.trim(), size)) {
-                ("label", _) => put(behind, vec![place(from)]),
-                ("arrow", Ok(to)) => put("", vec![place(from), place(to)]),
-                // A rectangle of points.
-                (_, Ok(to)) => {
-                    for row in from / size..=to / size {
-                        (from % size..=to % size).for_each(|column| put("", vec![place(row * size + column)]));
-                    }
+            let to = cell_of(behind.trim(), size);
+            let Some(shape) = shape else {
+                if name == "LB" {
+                    labels.insert(from, behind);
+                } else if let Ok(to) = to
+                    && arrows.len() < state.num_cells()
+                {
+                    arrows.insert([from, to]);
                 }
-                _ => put("", vec![place(from)]),
+                continue;
+            };
+            let to = to.unwrap_or(from);
+            let [left, right] = [from % size, to % size + 1];
+            let [top, bottom] = [from / size, to / size + 1];
+            if left < right && top < bottom {
+                for (row, column, begun) in [(top, left, 1), (top, right, -1), (bottom, left, -1), (bottom, right, 1)] {
+                    edges[shape][row * side + column] += begun;
+                }
+            }
+        }
+    }
+    let place = |cell| grid::touch(size, cell, state.cell_name(cell));
+    let mark = |shape, text: &str, cells: &[usize]| Mark {
+        shape,
+        text: text.to_owned(),
+        places: cells.iter().copied().map(place).collect(),
+    };
+    let mut marks: Vec<_> = labels.into_iter().map(|(cell, text)| mark("label", text, &[cell])).collect();
+    marks.extend(arrows.iter().map(|cells| mark("arrow", "", cells)));
+    for (shape, edges) in SHAPES.into_iter().zip(edges) {
+        let mut columns = vec![0; size];
+        for row in 0..size {
+            let mut begun = 0;
+            for (column, sum) in columns.iter_mut().enumerate() {
+                begun += edges[row * side + column];
+                *sum += begun;
+                if *sum > 0 {
+                    marks.push(mark(shape, "", &[row * size + column]));
+                }
             }
         }
     }

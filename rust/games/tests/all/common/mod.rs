@@ -46,7 +46,7 @@ pub(crate) fn tree_text(moves: &Moves<Told>) -> String {
 pub(crate) fn random_tree<G: Notation>(start: &G, size: usize, random: &mut Random) -> Variations<G> {
     let tree = Moves::new(BOUNDS);
     let mut tree =
-        Variations { start: start.clone(), moves: tree, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() };
+        Variations { start: start.clone(), moves: tree, tags: Vec::new(), notes: Notes::new(), left_out: Vec::new() };
     let mut positions = vec![start.clone()];
     let mut known = Vec::new();
     for _ in 0..size {
@@ -89,8 +89,7 @@ pub(crate) fn check_written<G: Notation>(rules: &G, read: &Variations<G>) -> Str
     let by_move = |game: &Variations<G>| -> Vec<(String, Notes)> {
         let line = |part| {
             let Part::Move(number) = part else { return None };
-            let mut told = game.moves.all()[number - 1].1.clone();
-            told.notes.sort(); // glyphs stand before comments in PGN
+            let told = game.moves.all()[number - 1].1.clone();
             Some((told.name, told.notes))
         };
         game.moves.parts(Order::Behind).into_iter().filter_map(line).collect()
