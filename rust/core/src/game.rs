@@ -1,40 +1,63 @@
 //! What a game is: the contract between the rules and everything above them.
 //!
-//! Two players, zero sum, perfect information, turns in any order, dice allowed.
+//! One to six players, perfect information, turns in any order, dice allowed. Two players may share a zero sum.
 //! The value is the state: a search clones it, plays on it and drops it. A game knows
 //! nothing of trees, networks or threads.
 
 use std::fmt;
 
+pub use crate::payoff::{Payoff, Pov, PovOf, PovValue, PovValues, Value, Values};
+
 /// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
 pub type Action = u32;
 
-/// One of the two players. `Player::One` is the opponent of `Player::Zero`.
+/// The most players that a game may have.
+pub const MAX_PLAYERS: usize = 6;
+
+/// One of the players of a game. In a game of two, `Player::One` is the opponent of `Player::Zero`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Player {
-    /// The player from whose view absolute values are given.
+    /// The player from whose view the one number of a zero sum is given.
     Zero = 0,
-    /// The other player.
+    /// The second player.
     One = 1,
+    /// The third player.
+    Two = 2,
+    /// The fourth player.
+    Three = 3,
+    /// The fifth player.
+    Four = 4,
+    /// The sixth player.
+    Five = 5,
 }
 
 impl Player {
-    /// The other player.
+    /// All players that a game can have, in their order.
+    pub const ALL: [Self; MAX_PLAYERS] = [Self::Zero, Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
+
+    /// The other player, in a game of two.
     #[must_use]
     #[inline]
     pub fn opponent(self) -> Self {
+        debug_assert!(self.index() < 2, "only one of two players has an opponent");
         match self {
             Self::Zero => Self::One,
-            Self::One => Self::Zero,
+            _ => Self::Zero,
         }
     }
 
-    /// 0 or 1.
+    /// The player's number, 0 to 5.
     #[must_use]
     #[inline]
     pub fn index(self) -> usize {
         self as usize
+    }
+
+    /// The player with this number, if there can be one.
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
     }
 }
 
@@ -47,38 +70,6 @@ pub enum Turn {
     Chance,
     /// The game is over; `outcome` says how.
     Terminal,
-}
-
-/// A value from the view of player 0, in `[-1, 1]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct Value(pub f32);
-
-/// A value from the view of the player to move, in `[-1, 1]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct PovValue(pub f32);
-
-impl Value {
-    /// The same value seen by `player`.
-    #[must_use]
-    #[inline]
-    pub fn pov(self, player: Player) -> PovValue {
-        match player {
-            Player::Zero => PovValue(self.0),
-            Player::One => PovValue(-self.0),
-        }
-    }
-}
-
-impl PovValue {
-    /// The same value for player 0, where this one was seen by `player`.
-    #[must_use]
-    #[inline]
-    pub fn absolute(self, player: Player) -> Value {
-        match player {
-            Player::Zero => Value(self.0),
-            Player::One => Value(-self.0),
-        }
-    }
 }
 
 /// Why `try_play` refused an action; the state is unchanged.
@@ -137,6 +128,12 @@ pub enum GameFault {
     /// A chance turn without a usable distribution.
     #[error("chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})")]
     BadChance(String),
+    /// A search that is to prove values, in a game of too many players.
+    #[error(
+        "solver and lookahead prove the values of one player, or of two players and zero sum, and this game has {0} \
+         players: search without solver and lookahead"
+    )]
+    Unprovable(usize),
     /// The game goes on for longer than it said.
     #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
     TooLong(usize),
@@ -160,6 +157,16 @@ pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> 
 /// `num_actions`, and never empty at a player's turn; the game ends within `max_plies` (chance turns counted); `encode`
 /// overwrites its whole row; equal `key`s mean equal `encode`, `legal_actions` and future.
 pub trait Game: Clone + Send + Sync + 'static {
+    /// What the game pays at its end: [`Value`] for two players and zero sum, else [`Values`].
+    type Payoff: Payoff;
+
+    /// How many players there are, 1 to [`MAX_PLAYERS`], the same in all positions of a game. A game that pays a [`Value`]
+    /// has two; any other game has to say it.
+    fn num_players(&self) -> usize {
+        const { assert!(Self::Payoff::ZERO_SUM, "a game that pays Values must implement num_players") }
+        2
+    }
+
     /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
     fn num_actions(&self) -> usize;
 
@@ -192,8 +199,8 @@ pub trait Game: Clone + Send + Sync + 'static {
         out.clear();
     }
 
-    /// Who won, for player 0. Called at a terminal state only.
-    fn outcome(&self) -> Value;
+    /// What each player gets, in `[-1, 1]`. Called at a terminal state only.
+    fn outcome(&self) -> Self::Payoff;
 
     /// Overwrites `row` (`C * H * W` values) with the observation. Called at a player's turn only; the planes are
     /// those of the player to move unless the game's encoding says otherwise.

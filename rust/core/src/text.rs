@@ -379,6 +379,8 @@ mod tests {
     }
 
     impl Game for Names {
+        type Payoff = Value;
+
         fn num_actions(&self) -> usize {
             self.names.len()
         }

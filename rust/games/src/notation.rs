@@ -13,7 +13,7 @@ pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 pub(crate) fn mark(player: Player) -> char {
     match player {
         Player::Zero => 'x',
-        Player::One => 'o',
+        _ => 'o',
     }
 }
 
@@ -110,7 +110,7 @@ impl Board {
             Player::Zero if x == o => Ok(()),
             Player::Zero => Err(format!("where x is to move both have as many stones, got {x} of x and {o} of o")),
             Player::One if x == o + 1 => Ok(()),
-            Player::One => Err(format!("where o is to move x has one stone more, got {x} of x and {o} of o")),
+            _ => Err(format!("where o is to move x has one stone more, got {x} of x and {o} of o")),
         }
     }
 
