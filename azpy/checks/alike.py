@@ -93,7 +93,7 @@ class Alike:
             return None
         seen = self._seen.setdefault(observed(facts), {})
         seen.setdefault(facts.turn, (path, facts.key, look.ends))
-        self.shared = self.shared or len(seen) == 2
+        self.shared = self.shared or len(seen) > 1
         for turn, (other, key, ends) in seen.items():
             if turn == facts.turn and key == facts.key:
                 continue

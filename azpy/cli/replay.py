@@ -63,6 +63,7 @@ def _game(
 ) -> dict[str, Any]:
     """Everything to show, as plain values; `color` as for `State.render`."""
     found: dict[str, Any] = {"run": str(run.path), "iteration": iteration, "rules": rules or "the same outcome"}
+    found["num_players"] = record.num_players
     if rules is not None:  # it may not even be possible to play it
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
     found |= game_as_dict(run.start, record)
@@ -75,10 +76,7 @@ def _game(
 
 def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     where = "in play" if found["iteration"] is None else str(found["iteration"])
-    outcome = found["outcome"]
-    result = f"player {0 if outcome > 0 else 1} wins" if outcome else "a draw"
-    points = f" {abs(outcome):g}" if abs(outcome) not in (0, 1) else ""
-    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {result}{points}"]
+    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {_result(found)}"]
     if found["rules"] != "the same outcome":
         return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
     ended = " where a player resigns" if found["resigned"] else " of a game cut short"
@@ -90,6 +88,16 @@ def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     for row in found["plies"]:
         lines += ["", *_position(row)]
     return "\n".join([*lines, "", "the end:", found["last_board"]])
+
+
+def _result(found: dict[str, Any]) -> str:
+    outcome, players = found["outcome"], found["num_players"]
+    if players == 1:
+        return f"a score of {outcome:g}"
+    if not isinstance(outcome, float):
+        return ", ".join(f"player {player} gets {own:g}" for player, own in enumerate(outcome))
+    result = f"player {0 if outcome > 0 else 1} wins" if outcome else "a draw"
+    return result if abs(outcome) in (0, 1) else f"{result} {abs(outcome):g}"
 
 
 def _position(row: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from azpy.errors import DeviceError, ModelError, SettingsError
+from azpy.game import value_width
 
 __all__ = [
     "ByCell",
@@ -99,13 +100,20 @@ class Network(nn.Module):
             has three classes: win, draw and loss.
         action_cells: as `State.action_cells`. The policy head then is two 1x1 convolutions, as in AlphaZero, in place
             of a matrix from all cells to all actions.
+        num_values: numbers of a position's value: one, that of the player to move; or one a player, the player to move
+            first (see `azpy.game.value_width`).
 
     Raises:
         SettingsError: the spec has another form, or the cells do not fit.
     """
 
     def __init__(
-        self, obs_shape: tuple[int, int, int], num_actions: int, spec: str, action_cells: Sequence[int] | None = None
+        self,
+        obs_shape: tuple[int, int, int],
+        num_actions: int,
+        spec: str,
+        action_cells: Sequence[int] | None = None,
+        num_values: int = 1,
     ) -> None:
         super().__init__()
         match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+wdl)?", spec)
@@ -116,7 +124,12 @@ class Network(nn.Module):
         depth, width, pools = int(match[1]), int(match[2]), match[3] is not None
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
-        self.spec, self.three_classes = spec, match[4] is not None
+        self.spec, self.three_classes, self.num_values = spec, match[4] is not None, num_values
+        if self.three_classes and num_values > 1:
+            raise SettingsError(
+                f"network {spec!r}: win, draw and loss are of two players with a zero sum, and this game has "
+                f"{num_values} players: leave out +wdl"
+            )
         self.value_smoothing = 0.0  # of the targets that it learned from
         try:
             self.action_cells = None if action_cells is None else tuple(operator.index(cell) for cell in action_cells)
@@ -158,7 +171,7 @@ class Network(nn.Module):
                 features = width
             last = nn.Linear(features, self.num_actions)
             self.policy = nn.Sequential(last)
-        hidden, classes = nn.Linear(features, _VALUE_HIDDEN), 3 if self.three_classes else 1
+        hidden, classes = nn.Linear(features, _VALUE_HIDDEN), 3 if self.three_classes else num_values
         self.value = nn.Sequential(*value, hidden, nn.ReLU(), nn.Linear(_VALUE_HIDDEN, classes))
         # Blocks start as the identity, priors even and values near 0.
         for module in self.modules():
@@ -170,7 +183,7 @@ class Network(nn.Module):
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:
         """Makes an untrained network for a game: any position of it, with `action_cells` or without."""
-        return cls(game.obs_shape, game.num_actions, spec, getattr(game, "action_cells", None))
+        return cls(game.obs_shape, game.num_actions, spec, getattr(game, "action_cells", None), value_width(game))
 
     @property
     def is_convolutional(self) -> bool:
@@ -180,14 +193,18 @@ class Network(nn.Module):
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
 
-        With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss.
+        With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss. Where the value has a
+        number for each player: values [B, P], the player to move first.
         """
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
         features = self.trunk(observations)
         value = self.value(features)
-        return self.policy(features), value if self.three_classes else torch.tanh(value).squeeze(1)
+        if self.three_classes:
+            return self.policy(features), value
+        value = torch.tanh(value)
+        return self.policy(features), value if self.num_values > 1 else value.squeeze(1)
 
 
 def torch_device(text: str) -> torch.device:
@@ -263,8 +280,8 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     return weights
 
 
-def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """The spec of the network that has these weights.
+def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
+    """The spec of the network that has these weights, and so many numbers of a value.
 
     Raises:
         ModelError: they are of no network of ours.
@@ -272,7 +289,7 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
     layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
     heads = [array for name, array in arrays.items() if re.fullmatch(r"value\.\d+\.weight", name) and array.ndim == 2]
-    classes = "+wdl" if heads and len(heads[-1]) == 3 else ""
+    classes = "+wdl" if heads and len(heads[-1]) == 3 and num_values == 1 else ""
     if "trunk.0.0.weight" in arrays:
         pool = "+pool" if any(".pool." in name for name in arrays) else ""
         return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{classes}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.game import only_two
 from azpy.games.names import make_game, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.players import load_players, parse_player
@@ -153,6 +154,7 @@ def open_player(
     start = make_game(game or own)
     if None not in (run, game) and start.game != make_game(own).game:
         raise SettingsError(f"{run} plays {own}, not {game}")
+    only_two(start, "az-play, az-serve and az-engine are")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
     if not isinstance(player, SearchPlayer):
