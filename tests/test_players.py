@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.checks.check_game import check_game
+from azpy.checks.faults import Broken
+from azpy.checks.perspective import Perspective
 from azpy.cli import match
 from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
@@ -20,7 +22,7 @@ from azpy.learning.learner import Learner
 from azpy.learning.network import Network
 from azpy.runs.exports import game_as_dict, to_npz
 from azpy.training.train import train
-from many_players import Knapsack, Together, Trio
+from many_players import ByMover, Knapsack, Together, Trio
 
 
 class Seats:
@@ -131,19 +133,20 @@ def max_n(state: azpy.State, known: dict[int, tuple[float, ...]]) -> tuple[float
 def test_a_search_finds_what_plain_max_n_finds() -> None:
     known = dict[int, tuple[float, ...]]()
     rng, met, tried = np.random.default_rng(1), 0, 0
-    for _ in range(20):
+    for _ in range(12):
         state = azpy.State(Trio())
-        for _ in range(8):
-            state.play(int(rng.choice(state.legal_actions())))
+        for _ in range(11):
+            if state.turn != azpy.TERMINAL:
+                state.play(int(rng.choice(state.legal_actions())))
         if state.turn == azpy.TERMINAL:
             continue
         tried += 1
         best = max_n(state, known)[state.turn]
-        result = azpy.Search(azpy.UniformEvaluator(), simulations=3000, eval_batch=1, c_puct=2.0).run(state)
+        result = azpy.Search(azpy.UniformEvaluator(), simulations=1000, eval_batch=1, c_puct=2.0).run(state)
         after = state.clone()
         after.play(result.action)
         met += max_n(after, known)[state.turn] == best
-    assert tried > 10
+    assert tried > 4
     assert met >= 0.8 * tried  # ties between others' choices are the others' to break
 
 
@@ -241,15 +244,15 @@ def _same_shape_of_two() -> azpy.Game:
 
 
 def test_a_learner_fits_the_values_of_all_players() -> None:
-    with azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=8, pipelines=1, simulations=8, games=60) as play:
+    with azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=8, pipelines=1, simulations=8, games=30) as play:
         records = list(play)
     buffer = azpy.ReplayBuffer(Trio())
     buffer.extend(records)
     for options in ({}, {"decisive_weight": 3.0}):
-        learner = Learner(azpy.State(Trio()), "1x16", learning_rate=5e-3, **options)
-        losses = [each.value for each in learner.fit(buffer, 60, batch_size=64)]
-        assert np.mean(losses[-10:]) < 0.8 * np.mean(losses[:5])
-        rows = buffer.sample(64, seed=9)
+        learner = Learner(azpy.State(Trio()), "1x16", learning_rate=2e-2, **options)
+        losses = [each.value for each in learner.fit(buffer, 30, batch_size=32)]
+        assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
+        rows = buffer.sample(32, seed=9)
         measured = learner.measure(rows)
         with torch.no_grad():
             values = learner.averaged(torch.from_numpy(rows[0]))[1].numpy()
@@ -271,19 +274,32 @@ def test_what_is_for_two_players_is_refused_by_name(game: str, capsys: pytest.Ca
 
     for command, arguments in (
         (match.main, ["mcts:10", "random", "--game", game]),
-        (engine.main, ["mcts:10", "--game", game]),
+        (engine.main, ["mcts:10", "--game", game, "--protocol", "json"]),
         (play.main, ["mcts:10", "--game", game]),
     ):
-        assert command(arguments) == 1
+        assert command(arguments) == 2
         said = capsys.readouterr().err
         assert "for two players with a zero sum" in said, (command, said)
 
 
+def warned_of(start: Trio, games: int) -> list[Broken]:
+    """What is said of random games."""
+    perspective, rng = Perspective(start.num_players, zero_sum=False), np.random.default_rng(1)
+    for _ in range(games):
+        game = start.clone()
+        while game.turn() != azpy.TERMINAL:
+            perspective.watch(game.turn(), game.encode())
+            game.play(int(rng.choice(game.legal_actions())))
+        perspective.end(game.outcome(), game.encode())
+    return perspective.warnings()
+
+
 def test_check_game_knows_players_and_finds_outcomes_of_the_wrong_ones() -> None:
-    for name in ("Trio", "Knapsack", "Together"):
-        report = check_game(f"many_players:{name}", games=60, seconds=15)
+    for name, seconds in (("Knapsack", 20), ("Trio", 4), ("Together", 4)):
+        report = check_game(f"many_players:{name}", games=20, seconds=seconds)
         assert report.failure is None, report.failure
-        assert not report.warnings, report.warnings
-    report = check_game("many_players:ByMover", games=100, seconds=15)
-    assert [warning.rule for warning in report.warnings] == ["one-sided", "one-sided", "sides"]
-    assert "player 0 had the most in all " in report.warnings[-1].got
+        assert (report.complete, report.zero_sum) == (name == "Knapsack", False)
+    assert not warned_of(Trio(), 120)
+    warned = warned_of(ByMover(), 120)
+    assert [warning.rule for warning in warned] == ["one-sided", "one-sided", "sides"]
+    assert "player 0 had the most in all " in warned[-1].got

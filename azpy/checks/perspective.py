@@ -114,7 +114,7 @@ class Perspective:
                 found.append(Broken("one-player", got, "moves of all players"))
         wins = Counter(winner for _, winner in self._winners if winner is not None)
         for player in range(self._players):
-            if wins.total() >= _WINS * (self._players - 1) and not wins[player]:
+            if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player]:
                 got = f"player {player} never had the most: other players had it alone in {wins.total()} random games"
                 found.append(Broken("one-sided", got, "games that each player wins"))
         # Where whoever moves last wins or loses, it is so in every seat.
