@@ -81,7 +81,7 @@ class Zero(Together):
         (Trio, "outcome", lambda self: [1.0, -1.0, 1.5], "3 numbers in [-1, 1]"),
         (Trio, "outcome", lambda self: [True, False, False], "3 numbers in [-1, 1]"),
         (Knapsack, "outcome", lambda self: [0.5, 0.5], "expected a score in [-1, 1]"),
-        (Zero, "outcome", lambda self: [0.5, 0.5], "with zero_sum = False any two numbers in [-1, 1]"),
+        (Zero, "outcome", lambda self: [0.5, 0.5], "two numbers in [-1, 1] whose sum is 0, or zero_sum = False"),
     ],
 )
 def test_what_does_not_fit_the_number_of_players_is_said(base: Any, attribute: str, value: Any, said: str) -> None:

@@ -1,8 +1,7 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
-use crate::game::{Game, GameFault};
+use crate::game::{Game, GameFault, can_prove};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
-use crate::search::can_prove;
 use Fpu::Zero;
 
 /// The value of an untried action, for the player who chooses.

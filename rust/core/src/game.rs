@@ -6,60 +6,13 @@
 
 use std::fmt;
 
-pub use crate::payoff::{Payoff, Pov, PovOf, PovValue, PovValues, Value, Values};
+pub use crate::payoff::{MAX_PLAYERS, Payoff, Player, Pov, PovValue, PovValues, Value, Values};
+
+/// What a network says of a position of `G`.
+pub type PovOf<G> = <<G as Game>::Payoff as Payoff>::Pov;
 
 /// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
 pub type Action = u32;
-
-/// The most players that a game may have.
-pub const MAX_PLAYERS: usize = 6;
-
-/// One of the players of a game. In a game of two, `Player::One` is the opponent of `Player::Zero`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Player {
-    /// The player from whose view the one number of a zero sum is given.
-    Zero = 0,
-    /// The second player.
-    One = 1,
-    /// The third player.
-    Two = 2,
-    /// The fourth player.
-    Three = 3,
-    /// The fifth player.
-    Four = 4,
-    /// The sixth player.
-    Five = 5,
-}
-
-impl Player {
-    /// All players that a game can have, in their order.
-    pub const ALL: [Self; MAX_PLAYERS] = [Self::Zero, Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
-
-    /// The other player, in a game of two.
-    #[must_use]
-    #[inline]
-    pub fn opponent(self) -> Self {
-        debug_assert!(self.index() < 2, "only one of two players has an opponent");
-        match self {
-            Self::Zero => Self::One,
-            _ => Self::Zero,
-        }
-    }
-
-    /// The player's number, 0 to 5.
-    #[must_use]
-    #[inline]
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The player with this number, if there can be one.
-    #[must_use]
-    pub fn from_index(index: usize) -> Option<Self> {
-        Self::ALL.get(index).copied()
-    }
-}
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -277,6 +230,11 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.play(action);
         Ok(())
     }
+}
+
+/// Whether one number says what each player gets: then values can be proven.
+pub(crate) fn can_prove<G: Game>(game: &G) -> bool {
+    G::Payoff::ZERO_SUM || game.num_players() == 1
 }
 
 impl fmt::Display for Turn {

@@ -1,4 +1,4 @@
-//! What a game pays: the numbers that go up the path of a search, and how players and networks see them.
+//! Players, and what a game pays them: the numbers that go up the path of a search, and how players and networks see them.
 //!
 //! Two players who share a zero sum need one number, [`Value`]. All other games have one number a player, [`Values`]:
 //! with one player a score, with more of them whatever each gets. The compiler keeps the two apart, so that a search of two
@@ -6,7 +6,55 @@
 
 use std::fmt;
 
-use crate::game::{Game, MAX_PLAYERS, Player};
+/// The most players that a game may have.
+pub const MAX_PLAYERS: usize = 6;
+
+/// One of the players of a game. In a game of two, `Player::One` is the opponent of `Player::Zero`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Player {
+    /// The player from whose view the one number of a zero sum is given.
+    Zero = 0,
+    /// The second player.
+    One = 1,
+    /// The third player.
+    Two = 2,
+    /// The fourth player.
+    Three = 3,
+    /// The fifth player.
+    Four = 4,
+    /// The sixth player.
+    Five = 5,
+}
+
+impl Player {
+    /// All players that a game can have, in their order.
+    pub const ALL: [Self; MAX_PLAYERS] = [Self::Zero, Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
+
+    /// The other player, in a game of two.
+    #[must_use]
+    #[inline]
+    pub fn opponent(self) -> Self {
+        debug_assert!(self.index() < 2, "only one of two players has an opponent");
+        match self {
+            Self::Zero => Self::One,
+            _ => Self::Zero,
+        }
+    }
+
+    /// The player's number, 0 to 5.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The player with this number, if there can be one.
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
+    }
+}
 
 /// What a game pays at its end, player 0 first.
 pub trait Payoff: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
@@ -52,9 +100,6 @@ pub trait Pov: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The same with player 0 first, where these were seen by `player`.
     fn absolute(self, player: Player) -> Self::Payoff;
 }
-
-/// What a network says of a position of `G`.
-pub type PovOf<G> = <<G as Game>::Payoff as Payoff>::Pov;
 
 /// A value from the view of player 0, in `[-1, 1]`: the other one of two players has its negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]

@@ -36,33 +36,36 @@ const OUTCOME: &str = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 
 
 /// What a game in Python pays, as its `outcome()` says it.
 pub(crate) trait Told: Payoff {
-    /// What the numbers say; nothing where they are not what was expected.
-    fn read(numbers: &[f32], players: usize) -> Option<Self>;
+    /// What the numbers say; nothing where they are not what was expected. `alone`: it is one number and no sequence.
+    fn read(numbers: &[f32], alone: bool, players: usize) -> Option<Self>;
 
-    /// What was expected, in words.
-    fn expected(players: usize) -> String;
+    /// What was expected in place of so many numbers, in words.
+    fn expected(players: usize, came: usize) -> String;
 }
 
 impl Told for Value {
-    fn read(numbers: &[f32], _players: usize) -> Option<Self> {
+    fn read(numbers: &[f32], alone: bool, _players: usize) -> Option<Self> {
         match *numbers {
-            [own] => Some(Self(own)),
+            [own] if alone => Some(Self(own)),
             [own, other] if own == -other => Some(Self(own)),
             _ => None,
         }
     }
 
-    fn expected(_players: usize) -> String {
-        format!("{OUTCOME} (or a number each whose sum is 0; with zero_sum = False any two numbers in [-1, 1])")
+    fn expected(_players: usize, came: usize) -> String {
+        match came {
+            2 => "two numbers in [-1, 1] whose sum is 0, or zero_sum = False for any two numbers".to_owned(),
+            _ => OUTCOME.to_owned(),
+        }
     }
 }
 
 impl Told for Values {
-    fn read(numbers: &[f32], players: usize) -> Option<Self> {
+    fn read(numbers: &[f32], _alone: bool, players: usize) -> Option<Self> {
         (numbers.len() == players).then(|| Self::new(numbers))
     }
 
-    fn expected(players: usize) -> String {
+    fn expected(players: usize, _came: usize) -> String {
         match players {
             1 => "a score in [-1, 1]".to_owned(),
             _ => format!("{players} numbers in [-1, 1], one a player, player 0 first"),
@@ -352,10 +355,12 @@ impl<P: Told> Game for PyGame<P> {
         let players = self.info.num_players;
         self.ask(P::draw(players), |object| {
             let reply = object.call_method0("outcome")?;
-            let numbers = numbers_of(&reply).filter(|numbers| numbers.iter().all(|number| number.abs() <= 1.0));
-            match numbers.and_then(|numbers| P::read(&numbers, players)) {
+            let (numbers, alone) = numbers_of(&reply).unwrap_or_default();
+            let outcome =
+                P::read(&numbers, alone, players).filter(|_| numbers.iter().all(|number| number.abs() <= 1.0));
+            match outcome {
                 Some(outcome) => Ok(outcome),
-                None => self.wrong("outcome", "outcome", &short(&reply), &P::expected(players)),
+                None => self.wrong("outcome", "outcome", &short(&reply), &P::expected(players, numbers.len())),
             }
         })
     }
@@ -470,13 +475,16 @@ impl<P: Told> Notation for PyGame<P> {
     }
 }
 
-/// A number, or the numbers of a sequence or an array; nothing for anything else.
-fn numbers_of(reply: &Bound<'_, PyAny>) -> Option<Vec<f32>> {
+/// A number alone, or the numbers of a sequence or an array; nothing for anything else.
+fn numbers_of(reply: &Bound<'_, PyAny>) -> Option<(Vec<f32>, bool)> {
     // A bool says who won and who did not: as a number, False is a draw.
     let number = |reply: &Bound<'_, PyAny>| if is_bool(reply) { None } else { reply.extract::<f32>().ok() };
     match number(reply) {
-        Some(only) => Some(vec![only]),
-        None => reply.try_iter().ok()?.take(MAX_PLAYERS + 1).map(|each| number(&each.ok()?)).collect(),
+        Some(only) => Some((vec![only], true)),
+        None => {
+            let each = reply.try_iter().ok()?.take(MAX_PLAYERS + 1).map(|each| number(&each.ok()?));
+            Some((each.collect::<Option<_>>()?, false))
+        }
     }
 }
 

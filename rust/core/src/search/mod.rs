@@ -5,7 +5,7 @@
 //! last visit; `n` simulations are exactly `n` visits below the root, or fewer where `evaluations` ran out first.
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, Payoff, Turn};
+use crate::game::{Action, Game, GameFault, Turn, can_prove};
 use crate::rng::{Stream, mix};
 use crate::search::root::Root;
 use crate::search::round::Round;
@@ -318,11 +318,6 @@ impl<G: Game> Search<G> {
                 .map(|(_, child)| child.visits.saturating_add(self.run.remaining))
                 .all(|n| n < children[best].visits)
     }
-}
-
-/// Whether one number says what each player gets: then values can be proven.
-pub(crate) fn can_prove<G: Game>(game: &G) -> bool {
-    G::Payoff::ZERO_SUM || game.num_players() == 1
 }
 
 /// The seed of a search that belongs to a game's ply, or to a tree of a batch.
