@@ -41,6 +41,10 @@ class Game(ABC):
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
             policy head for all cells. None, the default: actions do not come in such groups.
+        policy_planes: each action's place in planes of actions [N, H, W] (plane * H * W + row * W + column), if an
+            action of one plane means the same in each cell; None for an action without a cell, such as a pass. One
+            network (`--network 4x48+conv`) can then play on boards of several sizes, if observations mean the same on
+            each too. None, the default: those that follow from `action_cells`, if there are any.
 
     Example:
         Take one or two counters from a heap; who takes the last one wins.
@@ -86,6 +90,7 @@ class Game(ABC):
     zero_sum: bool = True
     game: str
     action_cells: Sequence[int] | None = None
+    policy_planes: Sequence[int | None] | None = None
 
     @abstractmethod
     def turn(self) -> int:

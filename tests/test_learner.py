@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learning.learner import Learner, policy_loss
+from azpy.learning.muon import Muon
 from azpy.learning.network import to_arrays
 from azpy.learning.own import answers
 from azpy.reports.alarms import alarms
@@ -369,7 +370,7 @@ def test_a_freeze_that_makes_no_sense_is_refused(freeze: str, text: str) -> None
         Learner(GAME, "1x16", freeze=freeze)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "own_parts:slow"])
+@pytest.mark.parametrize("optimizer", ["sgd", "muon", "own_parts:slow"])
 def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
     straight, broken = (Learner(GAME, "1x16", learning_rate=0.05, optimizer=optimizer) for _ in range(2))
     losses = fit(straight, 80)
@@ -380,6 +381,25 @@ def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
     assert fit(resumed, 40) == losses[40:]
 
 
+def test_a_step_of_muon_has_the_gradient_s_singular_vectors_and_nearly_equal_singular_values() -> None:
+    torch.manual_seed(0)
+    shapes = ((8, 4, 3, 3), (8, 4, 3, 3), (24, 2, 3, 3), (8, 4, 1, 1), (8,))
+    weights = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
+    before = [weight.detach().clone() for weight in weights]
+    for weight in weights:
+        weight.grad = torch.randn_like(weight)
+    Muon([(f"w{index}", weight) for index, weight in enumerate(weights)], 0.1, 0.5).step()
+    for weight, old in zip(weights[:3], before[:3], strict=True):
+        update = ((old * (1 - 0.1 * 0.5) - weight.detach()) / 0.1).flatten(1)
+        assert weight.grad is not None
+        u, _, v = torch.linalg.svd(weight.grad.flatten(1), full_matrices=False)
+        values = torch.diagonal(u.T @ update @ v.T) / (0.2 * max(update.shape) ** 0.5)
+        assert 0.6 < values.min() <= values.max() < 1.3
+        assert torch.linalg.matrix_norm(update - u @ torch.diag(torch.diagonal(u.T @ update @ v.T)) @ v) < 1e-3
+    for weight, old in zip(weights[3:], before[3:], strict=True):  # AdamW's first step: the rate, whatever the gradient
+        torch.testing.assert_close((old * (1 - 0.1 * 0.5) - weight.detach()).abs(), torch.full_like(old, 0.1))
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -387,7 +407,7 @@ def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
         ({"spec": "own_parts:nothing"}, "network 'own_parts:nothing' cannot be made: AttributeError"),
         ({"spec": "own_parts:save"}, "network 'own_parts:save' cannot be made: AttributeError: 'tuple' object has no"),
         ({"spec": "builtins:print"}, "got a NoneType, expected a torch.nn.Module"),
-        ({"optimizer": "lion"}, "optimizer must be adamw, sgd or module:function, got 'lion'"),
+        ({"optimizer": "lion"}, "optimizer must be adamw, muon, sgd or module:function, got 'lion'"),
         ({"optimizer": "builtins:print"}, "gives a NoneType, expected a torch.optim.Optimizer"),
     ],
 )

@@ -29,8 +29,9 @@ def trained(network: Network, seed: int = 0) -> Network:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-        for buffer in network.buffers():
-            if buffer.is_floating_point():
+        kept = network.state_dict()
+        for name, buffer in network.named_buffers():
+            if buffer.is_floating_point() and name in kept:
                 buffer.add_(torch.rand(buffer.shape, generator=generator))
     return network
 

@@ -112,7 +112,7 @@ RULES = {
     ),
     "planes": Rule(
         "planes and actions are as the game says they are",
-        "see Game::plane_divisors and action_cells; without them nothing is assumed",
+        "see Game::plane_divisors, action_cells and policy_planes; without them nothing is assumed",
     ),
     "text": Rule("a position that is written as text is read back the same", "see Game::to_text and Game::parse"),
     "process": Rule(

@@ -30,7 +30,7 @@ from azpy.settings.choosing import Placing, Sizing, choose, listed
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
-from azpy.training.events import Finished
+from azpy.training.events import Event, Finished
 
 _NOISE_ROWS = 64
 
@@ -49,6 +49,8 @@ def _parser() -> Parser:
     add("--model", type=not_empty, metavar="FILE", help=text)
     text = "the network first learns from games of these files or folders: PGN, SGF, or npz of a run's folder games"
     add("--supervised", nargs="+", type=not_empty, metavar="FILE", default=[], help=text)
+    text = "begins on smaller boards, such as 7,9 for Go of size 9: a run for each size, see docs/training.md"
+    add("--size-schedule", type=not_empty, metavar="SIZE,SIZE", help=text)
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
     add("--tune", action="store_true", help=text)
     add("--list-games", action="store_true", help="the games, their parameters and presets")
@@ -137,6 +139,23 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
+    if options.size_schedule is None:
+        _say_next(settings, *_run(settings, out, options))
+        return 0
+    from azpy.training.stages import stages
+
+    if options.supervised or options.collect_only:
+        which = "--supervised" if options.supervised else "--collect-only"
+        raise SettingsError(f"{which} is for one size of the board: leave out --size-schedule")
+    for stage in stages(settings, out, options.size_schedule):
+        print(f"board {stage.name}: {stage.settings.game} in {stage.folder}", flush=True)
+        ended = _run(stage.settings, stage.folder, options)
+    _say_next(stage.settings, *ended)
+    return 0
+
+
+def _run(settings: Settings, out: str, options: argparse.Namespace) -> tuple[Event, Sequence[str]]:
+    """One run, from where it stands to its end; returns its last event, and its flags that are no settings."""
     with _opened(settings, out, options) as run, Display() as display:
         try:
             for event in run.run():
@@ -145,9 +164,7 @@ def _train(arguments: Sequence[str]) -> int:
             if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
-    if isinstance(event, Finished):
-        _say_next(settings, event, run.flags)
-    return 0
+    return event, run.flags
 
 
 def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
@@ -172,8 +189,10 @@ def _typed(settings: Settings) -> list[str]:
     return ["--game", settings.game] if must_be_typed(settings.game) else []
 
 
-def _say_next(settings: Settings, done: Finished, flags: Sequence[str]) -> None:
+def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     """Prints commands for the next steps, to play first; `flags` of the run are no settings."""
+    if not isinstance(done, Finished):
+        return
     run = path_argument(done.path)
     file = path_argument(Path(done.path).resolve().name or "model")
     functions = function_flags(vars(settings))

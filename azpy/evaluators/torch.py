@@ -379,7 +379,8 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
             f"weights of its model.safetensors and value_smoothing {run.settings.value_smoothing:g}, or use "
             "azpy.OnnxEvaluator"
         )
-    start = game if game is not None and is_python_class(run.settings.game) else run.start
+    other = is_python_class(run.settings.game) or "+conv" in run.settings.network  # which has any size
+    start = game if game is not None and other else run.start
     network = Network.of(start, run.settings.network)
     network.value_smoothing = run.settings.value_smoothing
     load_arrays(network, read_checkpoint(folder).model)

@@ -81,6 +81,21 @@ def name_of(spec: str) -> str:
     return spec.partition("(")[0].strip()
 
 
+def with_side(spec: str, side: int) -> str:
+    """The spec of the same game on a square board with this side: its `size`, or its `width` and `height`.
+
+    Raises:
+        SettingsError: the game has no such parameters.
+    """
+    name = name_of(spec)
+    known = [key for key in ("size", "width", "height") if key in _core.list_games().get(name, {})]
+    if not known:
+        raise SettingsError(f"game {spec!r} has no size to choose: name the game of each size, such as mygame:Small")
+    others = dict.fromkeys(spec.partition("(")[2].removesuffix(")").split(","))
+    kept = [pair.strip() for pair in others if pair.strip() and pair.partition("=")[0].strip() not in known]
+    return f"{name}({','.join([*(f'{key}={side}' for key in known), *kept])})"
+
+
 def is_python_class(spec: str) -> bool:
     """Whether a spec names a class written in Python, which takes an import, and so runs code, to make."""
     return ":" in spec and not spec.startswith(PREFIX)

@@ -7,7 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import ModelError, missing_to_train, one_line
-from azpy.learning.network import ByCell, Network, Pool, Residual, to_arrays
+from azpy.learning.network import (
+    ByCell,
+    ConvPolicy,
+    Network,
+    Pool,
+    Pooled,
+    Residual,
+    load_arrays,
+    spec_of,
+    to_arrays,
+    weights_of_model,
+)
 from azpy.learning.own import answers, class_values
 
 try:
@@ -18,7 +29,7 @@ try:
 except ImportError as error:
     raise missing_to_train(str(error.name)) from error
 
-__all__ = ["PARITY_TOLERANCE", "check_parity", "to_onnx"]
+__all__ = ["PARITY_TOLERANCE", "check_parity", "for_board", "to_onnx"]
 
 PARITY_TOLERANCE = 1e-4
 # ONNX Runtime's blocked kernels take channels by 8 or 16. Other numbers of planes are slower: a 5x64 net loses a fifth
@@ -39,6 +50,25 @@ def to_onnx(network: nn.Module) -> bytes:
         ModelError: the network holds a module that has no ONNX form.
     """
     return _written(network) if isinstance(network, Network) else _traced(network)
+
+
+def for_board(model: bytes, game: Any) -> bytes:
+    """A model of a network with `+conv`, as `to_onnx` writes it, for another board size of its game.
+
+    Raises:
+        ModelError: the model is of no such network, or of another game.
+        SettingsError: the game has no policy planes.
+    """
+    initializers = onnx.load_from_string(model).graph.initializer
+    arrays = {each.name: numpy_helper.to_array(each) for each in initializers}
+    spec = spec_of(arrays)
+    if "+conv" not in spec:
+        raise ModelError(f"the network {spec} has one board size: only one with +conv plays on others")
+    network = Network.of(game, spec)
+    load_arrays(network, weights_of_model(network, arrays))
+    if "class_values" in arrays:
+        network.value_smoothing = 0.75 * (1 - 1 / float(arrays["class_values"][0]))
+    return to_onnx(network)
 
 
 class _Player(nn.Module):
@@ -105,11 +135,16 @@ def _written(network: Network) -> bytes:
     arrays = {name: array for name, array in to_arrays(network).items() if not name.endswith("num_batches_tracked")}
     graph = _Graph(arrays)
     x = "observations"
-    padding = -network.obs_shape[0] % _BLOCK
-    if network.is_convolutional and 0 < 8 * padding <= network.obs_shape[0]:
-        x = graph.add("Pad", x, graph.add("Constant", value_ints=[0, 0, 0, 0, 0, padding, 0, 0]))
-        stem = "trunk.0.0.weight"
+    own = network.own_planes
+    padding = -(network.obs_shape[0] + own) % _BLOCK
+    padding = padding if network.is_convolutional and 8 * padding <= network.obs_shape[0] + own else 0
+    if added := padding + own:
+        stem, ones = "trunk.0.0.weight", [graph.add("Constant", value_float=1.0)] if own else []
+        x = graph.add("Pad", x, graph.add("Constant", value_ints=[0, 0, 0, 0, 0, added, 0, 0]), *ones)
         arrays[stem] = np.pad(arrays[stem], ((0, 0), (0, padding), (0, 0), (0, 0)))
+    if own:
+        arrays["plane_factors"] = np.pad(network.plane_factors.numpy(), ((0, padding), (0, 0), (0, 0)))
+        x = graph.add("Mul", x, "plane_factors")
     x = graph.add_module("trunk", network.trunk, x)
     graph.add_module("policy", network.policy, x)
     graph.nodes[-1].output[0] = "logits"
@@ -176,7 +211,7 @@ class _Graph:
                 return self.add("Reshape", self.add("Add", *parts), shape)
             case nn.Conv2d():
                 return self.add("Conv", x, *weights, pads=[module.kernel_size[0] // 2] * 4)
-            case nn.BatchNorm2d():
+            case nn.BatchNorm1d() | nn.BatchNorm2d():
                 weights += [f"{name}.running_mean", f"{name}.running_var"]
                 return self.add("BatchNormalization", x, *weights, epsilon=module.eps)
             case nn.Linear():
@@ -185,6 +220,25 @@ class _Graph:
                 return self.add("Relu", x)
             case nn.Flatten():
                 return self.add("Flatten", x)
+            case Pooled():
+                means, most = (
+                    self.add("Flatten", self.add(kind, x)) for kind in ("GlobalAveragePool", "GlobalMaxPool")
+                )
+                scaled = self.add("Mul", means, self.add("Constant", value_float=module.factor))
+                return self.add_module(f"{name}.norm", module.norm, self.add("Concat", means, scaled, most, axis=1))
+            case ConvPolicy():
+                pooled = self.add_module(f"{name}.taken", module.taken, x)
+                added = self.add_module(f"{name}.spread", module.spread, pooled)
+                shape = self.add("Constant", value_ints=[-1, module.spread.out_features, 1, 1])
+                x = self.add_module(f"{name}.first", module.first, x)
+                x = self.add("Relu", self.add("Add", x, self.add("Reshape", added, shape)))
+                x = self.add("Flatten", self.add_module(f"{name}.last", module.last, x))
+                if module.free is not None:
+                    x = self.add("Concat", x, self.add_module(f"{name}.free", module.free, pooled), axis=1)
+                if module.is_ordered:
+                    return x
+                self._arrays[f"{name}.order"] = np.array(module.order, np.int64)
+                return self.add("Gather", x, f"{name}.order", axis=1)
             case ByCell():
                 # Faster than one Gather of single logits.
                 x = self.add("Transpose", x, perm=[0, 2, 3, 1])

@@ -24,7 +24,16 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
 from azpy.errors import DeviceError, ModelError, SettingsError
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, torch_device, weights_from
+from azpy.learning.network import (
+    Network,
+    grown,
+    load_arrays,
+    spec_of,
+    to_arrays,
+    torch_device,
+    weights_from,
+    weights_of_model,
+)
 from azpy.learning.own import answers, network_of, optimizer_of, outputs
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
@@ -148,7 +157,12 @@ class Learner:
             batch_size: rows of a batch.
             schedule: factor of the learning rate, given the share of these steps that is done.
             sampling: options of `ReplayBuffer.sample`.
+
+        Raises:
+            SettingsError: one row a batch, for a network that normalises over the rows.
         """
+        if batch_size == 1 and getattr(self.network, "has_any_size", False):
+            raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
         threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         parts = max(1, min(threads, batch_size // _LEAST_PART))
         # Each tensor once, also where a module of the user's has one under two names.
@@ -306,8 +320,8 @@ class Learner:
         mine, said = self.network, f"{len(model)} weights by name"
         if isinstance(mine, Network):
             said = spec_of(model, mine.num_values)
-            other = Network(mine.obs_shape, mine.num_actions, said, mine.action_cells, mine.num_values)
-            other.load_state_dict(weights_from(other, _unpadded(other, model)))
+            other = mine.like(said)
+            other.load_state_dict(weights_from(other, weights_of_model(other, model)))
             weights = grown(other, mine)
         else:
             weights = weights_from(mine, model)
@@ -466,14 +480,6 @@ def _freeze(network: nn.Module, patterns: str | None) -> None:
         raise SettingsError(
             f"freeze {patterns!r} leaves nothing to train" if patterns else "the network has no weights"
         )
-
-
-def _unpadded(network: Network, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays without the empty planes that `to_onnx` may add."""
-    stem, planes = arrays.get("trunk.0.0.weight"), network.obs_shape[0]
-    if stem is None or stem.ndim != 4 or stem[:, planes:].any():
-        return arrays
-    return arrays | {"trunk.0.0.weight": stem[:, :planes]}
 
 
 def seed_of(*numbers: int) -> int:

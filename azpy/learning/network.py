@@ -1,5 +1,7 @@
 """The torch network: a residual net for boards, an MLP for flat features."""
 
+import itertools
+import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,9 @@ from azpy.game import value_width
 
 __all__ = [
     "ByCell",
+    "ConvPolicy",
     "Network",
+    "Pooled",
     "Residual",
     "grown",
     "load_arrays",
@@ -23,10 +27,16 @@ __all__ = [
     "to_arrays",
     "torch_device",
     "weights_from",
+    "weights_of_model",
 ]
 
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
+_VALUE_CHANNELS = 32  # of a value head that pools
+_SIDE, _SIDES = 14.0, 10.0  # KataGo's: what a board's side is measured from, and in
+_OWN_PLANES = 3  # that a network of any size adds to the game's
+_AREA = 64.0  # cells, in which planes are read that a game divides by its board's area
 _VALUE_HIDDEN = 64
+_CONSTANTS = (".cells", ".order", "class_values", "plane_factors")  # of a model in ONNX, no weights
 _MOST_NAMED = 6  # weights that an error names
 
 
@@ -89,6 +99,71 @@ class ByCell(nn.Module):
         return f"cells={list(self.cells)}"
 
 
+class Pooled(nn.Module):
+    """Means over the board, the means times how long the board's side is, and maxima (Wu 2019, KataGo).
+
+    A sum of points is a mean times the area: the second kind lets the head learn it for each size.
+    """
+
+    def __init__(self, channels: int, height: int, columns: int) -> None:
+        super().__init__()
+        self.factor = (math.sqrt(height * columns) - _SIDE) / _SIDES
+        self.norm = nn.BatchNorm1d(3 * channels)  # means vary little beside what they are on average
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps [B, channels, H, W] to [B, 3 channels]."""
+        means = x.mean((2, 3))
+        pooled: Tensor = self.norm(torch.cat([means, means * self.factor, x.amax((2, 3))], dim=1))
+        return pooled
+
+    def extra_repr(self) -> str:
+        """Names the factor: `TorchEvaluator` hashes the repr to tell networks apart."""
+        return f"factor={self.factor}"
+
+
+class ConvPolicy(nn.Module):
+    """A policy head without weights that depend on the board: 1x1 convolutions to planes of actions.
+
+    What is pooled over the board is added to the channels before the last convolution, and gives the logits of actions
+    without a cell (Wu 2019, KataGo). `places` are `State.policy_planes`.
+    """
+
+    _index: Tensor
+
+    def __init__(self, width: int, height: int, columns: int, places: Sequence[int | None]) -> None:
+        super().__init__()
+        area, free = height * columns, sum(place is None for place in places)
+        self.planes = 1 + max(place for place in places if place is not None) // area
+        self.first = _conv(width, width, 1)
+        self.taken = nn.Sequential(_conv(width, _HEAD_CHANNELS, 1), nn.ReLU(), Pooled(_HEAD_CHANNELS, height, columns))
+        self.spread = nn.Linear(3 * _HEAD_CHANNELS, width)
+        self.last = nn.Conv2d(width, self.planes, 1)
+        self.free = nn.Linear(3 * _HEAD_CHANNELS, free) if free else None
+        beyond = itertools.count(self.planes * area)
+        self.order = [next(beyond) if place is None else place for place in places]
+        self.register_buffer("_index", torch.tensor(self.order), persistent=False)
+        _scale(self.spread, 0.0)
+        for layer in filter(None, (self.last, self.free)):
+            _scale(layer, 0.1)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the actions are the cells of the planes, one after the other, and then those without a cell."""
+        return self.order == list(range(len(self.order)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps [B, channels, H, W] to [B, A]."""
+        pooled = self.taken(x)
+        logits: Tensor = self.last(torch.relu(self.first(x) + self.spread(pooled)[:, :, None, None])).flatten(1)
+        if self.free is not None:
+            logits = torch.cat([logits, self.free(pooled)], dim=1)
+        return logits if self.is_ordered else logits.index_select(1, self._index)
+
+    def extra_repr(self) -> str:
+        """Names the order: `TorchEvaluator` hashes the repr to tell networks apart."""
+        return f"order={self.order}"
+
+
 class Network(nn.Module):
     """Policy and value of a position.
 
@@ -96,16 +171,22 @@ class Network(nn.Module):
         obs_shape: (C, H, W); H * W > 1 makes a residual net, (F, 1, 1) an MLP.
         num_actions: A.
         spec: "BLOCKSxCHANNELS" of the residual net, or "LAYERSxWIDTH" of the MLP. With "+pool" behind it, the second
-            block of a residual net and every third one after it has a `Pool`. With "+wdl" at the end, the value
-            has three classes: win, draw and loss.
+            block of a residual net and every third one after it has a `Pool`. With "+conv", no weight of a residual net
+            depends on the board's size: its heads are convolutions and pooling. With "+wdl" at the end, the value has
+            three classes: win, draw and loss.
         action_cells: as `State.action_cells`. The policy head then is two 1x1 convolutions, as in AlphaZero, in place
             of a matrix from all cells to all actions.
+        policy_planes: as `State.policy_planes`, for "+conv".
+        plane_divisors: as `State.plane_divisors`. With "+conv" a plane that is divided by the board's area is read in
+            units of 64 cells, so that its numbers mean the same on each board.
         num_values: numbers of a position's value: one, that of the player to move; or one a player, the player to move
             first (see `azpy.game.value_width`).
 
     Raises:
-        SettingsError: the spec has another form, or the cells do not fit.
+        SettingsError: the spec has another form, the cells do not fit, or "+conv" and a game without policy planes.
     """
+
+    plane_factors: Tensor
 
     def __init__(
         self,
@@ -113,18 +194,20 @@ class Network(nn.Module):
         num_actions: int,
         spec: str,
         action_cells: Sequence[int] | None = None,
+        policy_planes: Sequence[int | None] | None = None,
+        plane_divisors: Sequence[int] | None = None,
         num_values: int = 1,
     ) -> None:
         super().__init__()
-        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+wdl)?", spec)
+        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+conv)?(\+wdl)?", spec)
         if match is None or int(match[2]) == 0:
             raise SettingsError(
                 f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, 5x64+pool or 5x64+wdl"
             )
-        depth, width, pools = int(match[1]), int(match[2]), match[3] is not None
+        depth, width, pools, self.has_any_size = int(match[1]), int(match[2]), bool(match[3]), bool(match[4])
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
-        self.spec, self.three_classes, self.num_values = spec, match[4] is not None, num_values
+        self.spec, self.three_classes, self.num_values = spec, match[5] is not None, num_values
         if self.three_classes and num_values > 1:
             raise SettingsError(
                 f"network {spec!r}: win, draw and loss are of two players with a zero sum, and this game has "
@@ -144,14 +227,20 @@ class Network(nn.Module):
                     f"action_cells must be equal groups of the {self.num_actions} actions, each with one of "
                     f"{height} x {columns} cells, got {len(self.action_cells)}: {list(self.action_cells)}"
                 )
-        last: nn.Module
+        self.policy_planes, self.plane_divisors = policy_planes, plane_divisors
+        if self.has_any_size:
+            self._read_planes()
+        last: nn.Module | None = None
+        self.policy: nn.Module
         if self.is_convolutional:
             if pools and depth < 2:
                 raise SettingsError(f"network {spec!r} has no second block that could pool: give two blocks at least")
             # The order of making fixes a seed's initial weights.
             blocks = [Residual(width, pooled=pools and block % 3 == 1) for block in range(depth)]
-            self.trunk = nn.Sequential(_conv(planes, width, 3), nn.ReLU(), *blocks)
-            if self.action_cells is None:
+            self.trunk = nn.Sequential(_conv(planes + self.own_planes, width, 3), nn.ReLU(), *blocks)
+            if self.has_any_size:
+                self.policy = ConvPolicy(width, height, columns, policy_planes or ())
+            elif self.action_cells is None:
                 last = nn.Linear(_HEAD_CHANNELS * area, self.num_actions)
                 self.policy = nn.Sequential(*_head(width), last)
             else:
@@ -159,6 +248,9 @@ class Network(nn.Module):
                 ordered = ByCell(self.action_cells, last.out_channels, area)
                 self.policy = nn.Sequential(_conv(width, width, 1), nn.ReLU(), last, ordered)
             value, features = _head(width), _HEAD_CHANNELS * area
+            if self.has_any_size:
+                value = [_conv(width, _VALUE_CHANNELS, 1), nn.ReLU(), Pooled(_VALUE_CHANNELS, height, columns)]
+                features = 3 * _VALUE_CHANNELS
         else:
             if pools:
                 raise SettingsError(
@@ -177,13 +269,53 @@ class Network(nn.Module):
         for module in self.modules():
             if isinstance(module, Residual):
                 _scale(module.second[1], 0.0)
-        for layer in (last, self.value[-1]):
+        for layer in filter(None, (last, self.value[-1])):
             _scale(layer, 0.1)
 
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:
         """Makes an untrained network for a game: any position of it, with `action_cells` or without."""
-        return cls(game.obs_shape, game.num_actions, spec, getattr(game, "action_cells", None), value_width(game))
+        facts = (getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors"))
+        return cls(game.obs_shape, game.num_actions, spec, *facts, num_values=value_width(game))
+
+    def _read_planes(self) -> None:
+        """Looks at what the game says of its planes, and notes how they are scaled."""
+        planes, height, columns = self.obs_shape
+        area = height * columns
+        places = [place for place in self.policy_planes or () if place is not None]
+        if area == 1 or not places:
+            raise SettingsError(
+                f"network {self.spec!r} needs a board and actions on its cells, and this game does not say which "
+                "action is on which cell (policy_planes, action_cells): leave out +conv"
+            )
+        if len(self.policy_planes or ()) != self.num_actions or len({*places}) != len(places) or min(places) < 0:
+            raise SettingsError(
+                f"policy_planes must give each of the {self.num_actions} actions a place of its own from 0, or None, "
+                f"got {list(self.policy_planes or ())}"
+            )
+        factors = torch.ones(planes + _OWN_PLANES, height, columns)
+        for plane, divisor in enumerate(self.plane_divisors or ()):
+            factors[plane] = area / _AREA if divisor == area else 1.0
+        factors[-2], factors[-1] = _nearness(height)[:, None], _nearness(columns)
+        self.register_buffer("plane_factors", factors, persistent=False)
+
+    def _seen(self, observations: Tensor) -> Tensor:
+        """The planes by their factors and those of the network's own: ones, and how near the edges are.
+
+        A dense head knows each cell. Convolutions know none: without these planes an empty cell is as what is beyond
+        the edge.
+        """
+        return nn.functional.pad(observations, (0, 0, 0, 0, 0, _OWN_PLANES), value=1.0) * self.plane_factors
+
+    def like(self, spec: str) -> "Network":
+        """An untrained network of another spec for the same game."""
+        facts = self.action_cells, self.policy_planes, self.plane_divisors
+        return Network(self.obs_shape, self.num_actions, spec, *facts, num_values=self.num_values)
+
+    @property
+    def own_planes(self) -> int:
+        """How many planes the network adds to those of the game."""
+        return _OWN_PLANES if self.has_any_size else 0
 
     @property
     def is_convolutional(self) -> bool:
@@ -199,7 +331,7 @@ class Network(nn.Module):
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
-        features = self.trunk(observations)
+        features = self.trunk(self._seen(observations) if self.has_any_size else observations)
         value = self.value(features)
         if self.three_classes:
             return self.policy(features), value
@@ -240,6 +372,12 @@ def _head(channels: int) -> list[nn.Module]:
     return [_conv(channels, _HEAD_CHANNELS, 1), nn.ReLU(), nn.Flatten()]
 
 
+def _nearness(length: int) -> Tensor:
+    """1 / (1 + d) along a side, d cells from the nearer end: the same near the ends of each length."""
+    along = torch.arange(length)
+    return 1.0 / (1 + torch.minimum(along, along.flip(0)))
+
+
 def _scale(module: nn.Module, factor: float) -> None:
     """Multiplies a layer's weight by `factor` and sets its bias to 0."""
     with torch.no_grad():
@@ -259,6 +397,10 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     if old.three_classes != new.three_classes:
         raise ModelError(
             f"a network of {new.spec} cannot begin as one of {old.spec}: only one has three classes (+wdl)"
+        )
+    if old.has_any_size != new.has_any_size:
+        raise ModelError(
+            f"a network of {new.spec} cannot begin as one of {old.spec}: only one has heads for any board size (+conv)"
         )
     before, after, weights = old.state_dict(), new.state_dict(), dict[str, Tensor]()
     shapes = [(known.shape, after[name].shape) for name, known in before.items() if name in after]
@@ -288,11 +430,14 @@ def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
     """
     blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
     layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
-    heads = [array for name, array in arrays.items() if re.fullmatch(r"value\.\d+\.weight", name) and array.ndim == 2]
-    classes = "+wdl" if heads and len(heads[-1]) == 3 and num_values == 1 else ""
+    named = ((re.fullmatch(r"value\.(\d+)\.weight", name), array) for name, array in arrays.items())
+    heads = {int(match[1]): array for match, array in named if match is not None and array.ndim == 2}
+    # A file gives its arrays in any order.
+    classes = "+wdl" if heads and len(heads[max(heads)]) == 3 and num_values == 1 else ""
     if "trunk.0.0.weight" in arrays:
         pool = "+pool" if any(".pool." in name for name in arrays) else ""
-        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{classes}"
+        size = "+conv" if "policy.last.weight" in arrays else ""
+        return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{size}{classes}"
     if layers:
         return f"{len(layers)}x{len(layers[0])}{classes}"
     raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
@@ -324,6 +469,15 @@ def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict
         more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
         raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
     return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+
+def weights_of_model(network: Network, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays without the empty planes and the constants that a model has besides (`export.to_onnx`)."""
+    arrays = {name: array for name, array in arrays.items() if not name.endswith(_CONSTANTS)}
+    stem, planes = arrays.get("trunk.0.0.weight"), network.obs_shape[0] + network.own_planes
+    if stem is None or stem.ndim != 4 or stem[:, planes:].any():
+        return arrays
+    return arrays | {"trunk.0.0.weight": stem[:, :planes]}
 
 
 def load_arrays(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:

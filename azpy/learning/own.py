@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from azpy.errors import ModelError, SettingsError, one_line
 from azpy.game import value_width
+from azpy.learning.muon import Muon
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
 
@@ -30,6 +31,7 @@ __all__ = [
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
+    "muon": Muon,
     "sgd": lambda parameters, rate, decay: torch.optim.SGD(
         parameters, rate, momentum=0.9, weight_decay=decay, nesterov=True
     ),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.errors import SettingsError
+from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import refuse_untyped
 from azpy.machine import usable_cores
@@ -25,10 +25,11 @@ from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unused
 
 __all__ = [
-    *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
+    *("Entrant", "Spec", "checkpoints_of", "game_of", "has_any_size", "load_players"),
     *("parse_player", "settings_of", "slots_for"),
 ]
 
+_ANY_SIZE = b"policy.last.weight"  # in a model of a network with +conv
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
 
@@ -152,6 +153,11 @@ def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
     return game
 
 
+def has_any_size(model: Path | None) -> bool:
+    """Whether a model is of a network with +conv, which plays on boards of any size."""
+    return model is not None and _ANY_SIZE in model.read_bytes()
+
+
 def slots_for(*players: Player | Follower) -> int:
     """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
     programs = any(isinstance(player, Follower) for player in players)
@@ -180,7 +186,14 @@ def load_players(
 
     @cache
     def open_model(path: Path) -> OnnxEvaluator:
-        return OnnxEvaluator(path, device, game=start, threads=usable_cores())
+        try:
+            return OnnxEvaluator(path, device, game=start, threads=usable_cores())
+        except ModelError:
+            if not has_any_size(path):
+                raise
+            from azpy.learning.export import for_board  # torch takes seconds to load
+
+            return OnnxEvaluator(for_board(path.read_bytes(), start), device, game=start, threads=usable_cores())
 
     players = []
     for spec in specs:

@@ -12,7 +12,7 @@ from azpy.errors import SettingsError
 from azpy.game import only_two
 from azpy.games.names import make_game, refuse_untyped
 from azpy.matches.arena import SearchPlayer
-from azpy.matches.players import load_players, parse_player
+from azpy.matches.players import has_any_size, load_players, parse_player
 from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
 
@@ -152,7 +152,7 @@ def open_player(
     if run is not None:
         refuse_untyped(own, game, run, "the engine", "--game {}")
     start = make_game(game or own)
-    if None not in (run, game) and start.game != make_game(own).game:
+    if None not in (run, game) and start.game != make_game(own).game and not has_any_size(spec.model):
         raise SettingsError(f"{run} plays {own}, not {game}")
     only_two(start, "az-play, az-serve and az-engine are")
     (entrant,) = load_players([spec], start, simulations, device=device)

@@ -85,9 +85,9 @@ class Settings:
 
     game: str = _run("what is played; see `az-train --list-games`", fixed="its games and weights are of that game")
     network: str = _run(
-        "blocks x channels, with +pool behind it for global pooling, or layers x width for flat features; either with "
-        "+wdl at the end for a value of three classes (win, draw, loss); or module:function, which makes a torch "
-        "module of obs_shape and num_actions",
+        "blocks x channels, with +pool behind it for global pooling and then +conv for heads that fit boards of any "
+        "size, or layers x width for flat features; either with +wdl at the end for a value of three classes (win, "
+        "draw, loss); or module:function, which makes a torch module of obs_shape and num_actions",
         "5x64",
         fixed="its weights are of that shape",
     )
@@ -104,7 +104,7 @@ class Settings:
     )
     init: str | None = _run(
         "whose network a new run begins with: a run or a checkpoint folder (the new network may have more blocks and "
-        "channels), or a .safetensors, .pt or .onnx file of weights",
+        "channels, and with +conv another board size), or a .safetensors, .pt or .onnx file of weights",
         None,
         fixed="its first network is the one of that run",
     )
@@ -166,7 +166,7 @@ class Settings:
     learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("the optimizer's", 1e-4, 0)
     optimizer: str = _learning(
-        "adamw, sgd (Nesterov's, 0.9), or module:function, which makes a torch optimizer of named "
+        "adamw, muon, sgd (Nesterov's, 0.9), or module:function, which makes a torch optimizer of named "
         "parameters, learning_rate and weight_decay",
         "adamw",
         fixed="its state is that of another optimizer",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from azpy.errors import SettingsError
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
@@ -10,6 +11,7 @@ from azpy.settings.choosing import choose
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized
+from azpy.training.stages import Stage, stages
 from azpy.training.trainer import Trainer
 
 __all__ = ["train"]
@@ -21,6 +23,7 @@ def train(
     out: str | None = None,
     config: str | None = None,
     supervised: str | Sequence[str] = (),
+    size_schedule: str | None = None,
     on_iteration: Callable[[dict[str, Any]], object] | None = None,
     **settings: Any,
 ) -> LoadedRun:
@@ -31,6 +34,7 @@ def train(
         out: the run folder, by default runs/GAME.
         config: a TOML file with settings. Settings given here win.
         supervised: files of games to begin with, see `az-train --supervised`.
+        size_schedule: sizes of the board from the smallest on, see `az-train --size-schedule`.
         on_iteration: gets the figures of each iteration that is done: its row of metrics.jsonl. True ends the run. It
             can go on later; only the games in play and the last match are lost. An exception ends the run in the same
             way, and is raised.
@@ -58,10 +62,24 @@ def train(
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     chosen, folder, _ = choose(typed, config, out, sized, placed)
     files = [supervised] if isinstance(supervised, str) else supervised
-    with Trainer(chosen, folder, files) as trainer:
+    if size_schedule is None:
+        left = [Stage("", chosen, folder)]
+    elif files:
+        raise SettingsError("supervised is for one size of the board: leave out size_schedule")
+    else:
+        left = stages(chosen, folder, size_schedule)
+    for stage in left:
+        if not _trained(stage, files, on_iteration):
+            break
+    return LoadedRun(stage.folder, stage.settings.game)
+
+
+def _trained(stage: Stage, files: Sequence[str], on_iteration: Callable[[dict[str, Any]], object] | None) -> bool:
+    """Trains a run to its end; False if `on_iteration` ends it before."""
+    with Trainer(stage.settings, stage.folder, files) as trainer:
         for event in trainer.run():
             if not isinstance(event, Saved) or on_iteration is None:
                 continue
             if on_iteration({"iteration": event.iteration, **event.metrics}) is True:
-                break
-    return LoadedRun(folder, spec)
+                return False
+    return True

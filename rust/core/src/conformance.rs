@@ -311,6 +311,15 @@ impl<G: Notation, E> Walk<G, E> {
                 return broken(format!("action_cells {}", short(&format!("{cells:?}"))), expected);
             }
         }
+        if let Some(places) = self.state.policy_planes() {
+            let mut taken: Vec<u32> = places.iter().flatten().copied().collect();
+            taken.sort_unstable();
+            if places.len() != self.state.num_actions() || taken.windows(2).any(|pair| pair[0] == pair[1]) {
+                let expected =
+                    format!("a place or None for each of {} actions, no place twice", self.state.num_actions());
+                return broken(format!("policy_planes {}", short(&format!("{places:?}"))), expected);
+            }
+        }
         let Some(divisors) = self.state.plane_divisors() else { return Ok(()) };
         if divisors.len() != planes || divisors.contains(&0) {
             return broken(format!("plane_divisors {divisors:?}"), "a number above 0 for each plane".into());

@@ -180,6 +180,13 @@ pub trait Game: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Each action's place in planes of actions `[N, H, W]` (`plane * H * W + cell`), if an action of one plane means
+    /// the same in each cell; None for an action without a cell, such as a pass. Then one network can play on boards of
+    /// several sizes: a game that has these planes says that its observation and its actions mean the same on each.
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        action_planes(self)
+    }
+
     /// Identifies the position for the cache. Covers all that `encode` and `legal_actions` read and all that the
     /// future depends on: the turn, history where planes or repetition rules use it, clocks, board size.
     fn key(&self) -> u128;
@@ -235,6 +242,14 @@ pub trait Game: Clone + Send + Sync + 'static {
 /// Whether one number says what each player gets: then values can be proven.
 pub(crate) fn can_prove<G: Game>(game: &G) -> bool {
     G::Payoff::ZERO_SUM || game.num_players() == 1
+}
+
+/// [`Game::policy_planes`] that follow from [`Game::action_cells`].
+pub fn action_planes<G: Game>(game: &G) -> Option<Vec<Option<u32>>> {
+    let (cells, [_, height, width]) = (game.action_cells()?, game.obs_shape());
+    let kinds = game.num_actions() / cells.len().max(1);
+    let place = |kind: usize, cell: u16| Some((kind * height * width + usize::from(cell)) as u32);
+    Some(cells.into_iter().flat_map(|cell| (0..kinds).map(move |kind| place(kind, cell))).collect())
 }
 
 impl fmt::Display for Turn {

@@ -273,6 +273,11 @@ impl Game for Breakthrough {
         Some(vec![1; 3])
     }
 
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        let cells = self.num_cells();
+        Some((0..self.num_actions()).map(|action| Some((action % 3 * cells + action / 3) as u32)).collect())
+    }
+
     #[inline]
     fn key(&self) -> u128 {
         // Whether it is over follows from the pieces.

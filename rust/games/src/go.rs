@@ -36,7 +36,7 @@ use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest, mix};
 use crate::notation::stones;
-use crate::planes::{D4, d4_cell, d4_planes};
+use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use chains::{Chains, MAX_SIZE, MIN_SIZE, Table};
 
 /// Boards that the observation shows.
@@ -563,6 +563,10 @@ impl<const WORDS: usize> Game for Go<WORDS> {
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         Some(vec![1; 2 * HISTORY + 1])
+    }
+
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        Some(cells_then(self.num_cells(), self.num_actions()))
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, read_board, stones, write_board};
-use crate::planes::{D4, d4_cell, d4_planes};
+use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use lines::Lines;
 
 const MIN_SIZE: usize = 3;
@@ -213,6 +213,10 @@ impl Game for Gomoku {
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         Some(vec![1; 2])
+    }
+
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        Some(cells_then(self.num_cells(), self.num_actions()))
     }
 
     #[inline]

@@ -36,7 +36,7 @@ use azpy_core::text::{Notation, play_line};
 use crate::cells::{self, Counted};
 use crate::key::{Tag, digest};
 use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, stones, write_board};
-use crate::planes::{d4_cell, d4_planes};
+use crate::planes::{cells_then, d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
 const MIN_SIZE: usize = 3;
@@ -352,6 +352,10 @@ impl Game for Hex {
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         Some(vec![1; 7])
+    }
+
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        Some(cells_then(self.num_cells(), self.num_actions()))
     }
 
     #[inline]

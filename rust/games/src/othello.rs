@@ -23,7 +23,7 @@ use azpy_core::text::{Notation, play_line};
 
 use crate::key::{Tag, digest};
 use crate::notation::{PLAYERS, is_board, mark, read_board, stones, write_board};
-use crate::planes::{D4, d4_cell, d4_planes};
+use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg};
 
 /// The columns but the first and the last, on boards of 4, 6 and 8.
@@ -303,6 +303,10 @@ impl Game for Othello {
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         Some(vec![1; 2])
+    }
+
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        Some(cells_then(self.num_cells(), self.num_actions()))
     }
 
     #[inline]

@@ -42,3 +42,9 @@ pub(crate) fn mirror_planes(width: usize, planes: &[f32], out: &mut [f32]) {
         }
     }
 }
+
+/// [`policy_planes`](azpy_core::game::Game::policy_planes) of a game whose actions are the cells of one plane after the
+/// other, `placed` in all, and then those without a cell.
+pub(crate) fn cells_then(placed: usize, actions: usize) -> Vec<Option<u32>> {
+    (0..actions).map(|action| (action < placed).then_some(action as u32)).collect()
+}

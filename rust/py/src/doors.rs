@@ -53,6 +53,7 @@ plain! {
     fn max_plies(&self) -> usize;
     fn plane_divisors(&self) -> Option<Vec<u16>>;
     fn action_cells(&self) -> Option<Vec<u16>>;
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
     fn turn(&self) -> Turn;
     fn key(&self) -> u128;
     fn num_symmetries(&self) -> usize;

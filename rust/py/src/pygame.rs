@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Value, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::text::Notation;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -106,6 +106,8 @@ struct Info {
     obs_shape: [usize; 3],
     max_plies: usize,
     action_cells: Option<Vec<u16>>,
+    /// None: those that follow from `action_cells`.
+    policy_planes: Option<Vec<Option<u32>>>,
     /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
     play: &'static str,
     fault: Fault,
@@ -139,12 +141,21 @@ impl<P: Told> PyGame<P> {
         let shape = object.getattr("obs_shape")?;
         let obs_shape = shape.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0));
         let obs_shape = obs_shape.ok_or_else(|| attribute("obs_shape", "(C, H, W), all above 0", &shape))?;
-        let action_cells = match object.getattr_opt("action_cells")?.filter(|cells| !cells.is_none()) {
+        let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|list| !list.is_none())) };
+        let action_cells = match given("action_cells")? {
             None => None,
             Some(cells) => {
                 let read = || -> PyResult<Vec<u16>> { cells.try_iter()?.map(|cell| cell?.extract()).collect() };
                 let expected = "None or a list of whole numbers from 0 to 65535";
                 Some(read().map_err(|_| attribute("action_cells", expected, &cells))?)
+            }
+        };
+        let policy_planes = match given("policy_planes")? {
+            None => None,
+            Some(places) => {
+                let read = || -> PyResult<Vec<_>> { places.try_iter()?.map(|place| place?.extract()).collect() };
+                let expected = "None or a list of whole numbers from 0 and None";
+                Some(read().map_err(|_| attribute("policy_planes", expected, &places))?)
             }
         };
         for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key"] {
@@ -164,6 +175,7 @@ impl<P: Told> PyGame<P> {
             obs_shape,
             max_plies: number("max_plies")?,
             action_cells,
+            policy_planes,
             play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
             name: class,
@@ -265,6 +277,10 @@ impl<P: Told> Game for PyGame<P> {
 
     fn action_cells(&self) -> Option<Vec<u16>> {
         self.info.action_cells.clone()
+    }
+
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        self.info.policy_planes.clone().or_else(|| action_planes(self))
     }
 
     fn turn(&self) -> Turn {

@@ -214,6 +214,14 @@ impl State {
         self.inner.action_cells()
     }
 
+    /// Each action's place in planes of actions [N, H, W] (plane * H * W + cell), where an action of one plane means the
+    /// same in each cell; None for an action without a cell, such as a pass. One network can then play on boards of
+    /// several sizes (`--network 4x48+conv`). None in a game without such planes.
+    #[getter]
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        self.inner.policy_planes()
+    }
+
     /// How many symmetries the rules have, the identity (number 0) included.
     #[getter]
     fn num_symmetries(&self) -> usize {

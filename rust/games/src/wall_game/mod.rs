@@ -35,6 +35,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, shown};
 
 use crate::key::{Tag, digest};
+use crate::planes::cells_then;
 use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, image_of_direction, opposite};
 
 mod board;
@@ -441,6 +442,10 @@ impl Game for WallGame {
         let mut divisors = vec![1; self.obs_shape()[0]];
         divisors[..4].fill(self.board.cells() as u16);
         Some(divisors)
+    }
+
+    fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
+        Some(cells_then(2 * self.board.cells(), self.num_actions()))
     }
 
     #[inline]
