@@ -275,8 +275,8 @@ class Network(nn.Module):
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:
         """Makes an untrained network for a game: any position of it, with `action_cells` or without."""
-        facts = (getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors"))
-        return cls(game.obs_shape, game.num_actions, spec, *facts, num_values=value_width(game))
+        facts = {name: getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors")}
+        return cls(game.obs_shape, game.num_actions, spec, **facts, num_values=value_width(game))
 
     def _read_planes(self) -> None:
         """Looks at what the game says of its planes, and notes how they are scaled."""
