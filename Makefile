@@ -11,8 +11,13 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
+# Windows has other names in a virtual environment. make runs in the shell of Git for Windows there.
+WINDOWS := $(filter Windows_NT,$(OS))
+EXE := $(if $(WINDOWS),.exe)
+SCRIPTS := $(if $(WINDOWS),Scripts,bin)
+
 ROOT := $(CURDIR)
-BIN = $(abspath $(VENV))/bin
+BIN = $(abspath $(VENV))/$(SCRIPTS)
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find rust azpy azpy_cli -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \)) \
 	$(wildcard azpy/web/board/*)
@@ -22,11 +27,14 @@ export PYO3_PYTHON = $(BIN)/python
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
 
+# What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
+EXTRAS ?= dev
 # What `make quick` asks of Python.
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick build lint lint-rust lint-python test-rust test-python test-slow bench wheel clean tools
+.PHONY: train test quick lowest build lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
+	sdist smoke clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
@@ -42,15 +50,22 @@ quick: $(VENV)/.dev
 	MAKEFLAGS= cargo test --locked -p azpy-core
 	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
+# `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=/tmp/lowest PYTHON=python3.11
+lowest: $(BIN)/python$(EXE)
+	$(BIN)/python -m pip install uv
+	$(BIN)/uv pip compile --quiet --no-sources --resolution lowest-direct --python $(BIN)/python \
+		--extra cpu --extra train --extra test --output-file "$(VENV)/lowest.txt" pyproject.toml
+	PIP_CONSTRAINT="$(abspath $(VENV))/lowest.txt" $(MAKE) --no-print-directory quick EXTRAS=cpu,train,test
+
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
-build: $(BIN)/maturin
+build: $(BIN)/maturin$(EXE)
 	rm -f $(VENV)/.wheel $(VENV)/.dev
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
-	$(BIN)/python -m pip install "azpy[dev]"
+	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
 
 lint: lint-rust lint-python
 
-lint-rust: $(VENV)/bin/python
+lint-rust: $(BIN)/python$(EXE)
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 $(wildcard examples/*/src/*.rs rust/fuzz/fuzz_targets/*.rs)
 	MAKEFLAGS= cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -59,6 +74,8 @@ lint-python: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/zizmor --offline --quiet --strict-collection .github
+	if command -v actionlint >/dev/null; then actionlint; fi
 	$(ELSEWHERE) $(BIN)/python -m mypy.stubtest azpy._core --mypy-config-file "$(ROOT)/pyproject.toml"
 
 test-rust: tools
@@ -76,6 +93,32 @@ bench: $(VENV)/.train
 
 wheel: $(VENV)/.wheel
 
+# A wheel as a release has it, in dist: make release TARGET=aarch64-unknown-linux-musl. For Linux zig links it, for
+# glibc 2.17 or musl 1.2. Without INTERPRETER one wheel serves Python 3.11 and later, but none without the GIL;
+# INTERPRETER=python3.14t builds the wheel for that one.
+release: $(BIN)/maturin$(EXE)
+	$(BIN)/python -m pip install "maturin[zig]>=1.10,<2"
+	rustup target add $(TARGET)
+	env -u MAKEFLAGS -u PYO3_PYTHON $(BIN)/maturin build --out dist --target $(TARGET) \
+		$(if $(findstring linux,$(TARGET)),--zig) $(addprefix --interpreter ,$(INTERPRETER))
+
+# The source package, and the wheel that pip makes of it.
+sdist: $(BIN)/maturin$(EXE)
+	$(BIN)/maturin sdist --out dist
+	env -u MAKEFLAGS $(BIN)/python -m pip wheel --no-deps --wheel-dir dist dist/azpy-*.tar.gz
+
+# Installs the wheel that dist has for $(PYTHON), with nothing but what it needs, and tries it.
+smoke: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+smoke: SMOKE = $(abspath $(VENV))/smoke/$(SCRIPTS)
+smoke:
+	$(PYTHON) -m venv --clear "$(VENV)/smoke"
+	$(SMOKE)/python -m pip install --no-index --no-deps --find-links dist "azpy==$(VERSION)"
+	$(SMOKE)/python -m pip install "azpy==$(VERSION)"
+	cd "$(VENV)" && $(SMOKE)/python -c "import azpy; \
+		print(azpy.Search(azpy.RolloutEvaluator(1), simulations=400).run(azpy.make_game('connect_four')).action)"
+	cd "$(VENV)" && $(SMOKE)/az-check-game tic_tac_toe --games 20
+	cd "$(VENV)" && $(SMOKE)/az-doctor --no-speed
+
 clean:
 	rm -rf $(VENV) dist target
 
@@ -84,17 +127,17 @@ tools:
 	@: $(if $(shell $(PYTHON) -c 'import ensurepip, venv; print("yes")' 2>/dev/null),,$(error Python has no venv module: install it, on Debian and Ubuntu with apt install python3-venv))
 	@: $(if $(shell command -v cargo 2>/dev/null),,$(error cargo is missing: install Rust 1.88 or newer from https://rustup.rs))
 	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 88) print "yes"}'),,$(error Rust is too old: install 1.88 or newer, with rustup update))
-	@: $(if $(shell command -v cc 2>/dev/null),,$(error a C compiler is missing, Rust links with it: install gcc or clang, on Debian and Ubuntu with apt install build-essential))
+	@: $(if $(WINDOWS)$(shell command -v cc 2>/dev/null),,$(error a C compiler is missing, Rust links with it: install gcc or clang, on Debian and Ubuntu with apt install build-essential))
 
 # Stamps: make does not repeat a step whose result is up to date.
 #   .wheel  dist/ holds the wheel for users, and it is installed
 #   .train  the packages of az-train, and of az-play's board, are installed beside it
 #   .dev    a wheel with the same sources is installed, for users or for tests, and so are all tools
 #   .built  the folder light holds such a wheel; .wheel takes it away, so that no lighter one is installed after it
-$(VENV)/bin/python: | tools
+$(BIN)/python$(EXE): | tools
 	$(PYTHON) -m venv $(VENV)
 
-$(BIN)/maturin: $(VENV)/bin/python
+$(BIN)/maturin$(EXE): $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install "maturin>=1.10,<2"
 	@touch $@
 
@@ -103,12 +146,12 @@ $(BIN)/maturin: $(VENV)/bin/python
 define install
 	$(BIN)/python -m pip install --no-deps --force-reinstall $(1)/azpy-*.whl
 	$(BIN)/python -m zipfile --extract $(1)/azpy-*.whl "$(VENV)/.unpacked"
-	cp "$(VENV)"/.unpacked/azpy/_core.*.so azpy/
+	cp "$(VENV)"/.unpacked/azpy/_core.$(if $(WINDOWS),pyd,*.so) azpy/
 	@rm -rf "$(VENV)/.unpacked"
 endef
 
 # MAKEFLAGS names a job server that only make's own recipes reach. cargo would complain, so it runs without MAKEFLAGS.
-$(VENV)/.wheel: $(SOURCES) $(VENV)/bin/python | tools
+$(VENV)/.wheel: $(SOURCES) $(BIN)/python$(EXE) | tools
 	rm -rf dist $(LIGHT)
 	@echo "Building the wheel: cargo compiles the core, which takes 2 to 6 minutes. pip prints little meanwhile."
 	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
@@ -123,7 +166,7 @@ $(VENV)/.train: $(VENV)/.wheel
 # A wheel for users that is up to date will do. Otherwise the tests get a wheel that compiles in seconds, in a folder of
 # its own, and `make train` has to build the wheel for users again.
 LIGHT = $(VENV)/light
-$(LIGHT)/.built: $(SOURCES) $(BIN)/maturin | tools
+$(LIGHT)/.built: $(SOURCES) $(BIN)/maturin$(EXE) | tools
 	@mkdir -p $(LIGHT) && rm -f $(LIGHT)/*
 	@if [ -e $(VENV)/.wheel ] && [ -z "$$(find $(SOURCES) -newer $(VENV)/.wheel)" ]; then \
 		cp dist/azpy-*.whl $(LIGHT); \
@@ -135,5 +178,5 @@ $(LIGHT)/.built: $(SOURCES) $(BIN)/maturin | tools
 
 $(VENV)/.dev: $(LIGHT)/.built
 	$(call install,$(LIGHT))
-	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[dev]"
+	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[$(EXTRAS)]"
 	@touch $@

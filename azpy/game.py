@@ -25,6 +25,7 @@ class Game(ABC):
     during a game. An exception raised in any method reaches the caller as itself. A broken promise (no legal action at
     a player's turn, a game longer than `max_plies`) is an `azpy.GameError`. A game may also have these methods:
 
+    - `result_text() -> str` says at the end who won and how: "Red wins by 12 points".
     - `to_svg() -> str` gives the position as an SVG document.
     - `touches(action) -> list` gives what a person clicks, one after the other, to play a legal action: cells
       (row * W + column) of a board of H x W cells as people see it, which azpy then draws; in a game with `to_svg`

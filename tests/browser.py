@@ -85,10 +85,30 @@ class Board:
     @property
     def moves(self) -> list[str]:
         """The moves of the main line, with what they lost."""
-        found = self.script(
-            "return [...document.querySelectorAll('#moves > li:not(.variation)')].map((move) => move.textContent)"
+        found: list[str] = self.script(
+            """
+            const said = (move, part) => move.querySelector(part)?.textContent ?? "";
+            const moves = [...document.querySelectorAll("#moves > li:not(.variation)")];
+            return moves.map((move) => said(move, ".name") + said(move, ".loss"));
+            """
         )
-        return [text.split(" ", 1)[1].strip() for text in found]
+        return found
+
+    @property
+    def rows(self) -> list[str]:
+        """The lines of the list of moves, one for each turn of several moves or pair of moves."""
+        found: list[str] = self.script(
+            """
+            const rows = [];
+            for (const move of document.querySelectorAll("#moves button")) {
+              const text = [...move.children].map((part) => part.textContent).filter((part) => part !== "").join(" ");
+              if (move.parentElement.className === "row") rows.push(text);
+              else rows.push([rows.pop(), text].filter(Boolean).join(" "));
+            }
+            return rows;
+            """
+        )
+        return found
 
     @property
     def tree(self) -> list[Any]:
@@ -96,7 +116,7 @@ class Board:
         found: list[Any] = self.script(
             """
             const isVariation = (item) => item.className === "variation";
-            const name = (item) => item.firstElementChild.lastChild.textContent.trim();
+            const name = (item) => item.querySelector(".name").textContent;
             const told = (item) => isVariation(item) ? read(item.firstElementChild) : name(item);
             const read = (list) => [...list.children].map(told);
             return read(document.getElementById("moves"));
@@ -109,12 +129,17 @@ class Board:
         self.until(lambda: self.state != "busy" and self.ply >= ply)
         return self.state
 
+    def unfold(self, id_: str) -> Any:
+        """An element, after what holds it was unfolded."""
+        self.script("document.getElementById(arguments[0]).closest('details')?.setAttribute('open', '')", id_)
+        return self.one(id_)
+
     def choose(self, id_: str, value: str) -> None:
-        Select(self.one(id_)).select_by_value(value)
+        Select(self.unfold(id_)).select_by_value(value)
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""
-        field = self.one(id_)
+        field = self.unfold(id_)
         field.clear()
         field.send_keys(text, Keys.TAB)
 
@@ -133,7 +158,7 @@ class Board:
         self.driver.get(f"http://{address}/")
         self.until(lambda: self.one("status").text != "…")
         if name is not None:
-            self.choose("model", name)
+            self.choose("game", name)
         self.settle()
 
     def places(self, kind: str = "") -> dict[str, Any]:

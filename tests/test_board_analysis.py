@@ -1,12 +1,19 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
-import json
+import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 
+from azpy.serving.limits import CLIENT_LIMITS
+from azpy.serving.models import open_model
+from azpy.web.app import Bounds
 from browser import NARROW, WIDE, Board, needs_browser
+from served import site_of
+from test_onnx import make_model
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -120,22 +127,90 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
 def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
     board.open(address, "noughts")
     # A record, whose positions were never shown.
-    assert board.load(json.dumps({"moves": ["a1", "a2", "b2", "b3", "c3"]})) == ""
+    assert board.load("a1 a2 b2 b3 c3") == ""
     board.one("hints").click()
     board.one("analyse").click()
-    board.until(lambda: board.one("said").text == "Every move is analyzed.")
+    board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
     assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
-    assert any("\u2212" in move for move in board.moves), board.moves
+    assert any(re.search(r" \?[!?]? \u2212\d", move) for move in board.moves), board.moves
+    counts = [[cell.text for cell in row.find_elements("tag name", "td")] for row in board.all("#summary_rows tr")]
+    assert sum(int(count) for row in counts for count in row[:3]) == sum("\u2212" in move for move in board.moves)
+    board.choose("scale", "percent")
+    board.until(lambda: re.fullmatch(r"\d+%", board.one("bar_value").text))
     assert board.one("problem_text").text == ""
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int]) -> None:
-    """axe-core finds nothing, and no width needs scrolling sideways."""
+def is_searched(board: Board, ply: int) -> bool:
+    """Whether the position after so many moves is there, with what a search says of it."""
+    return board.ply == ply and "Searched" in board.one("root").text
+
+
+def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> None:
+    """Values of another network do not count, until it advises; the game goes on."""
+    for weight in (0.5, 0.9):
+        (tmp_path / f"{weight}.onnx").write_bytes(make_model(weight=weight))
+    models = {f"of {weight}": open_model(str(tmp_path / f"{weight}.onnx"), "tic_tac_toe", 9) for weight in (0.5, 0.9)}
+
+    def analyzed_by() -> set[str]:
+        """The networks of all positions, once every move is analyzed."""
+        board.one("analyse").click()
+        board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
+        networks = set()
+        for ply in reversed(range(len(board.moves))):
+            board.one("back").click()
+            board.until(partial(is_searched, board, ply))
+            networks.add(board.one("root").text.rpartition("network ")[2])
+        board.one("last").click()
+        board.settle(4)
+        return networks
+
+    # Where one search has room, a network's move goes before the advice.
+    with site_of(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))) as address:
+        board.open(address, "of 0.5")
+        board.choose("player_1", "of 0.9")
+        board.one("hints").click()
+        for _ in range(2):
+            ply = board.ply
+            next(iter(board.places().values())).click()
+            board.settle(ply + 2)
+        moves = [move.split(" ")[0] for move in board.moves]
+        networks = analyzed_by()
+        assert len(networks) == 1
+        board.choose("adviser", "of 0.9")
+        board.until(lambda: board.one("root").text.startswith("Searched"))
+        assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
+        # It has values only for positions where it moved, and for the last one.
+        assert len(board.all("#graph .value")) < len(moves) + 1
+        other = analyzed_by()
+        assert len(other) == 1
+        assert networks.isdisjoint(other)
+        assert [move.split(" ")[0] for move in board.moves] == moves
+        board.driver.get("about:blank")
+
+
+def test_an_analysis_says_how_far_it_is_and_can_be_stopped(board: Board, address: str) -> None:
+    board.open(address, "go")
+    assert board.load("C3 C2 B3 D3 B2 D2 B4 D4") == ""
+    board.one("hints").click()
+    board.enter("hint_simulations", "99999999999")
+    assert board.one("hint_simulations").get_attribute("value") == "10000000"  # as many as the server takes
+    board.one("analyse").click()
+    board.until(lambda: " of 9" in board.one("analysed").text and board.one("analysing").is_displayed())
+    board.one("analyse").click()
+    assert board.one("analysed").text == "Stopped."
+    assert board.one("analyse").text == "Analyze every move"
+    board.one("hints").click()
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
+def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int], scheme: str) -> None:
+    """axe-core finds nothing, by day and by night, and no width needs scrolling sideways."""
     script = pytest.importorskip("axe_playwright_python")
     axe = (Path(script.__file__).parent / "axe.min.js").read_text()
     for name in ("chess", "walls"):
         board.open(address, name, size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         board.one("hints").click()
         board.until(lambda: "Searched" in board.one("root").text)
         board.script(axe)

@@ -2,10 +2,12 @@
 
 import io
 import random
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import chess
 import chess.pgn
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -47,7 +49,10 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     assert set(board.places(".next")) == {"e3", "e4"}
     board.places()["e2"].click()
     up = -2 * board.places()["e2"].size["height"]
-    ActionChains(board.driver).drag_and_drop_by_offset(board.places()["e2"], 0, up).perform()
+    ActionChains(board.driver).click_and_hold(board.places()["e2"]).move_by_offset(0, up).perform()
+    assert board.one("dragged").is_displayed()
+    ActionChains(board.driver).release().perform()
+    assert not board.one("dragged").is_displayed()
     board.settle(2)
     assert board.moves[0] == "e4"
     assert board.ply == 2
@@ -91,7 +96,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
         board.until(lambda: board.moves == ["e4", "e5", "Bc4", "Nc6", "Qh5", "Nf6", "Qxf7#"])
         assert board.tree == (tree if "Ann" in text else board.moves)
         assert board.one("problem").is_displayed() is False
-        assert board.one("status").text == "White (player 0) wins."
+        assert board.one("status").text == "White wins by checkmate."
     assert 'line 1: action 3 is "e4", which is not among the legal ones' in board.load("e4 e6 e4 Nf6")
     assert board.load("7k/4P1pp/8/8/8/8/8/6K1 w - - 0 1") == ""
     board.settle()
@@ -100,7 +105,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     names = [button.text for button in board.all("#chooser_names button")]
     assert sorted(name.split("(")[1] for name in names) == ["e7e8b)", "e7e8n)", "e7e8q)", "e7e8r)"]
     next(button for button in board.all("#chooser_names button") if "e7e8q" in button.text).click()
-    board.until(lambda: board.one("status").text == "White (player 0) wins.")
+    board.until(lambda: board.one("status").text == "White wins by checkmate.")
 
 
 def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved: Path) -> None:
@@ -113,7 +118,7 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved
     assert board.ply == 2
     board.one("undo").click()
     board.until(lambda: board.ply == 0)
-    board.one("redo").click()
+    board.one("on").click()
     board.until(lambda: board.ply == 1)
     board.one("on").click()
     board.until(lambda: board.ply == 2)
@@ -129,7 +134,6 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved
     board.until(lambda: board.ply == 0)
     assert board.load(sgf.replace("(;", "(;PB[a\\]b;W[aa\\]]")) == ""
     board.until(lambda: board.moves == moves)
-    assert "komi 6.5" in board.load("(;SZ[5]KM[6.5];B[cc])")
     assert board.load("(;SZ[5]AB[bb][dd]KM[7.5](;W[cc];B[])(;W[aa]))") == ""
     board.until(lambda: board.tree == ["C3", ["A5"], "pass"])
     board.one("open_save").click()
@@ -158,6 +162,12 @@ def test_backgammon_with_dice_thrown_and_entered(board: Board, address: str) -> 
     for _ in range(4):
         board.click_any(rng)
     assert board.ply > 4
+    while board.one("undo").is_enabled():
+        board.one("undo").click()
+    assert board.ply == 1  # not the first roll: the page has thrown it
+    board.one("first").click()
+    board.until(lambda: board.ply == 0)
+    assert board.all("#choices button") == []
     board.choose("throws", "person")
     assert board.load("x=1:2,off:13 o=5:2,off:13 turn=x plies=7") == ""
     board.settle()
@@ -168,7 +178,48 @@ def test_backgammon_with_dice_thrown_and_entered(board: Board, address: str) -> 
     board.settle(1)
     while board.state != "over":
         board.click_any(rng)
-    assert board.one("status").text == "Red (player 0) wins."
+    assert board.one("status").text == "Red wins a single game."
+
+
+def test_turns_of_several_steps_are_listed_and_marked_as_turns(board: Board, address: str) -> None:
+    board.open(address, "dice")
+    board.choose("throws", "person")
+    assert board.load("3-1 8/5 6/5 4-2 8/4 6/4") == ""
+    board.until(lambda: board.rows == ["1. Red 31: 8/5 6/5", "2. Blue 42: 8/4 6/4"])
+    board.until(lambda: len(board.all("#overlay .last")) == 4)  # both checkers, where they stood and where they went
+    board.one("back").click()
+    board.until(lambda: len(board.all("#overlay .last")) == 2)
+    board.one("back").click()  # the roll
+    board.until(lambda: len(board.all("#overlay .last")) == 4)
+    board.choose("game" if board.all("#game") else "model", "walls")
+    board.settle()
+    board.choose("player_1", "")
+    for place in ("wall right of a8", "wall above h1", "wall right of d4"):
+        board.click(place)
+    assert board.rows == ["1. Red >a8 ^h1", "2. Blue >d4"]
+    assert len(board.all("#overlay .last")) == 1
+
+
+def test_moves_are_short_in_lists_lines_and_trees(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    assert board.load('{"nodes": [[-1, "e2e4"], [0, "h7h6"], [0, "g8f6"], [1, "f1c4"]]}') == ""
+    board.until(lambda: board.tree == ["e4", "h6", ["Nf6"], "Bc4"])
+    assert board.rows == ["1. e4 h6", "1… Nf6", "2. Bc4"]
+    board.one("hints").click()
+    board.until(lambda: board.one("root").text.startswith("Searched"))
+    position = chess.Board()
+    for move in ("e4", "h6", "Bc4"):
+        position.push_san(move)
+    for row in board.all("#candidates tr button"):
+        position.parse_san(row.text)
+    line = position.copy()
+    texts = "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)"
+    for move in board.script(texts, "#variation button"):
+        assert move == line.san(line.parse_san(move))
+        line.push_san(move)
+    assert len(line.move_stack) > 4
+    tree = board.script(texts, "#tree b, .then")
+    assert not re.search(r"\b[a-h][1-8][a-h][1-8]\b", " ".join(tree)), tree
 
 
 def test_the_wall_game_with_walls_and_cats(board: Board, address: str) -> None:
@@ -224,12 +275,12 @@ def test_a_turned_board_is_clicked_dragged_and_walked_where_its_pieces_stand(boa
     board.driver.refresh()
     board.until(lambda: board.moves == ["e4", "d5"])
     assert board.one("turn").get_attribute("aria-pressed") == "true"
-    board.choose("model", "fours")
+    board.choose("game", "fours")
     board.until(lambda: "column 1" in board.places())
     assert not board.one("turn").is_displayed()
     first, last = (board.places()[f"column {column}"].rect["x"] for column in (1, 7))
     assert first < last
-    board.choose("model", "go")
+    board.choose("game", "go")
     board.until(lambda: "A1" in board.places())
     board.choose("player_1", "")
     board.press(board.places()["A1"].rect)
@@ -252,7 +303,7 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
     board.choose("player_1", "")
     focused = "return document.activeElement.dataset.place"
     board.script("document.activeElement.blur()")
-    for _ in range(10):
+    for _ in range(20):
         board.keys(Keys.TAB)
         if board.script(focused):
             break
@@ -274,8 +325,8 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
         board.settle(ply + 1)
         said = board.one("said").get_attribute("textContent")
         assert goal in said or ply == 8, said
-    assert board.one("status").text == "The game is a draw."
-    assert board.one("said").get_attribute("textContent") == "The game is a draw."
+    assert board.one("status").text == "Draw by a full board."
+    assert board.one("said").get_attribute("textContent") == "Draw by a full board."
     board.script("document.activeElement.blur()")
     board.keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     board.until(lambda: board.ply == 7)
@@ -288,6 +339,8 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
 def test_networks_play_each_other_until_paused(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.choose("player_0", "noughts")
+    assert "paused" in board.one("status").text  # the sides may still be chosen
+    board.one("pause").click()
     board.until(lambda: board.ply >= 2)
     board.one("pause").click()
     board.settle()
@@ -297,14 +350,27 @@ def test_networks_play_each_other_until_paused(board: Board, address: str) -> No
     board.until(lambda: board.ply > ply)
 
 
+def test_sides_are_swapped_while_the_game_waits(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.click("b2")
+    board.unfold("swap").click()
+    board.settle(3)  # the network moves for the side that was the person's
+    assert board.ply == 3
+    assert [board.one(f"who_{player}").text for player in (0, 1)] == ["Network noughts", "Person"]
+    assert board.one("turn").get_attribute("aria-pressed") == "true"  # the person sits below
+
+
 def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:
-    board.open(address, "chess")
+    board.open(address, "noughts")
     board.choose("clock", "5")
     assert board.one("clock_0").text.startswith(("5:00", "4:59"))
     board.one("resign").click()
-    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
+    board.until(lambda: board.one("status").text == "O wins by resignation.")
     board.driver.refresh()
-    board.until(lambda: board.one("status").text == "Black (player 1) wins because the other side resigned.")
+    board.until(lambda: board.one("status").text == "O wins by resignation.")
+    assert "to%20move%3C" not in board.one("picture").get_attribute("src")  # whose turn it is stands in one place
+    board.one("undo").click()
+    board.until(lambda: board.one("status").text == "X to move.")
     board.one("new").click()
     board.until(lambda: board.state == "open")
 

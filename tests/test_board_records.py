@@ -32,7 +32,8 @@ def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
     board.one("save_record").click()
     file = saved / "tic_tac_toe.json"
     board.until(file.exists)
-    assert json.loads(file.read_text()) == {"game": "tic_tac_toe", "start": None, "moves": ["b2", ["a3"], "a1", "c3"]}
+    record = json.loads(file.read_text())
+    assert record["nodes"] == [[-1, "b2", "b2", 0], [0, "a1", "a1", 1], [1, "c3", "c3", 0], [-1, "a3", "a3", 0]]
     board.one("save_cancel").click()
     assert board.load(file.read_text()) == ""
     board.until(lambda: board.ply == 3)
@@ -42,16 +43,79 @@ def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
     board.until(lambda: board.moves == ["b2", "a1", "c1"])
     assert "a1" in board.load("b2 a1 a1")
     assert "cannot be loaded" in board.load("{")
-    assert "plays tic_tac_toe" in board.load('{"game": "chess", "start": null, "moves": []}')
-    assert board.load('{"start": null, "moves": ["b2", "b2"]}') != ""
+    assert "plays tic_tac_toe" in board.load('{"game": "chess", "nodes": []}')
+    assert "no record" in board.load('{"game": "chess", "moves": []}')
+    assert 'move 1 is "b2"' in board.load('{"nodes": [[-1, "b2"], [0, "b2"]]}')
     board.one("typed").send_keys("zz", Keys.ENTER)
     assert board.one("problem_text").text == "zz is no legal move here."
+    board.one("typed").send_keys(Keys.BACKSPACE)
+    assert board.one("problem").is_displayed() is False
     board.one("typed").clear()
     board.one("typed").send_keys("a3", Keys.ENTER)
     board.until(lambda: board.ply == 4)
     assert board.one("problem").is_displayed() is False
     board.driver.refresh()
     board.until(lambda: board.moves == ["b2", "a1", "c1", "a3"])  # the browser kept it
+
+
+def test_no_game_is_thrown_away(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("clock", "5")
+    board.click("b2")
+    moves = board.moves
+    board.one("new").click()
+    board.until(lambda: board.moves == [])
+    board.choose("game", "fours")
+    board.until(lambda: "column 1" in board.places())
+    board.click("column 4")
+    board.driver.refresh()
+    board.until(lambda: len(board.moves) == 2)
+    board.one("undo").click()
+    board.until(lambda: board.ply == 0)
+    assert board.one("undo").text == "To the game before"
+    board.one("undo").click()
+    board.until(lambda: board.moves == moves)
+    assert "b2" in moves
+    board.one("open_archive").click()
+    (button,) = board.all("#games_before button")
+    assert "connect_four" in button.text
+    button.click()
+    board.until(lambda: len(board.moves) == 2 and board.ply == 0)
+
+
+def test_a_link_shows_a_position(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    for place in ("b2", "a1"):
+        board.click(place)
+    link = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        Promise.all(["link", "kept"].map((name) => import(`/board/${name}.js`))).then(([link, kept]) =>
+          done(link.linkTo("tic_tac_toe", kept.restored(kept.last()))));
+        """
+    )
+    board.one("new").click()
+    board.click("c3")
+    board.driver.get("about:blank")
+    for _ in range(2):
+        board.driver.get(link)
+        board.until(lambda: board.moves == ["b2", "a1"] and board.ply == 2)
+        assert "#" not in board.driver.current_url
+        board.driver.refresh()
+        board.until(lambda: board.moves == ["b2", "a1"])
+    board.driver.get(link.replace("tic_tac_toe", "checkers"))
+    board.until(lambda: "this server does not play checkers" in board.one("problem_text").text)
+
+
+def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("clock", "5")
+    # A minute passes.
+    board.script("const now = performance.now.bind(performance); performance.now = () => now() + 60000")
+    board.until(lambda: board.one("clock_0").text.startswith("3:5"))
+    board.driver.refresh()
+    board.until(lambda: board.one("clock_0").text.startswith("3:5"))
 
 
 def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
@@ -68,7 +132,7 @@ def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
     board.all("#choices button")[0].click()
     board.until(lambda: board.state == "over")
     assert board.moves == ["<img/src=x/onerror=document.title='rude'>"]
-    assert board.driver.title == "azpy board"
+    assert board.driver.title.startswith(board.one("status").text)
 
 
 def test_the_parts_without_a_page(board: Board, address: str) -> None:
@@ -95,12 +159,23 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const shown = { actions: names.map(([name, short]) => action(name, short)), rolls: [] };
           const texts = ["take 12 x", "E4", "12 e4", "take", "e2e4e5", "bxc3", "Bxc3"];
           const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
-          const record = { start: null, moves: ["a", ["b", "c", ["d", "e"]], "f"] };
+          const played = new game.Game();
+          played.play("a");
+          const told = (player, value, network) =>
+            ({ value, visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
+          played.root.learn("x", told(0, 0.5, "one"));
+          const losses = ["other", "one"].map((network) => {
+            played.current.learn("x", told(1, 0.25, network));
+            return played.current.loss("x");
+          });
+          const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
+          const record = { position: null, nodes, notes: {} };
           done({
             names: texts.map((text) => position.named(shown, text)?.name),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
-            same: JSON.stringify(game.Game.fromObject(record).toObject()) === JSON.stringify(record),
+            same: JSON.stringify(game.Game.fromNodes(record).toNodes()) === JSON.stringify(record),
             late,
+            losses,
             used: Math.round(clock.used[0] / 1000),
             box: position.boxOf('<svg width="30" height="20"><g viewBox="0 0 1 1"/></svg>'),
           });
@@ -112,6 +187,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
         "rolls": ["a", "a", "b", "b"],
         "same": True,
         "late": [1],
+        "losses": [None, 0.25],
         "used": 30,
         "box": [0, 0, 30, 20],
     }

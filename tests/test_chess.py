@@ -108,16 +108,16 @@ def action_of(board: chess.Board, move: chess.Move, flip: bool) -> int:
 def ending_of(board: chess.Board, max_plies: int) -> str | None:
     """How azpy says that this game has ended."""
     if board.is_checkmate():
-        return f"checkmate, {'Black' if board.turn == chess.WHITE else 'White'} wins"
+        return f"{'Black' if board.turn == chess.WHITE else 'White'} wins by checkmate"
     draws = {
         "threefold repetition": board.is_repetition(3),
-        "fifty moves": board.halfmove_clock >= 100,
+        "the fifty-move rule": board.halfmove_clock >= 100,
         "insufficient material": board.is_insufficient_material(),
-        "ply cap": board.ply() >= max_plies,
+        "the limit of plies": board.ply() >= max_plies,
         "stalemate": board.is_stalemate(),
     }
-    assert draws["fifty moves"] == board.is_fifty_moves() or board.is_stalemate()
-    return next((f"draw: {name}" for name, true in draws.items() if true), None)
+    assert draws["the fifty-move rule"] == board.is_fifty_moves() or board.is_stalemate()
+    return next((f"Draw by {name}" for name, true in draws.items() if true), None)
 
 
 def compare(board: chess.Board, state: azpy.State, max_plies: int, names: bool) -> str | None:
@@ -202,7 +202,7 @@ def test_a_game_from_each_of_the_endings_is_that_of_python_chess_far_from_any_ca
     for seed, fen in enumerate(ENDINGS):
         spec = f"chess(encoding={('az119', 'az18')[seed % 2]},max_plies=12000)"
         play(chess.Board(fen), spec, seed, count, names=False)
-    assert count["draw: threefold repetition"] > 0
+    assert count["Draw by threefold repetition"] > 0
 
 
 def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:

@@ -328,6 +328,7 @@ def test_saved_games_of_chess_are_pgn_that_other_programs_read() -> None:
         assert [move.uci() for move in game.mainline_moves()] == ours["opening"] + ours["moves"]
         assert [game.headers["White"], game.headers["Black"]] == ours["players"]
         assert game.headers["Result"] == {1.0: "1-0", 0.0: "1/2-1/2", -1.0: "0-1"}[ours["outcome"]]
+        assert game.end().comment == ours["result"]
         assert game.headers["Round"] == f"{ours['number'] // 2 + 1}.{ours['number'] % 2 + 1}"
         assert game.headers.get("FEN") == ours["position"]
     # azpy reads them too, as a book.
@@ -359,7 +360,7 @@ def test_games_of_every_kind_are_saved_as_json_lines(game: str, capsys: pytest.C
     for one in played:
         end = replayed(one)
         assert end.is_terminal
-        assert one["outcome"] == end.outcome()
+        assert (one["outcome"], one["result"]) == (end.outcome(), end.result_text())
         assert (one["seed"], one["ended"], one["faults"]) == (7, "rules", [[], []])
     outcomes = [one["outcome"] * (-1) ** one["number"] for one in played]
     assert facts["outcome"] == pytest.approx(sum(outcomes) / 6)
@@ -394,6 +395,7 @@ def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
     first, second = games("g.jsonl")
     assert (first["players"], second["players"]) == (["a", "b"], ["b", "a"])
     assert [(one["ended"], one["outcome"]) for one in (first, second)] == [(ended, 1.0)] * 2
+    assert first["result"] == f"White wins by {'forfeit' if fault else 'resignation'}"
     assert [one["faults"] for one in (first, second)] == [[[], ["is late"]] if fault else [[], []]] * 2
 
 

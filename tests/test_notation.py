@@ -409,3 +409,54 @@ def test_a_picture_names_who_is_to_move_and_who_has_won(state: azpy.State) -> No
     assert "a draw" in azpy.parse_state("tic_tac_toe", "xox/oox/xxo o").to_svg()
     assert "o (white) has won" in azpy.parse_state("othello(size=4)", "oooo/oooo/oooo/oooo x").to_svg()
     assert "player 1 rolls, 4 on the table" in azpy.parse_state("pig", "6/0 table 4 player 1 ply 6 rolling").to_svg()
+
+
+RESULTS = [
+    ("chess", "f3 e5 g4 Qh4#", "Black wins by checkmate"),
+    ("chess", "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "Draw by stalemate"),
+    ("chess", "7k/8/6K1/8/8/8/8/8 w - - 0 1", "Draw by insufficient material"),
+    ("chess", "7k/8/6K1/8/8/8/8/R7 w - - 100 90", "Draw by the fifty-move rule"),
+    ("chess", "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1 Ng8", "Draw by threefold repetition"),
+    ("chess(max_plies=2)", "e4 e5", "Draw by the limit of plies"),
+    ("go", "C3 pass pass", "Black wins by 73.5"),
+    ("go(komi=0)", "pass pass", "Draw (jigo)"),
+    ("othello(size=4)", "oooo/oooo/oooo/oooo x", "White wins 16-0"),
+    ("hex(size=3)", "a1 b1 a2 b2 a3", "Red wins by connecting top and bottom"),
+    ("hex(size=3)", "a1 a2 b1 b2 a3 c2", "Blue wins by connecting left and right"),
+    ("connect_four", "1 2 1 2 1 2 1", "Red wins by 4 in a row"),
+    ("tic_tac_toe", "xxx/oo./... o", "X wins by 3 in a row"),
+    ("tic_tac_toe", "xox/oox/xxo o", "Draw by a full board"),
+    ("gomoku(size=4,k=3)", "b2 a1 c3 d1 a4 b1 d4", "Black wins by 3 in a row"),
+    (
+        "breakthrough(width=3,height=4)",
+        "a1b2 c4c3 b2c3 b4c3 b1c2 c3b2 c2b3 b2a1",
+        "Blue wins by reaching the last row",
+    ),
+    ("backgammon", "x=off:15 o=5:2,off:13 turn=o", "Red wins a single game"),
+    ("backgammon", "x=off:15 o=5:15 turn=o", "Red wins a gammon"),
+    ("backgammon", "x=off:15 o=5:14,bar:1 turn=o", "Red wins a backgammon"),
+    ("backgammon(gammons=0)", "x=off:15 o=5:15 turn=o", "Red wins"),
+    ("dice_nim(heap=1)", "roll 1 take 1", "Player 0 wins by taking the last counter"),
+    ("wall_game", "cats b8 h8 mice a1 c8 turn 2 red then Cc8 >a1", "Red wins by catching the mouse"),
+]
+
+
+@pytest.mark.parametrize(("game", "text", "said"), RESULTS, ids=range(len(RESULTS)))
+def test_a_result_says_how_it_came_about(game: str, text: str, said: str) -> None:
+    state = azpy.make_game(game)
+    for part in text.split(" then "):
+        state = azpy.parse_state(state, part)
+    assert state.result_text() == said
+
+
+def test_a_result_is_said_at_the_end_alone_and_by_a_game_in_python_too(state: azpy.State) -> None:
+    with pytest.raises(ValueError, match="not over yet"):
+        state.result_text()
+    over = after(Countdown(1), 0)
+    assert azpy.State(over).result_text() == "Player 0 wins"
+
+    class Told(Countdown):
+        def result_text(self) -> str:
+            return f"Player {self.player} took the last one"
+
+    assert azpy.State(after(Told(1), 0)).result_text() == f"Player {over.player} took the last one"

@@ -32,7 +32,7 @@ def play(*arguments: str, lines: str) -> tuple[int, str, str]:
 def test_a_game_in_the_terminal_is_played_to_its_end() -> None:
     code, said, wrong = play("uniform:500", "--game", "tic_tac_toe", lines="a1\nb1\nc1\na2\nb2\nc2\na3\nb3\nc3\nquit\n")
     assert (code, wrong) == (0, "")
-    assert re.search("the (first|second) side wins|a draw", said)
+    assert re.search("(X|O) wins by 3 in a row|Draw by a full board", said)
 
 
 def test_two_people_undo_and_ask() -> None:
@@ -53,6 +53,13 @@ def test_dice_are_rolled_or_named_in_the_game_that_is_played() -> None:
     named, later = said.split("x is no roll here")
     assert "roll: 4" in named
     assert "roll: " in later
+
+
+def test_a_roll_is_not_taken_back() -> None:
+    code, said, _ = play("uniform:9", "--game", "backgammon", "--side", "both", lines="undo\nquit\n")
+    assert code == 0
+    assert said.count("roll: ") == 1
+    assert "there is nothing to take back" in said
 
 
 def test_without_a_display_it_is_the_terminal() -> None:

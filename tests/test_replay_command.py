@@ -207,7 +207,7 @@ def test_a_resigned_game_repeats_up_to_the_resignation(tmp_path: Path, capsys: p
     assert found["resigned"]
     assert not found["ended_by_rules"]
     assert main([str(run.path), str(resigned[0].game_id), "--check", "--model", str(model)]) == 0
-    assert "as the rules say where a player resigns" in capsys.readouterr().out
+    assert " wins by resignation, as the rules say where a player resigns" in capsys.readouterr().out
 
 
 def test_a_difference_is_named_with_its_ply_and_field(
@@ -293,7 +293,7 @@ def test_a_game_is_shown_as_the_record_and_the_rules_have_it(
                 assert [action["prior"] for action in row["search"]] == record.priors[own].tolist()
             state.play(int(record.actions[ply]))
         assert found["last_board"] == str(state)
-        assert state.outcome() == found["outcome"]
+        assert (state.outcome(), state.result_text()) == (found["outcome"], found["result"])
 
 
 def test_the_text_shows_boards_thoughts_and_the_action_played(

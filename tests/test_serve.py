@@ -25,6 +25,7 @@ from azpy.runs.folder import RunFolder
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
 from azpy.serving.models import Model, open_model, open_player
+from azpy.web import app
 from azpy.web.app import LONGEST_MESSAGE, Bounds, Site
 from served import process, serving, site_of
 from talks import PATIENCE, Talk
@@ -93,6 +94,14 @@ def test_a_model_says_no_more_simulations_than_a_client_may_ask_for() -> None:
         (model,) = post(address, {"id": "1", "action": "query_models"}).json()["models"]
         answer = post(address, {"id": "2", "simulations": model["simulations"]}).json()
         assert answer["rootInfo"]["visits"] == model["simulations"] <= 12
+
+
+def test_a_file_of_the_page_is_packed_for_who_takes_it() -> None:
+    content = (Path(app.__file__).parent / "board" / "main.js").read_bytes()
+    with serving("pig") as address:
+        for accepted, encoding in (("br, gzip", "gzip"), ("identity", None)):
+            answer = httpx.get(f"http://{address}/board/main.js", headers={"accept-encoding": accepted})
+            assert (answer.headers.get("content-encoding"), answer.content) == (encoding, content)
 
 
 def test_a_websocket_is_a_client_with_games_of_its_own() -> None:

@@ -20,7 +20,7 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from azpy.serving.models import open_model
@@ -506,9 +506,12 @@ def test_the_drain_ends_open_posts_and_refuses_what_is_new() -> None:
             refused = kept.post("/query", json={"id": "2"})
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             web.send('{"id":"3"}')
-            assert "the server ends" in json.loads(web.recv(PATIENCE))["error"]
-            with pytest.raises(OSError):
-                connected(address)
+            answer = json.loads(web.recv(PATIENCE))
+            assert (answer["id"], answer["retryAfter"]) == ("3", 1)
+            assert "the server is stopping" in answer["error"]
+            assert httpx.get(f"http://{address}/ready").status_code == 503
+            with pytest.raises(InvalidStatus), connect(f"ws://{address}/ws"):
+                pass
             assert not json.loads([*lines][-1])["isDuringSearch"]
             with pytest.raises(ConnectionClosed) as closed:
                 web.recv(PATIENCE)

@@ -190,7 +190,8 @@ def test_a_client_reads_and_writes_by_the_actions() -> None:
 
     text = '[White "Ann"]\n[Result "1-0"]\n\n1. e4 (1. d4 d5) (1. d4 -- 2. e4) e5 1-0'
     found = ask(action="read", text=text, format="pgn")
-    nodes = [[-1, "e2e4", "e4"], [0, "e7e5", "e5"], [-1, "d2d4", "d4"], [2, "d7d5", "d5"]]
+    nodes: list[Any] = [[-1, "e2e4", "e4"], [0, "e7e5", "e5"], [-1, "d2d4", "d4"], [2, "d7d5", "d5"]]
+    nodes = [[*node, player, {}] for node, player in zip(nodes, (0, 1, 0, 1), strict=True)]
     assert (found["id"], found["action"], found["nodes"]) == ("1", "read", nodes)
     assert (found["position"], found["players"], found["result"]) == (None, ["Ann", None], "1-0")
     (left_out,) = found["leftOut"]
@@ -200,7 +201,11 @@ def test_a_client_reads_and_writes_by_the_actions() -> None:
     assert '[White "Ann"]\n[Black "?"]' in written["text"]
     fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
     assert ask(action="read", text=fen, format="text")["position"] == fen
-    assert ask(action="read", text="e4", position=fen)["nodes"] == [[-1, "e2e4", "e4"]]
+    assert ask(action="read", text="e4", position=fen)["nodes"] == [[-1, "e2e4", "e4", 0, {}]]
+    assert ask(action="read", nodes=[node[:2] for node in nodes])["nodes"] == nodes
+    (mate,) = ask(action="read", text="{x} f3 e5 g4 Qh4# $1", format="pgn")["nodes"][3:]
+    assert mate == [2, "d8h4", "Qh4#", 1, {"NAG": ["1"]}]
+    assert ask(action="show", moves="f2f3 e7e5 g2g4 d8h4")["result"] == "Black wins by checkmate"
     assert ask(action="query_models")["models"][0]["format"] == "pgn"
 
 

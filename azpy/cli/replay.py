@@ -63,7 +63,7 @@ def _game(
 ) -> dict[str, Any]:
     """Everything to show, as plain values; `color` as for `State.render`."""
     found: dict[str, Any] = {"run": str(run.path), "iteration": iteration, "rules": rules or "the same outcome"}
-    found["num_players"] = record.num_players
+    found |= {"num_players": record.num_players, "zero_sum": run.start.zero_sum}
     if rules is not None:  # it may not even be possible to play it
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
     found |= game_as_dict(run.start, record)
@@ -76,9 +76,15 @@ def _game(
 
 def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     where = "in play" if found["iteration"] is None else str(found["iteration"])
-    lines = [f"game {found['game_id']} of {found['run']}, iteration {where}: {_result(found)}"]
+    head = f"game {found['game_id']} of {found['run']}, iteration {where}"
     if found["rules"] != "the same outcome":
-        return "\n".join([*lines, f"the stored game is wrong: {found['rules']}"])
+        each = found["outcome"] if isinstance(found["outcome"], tuple) else (found["outcome"],)
+        shown = ", ".join(f"{own:g}" for own in each)
+        return f"{head}: outcome {shown}\nthe stored game is wrong: {found['rules']}"
+    points = ""
+    if found["zero_sum"] and abs(found["outcome"]) not in (0, 1):
+        points = f" ({abs(found['outcome']):g})"
+    lines = [f"{head}: {found['result']}{points}"]
     ended = " where a player resigns" if found["resigned"] else " of a game cut short"
     lines[0] += f", as the rules say{'' if found['ended_by_rules'] else ended}"
     if comparison is not None:
@@ -88,16 +94,6 @@ def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     for row in found["plies"]:
         lines += ["", *_position(row)]
     return "\n".join([*lines, "", "the end:", found["last_board"]])
-
-
-def _result(found: dict[str, Any]) -> str:
-    outcome, players = found["outcome"], found["num_players"]
-    if players == 1:
-        return f"a score of {outcome:g}"
-    if not isinstance(outcome, float):
-        return ", ".join(f"player {player} gets {own:g}" for player, own in enumerate(outcome))
-    result = f"player {0 if outcome > 0 else 1} wins" if outcome else "a draw"
-    return result if abs(outcome) in (0, 1) else f"{result} {abs(outcome):g}"
 
 
 def _position(row: dict[str, Any]) -> list[str]:

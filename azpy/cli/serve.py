@@ -6,8 +6,8 @@ at / is a board. /health, /ready and /metrics watch the process. SIGTERM answers
 the newest model of each run.
 
 --config FILE is a TOML file with the names of the flags below, - as _, and a table [models] of NAME = "PLAYER". The
-command line wins, and adds to --host, --origin and the models. A token comes from --token-file or from the environment
-variable AZPY_TOKEN alone.
+command line wins, and adds to --host, --origin, --frame-origin and the models. A token comes from --token-file or from
+the environment variable AZPY_TOKEN alone.
 """
 
 import argparse
@@ -40,6 +40,8 @@ def _parser() -> Parser:
     add("--host", action="append", default=[], metavar="NAME", help="a name of this server that clients use")
     text = "pages that may ask, such as https://example.org"
     add("--origin", action="append", default=[], metavar="ORIGIN", help=text)
+    text = "pages that may show the board in a frame, such as https://example.org"
+    add("--frame-origin", action="append", default=[], metavar="ORIGIN", help=text)
     add("--token-file", type=Path, metavar="FILE", help="a file that holds the token")
     add_number(add, "--max-simulations", "of a search", own.simulations, low=1, high=2**32 - 1)
     add_number(add, "--max-seconds", "of a search", own.seconds, kind=float, low=0.001, high=1e6)
@@ -134,7 +136,12 @@ def _serve(arguments: Sequence[str]) -> int:
             CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
         )
         site = Site(
-            models, hosts=[given.address, *given.host], origins=given.origin, token=token, bounds=Bounds(client=limits)
+            models,
+            hosts=[given.address, *given.host],
+            origins=given.origin,
+            frames=given.frame_origin,
+            token=token,
+            bounds=Bounds(client=limits),
         )
         place = stack.enter_context(listening(given.address, given.port))
         log_to_stderr()

@@ -111,10 +111,7 @@ class Terminal:
                 print(f"{name}   (value {result.value:+.2f} for the player)")
                 self._line.play(name)
                 self._show()
-        outcome = self._line.state.outcome()
-        print(
-            "a draw" if outcome == 0 else f"the {'first' if outcome > 0 else 'second'} side wins", "- new, undo or quit"
-        )
+        print(f"{self._line.state.result_text()} - new, undo or quit")
 
     def _roll(self) -> None:
         state = self._line.state
@@ -153,13 +150,13 @@ class Terminal:
 
     def _undo(self) -> None:
         """Goes back to the last position in which a person chose."""
-        if not self._line.played:
-            raise RequestError("there is nothing to take back")
-        state, until = self._line.start.clone(), 0
+        state, until = self._line.start.clone(), None
         for number, action in enumerate(self._line.played):
             if state.turn in self._people:
                 until = number
             state.play(action)
+        if until is None:
+            raise RequestError("there is nothing to take back")
         self._line = self._line.upto(until)
         self._show()
 

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,40 @@ def tags_of(notation: Notation, event: str, number: str, outcome: float, end: st
     # A game that was counted says its score itself.
     results = {"capped": "Void", "resigned": f"{won}R", "fault": f"{won}F"}
     return {"EV": event, "RO": number} | ({"RE": results[end]} if end in results else {})
+
+
+def result_of(state: State, outcome: Any, end: str) -> str:
+    """The result of a game in words: "White wins by checkmate", "Black wins by resignation".
+
+    Args:
+        state: where the game ended.
+        outcome: as `State.outcome` gives it.
+        end: as for `tags_of`. Where the rules ended the game, it says how itself.
+    """
+    if end == "rules" and state.is_terminal:
+        return state.result_text()
+    if end == "capped":
+        return "Unfinished"
+    if not state.zero_sum:
+        each = outcome if isinstance(outcome, tuple) else (outcome,)
+        return ", ".join(f"player {player} gets {own:g}" for player, own in enumerate(each))
+    if not outcome:
+        return "Draw"
+    names = state.side_names or ("player 0", "player 1")
+    name = names[0] if outcome > 0 else names[1]
+    how = {"resigned": " by resignation", "fault": " by forfeit"}
+    return f"{name[:1].upper()}{name[1:]} wins{how.get(end, '')}"  # an imported game may end before the rules end it
+
+
+def written(notation: Notation, start: State, actions: Iterable[int], tags: dict[str, str], result: str) -> str:
+    """A game in its notation. PGN has the result in words as its last comment; in SGF the tag RE has it all.
+
+    Raises:
+        ValueError: an action that the rules do not allow.
+    """
+    line = line_of(start, actions)
+    notes = {len(line) - 1: {"C": [result]}} if notation.name == "pgn" else None
+    return start.write_variations(line, tags, notes)
 
 
 def line_of(start: State, actions: Iterable[int]) -> list[tuple[int, str]]:

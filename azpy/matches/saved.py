@@ -10,7 +10,7 @@ from typing import Any
 
 from azpy._core import Notation, State, notation_of
 from azpy.errors import RunError, SettingsError
-from azpy.games.notations import line_of, tags_of
+from azpy.games.notations import line_of, result_of, tags_of, written
 from azpy.matches.arena import Board
 from azpy.runs import storage
 
@@ -72,7 +72,8 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         game: dict[str, Any] = {"game": board.start.game, "seed": self._seed, "number": board.number}
         game |= {"players": players, "position": board.start.to_text() if set_up else None}
         game |= {"opening": moves[: board.opening], "moves": moves[board.opening :]}
-        game |= {"outcome": _outcome(board), "ended": _end(board)}
+        outcome, end = _outcome(board), _end(board)
+        game |= {"outcome": outcome, "result": result_of(board.state, outcome, end), "ended": end}
         game["faults"] = [[fault.text for fault in board.faults[player ^ board.swapped]] for player in (0, 1)]
         return json.dumps(game, allow_nan=False) + "\n"
 
@@ -83,8 +84,9 @@ def _written(notation: Notation, board: Board, players: Sequence[str]) -> str:
     # Names of files may hold what no text can.
     names = ("".join(letter if letter.isprintable() else "?" for letter in player) for player in players)
     tags = dict(zip(notation.players, names, strict=True))
-    tags |= tags_of(notation, "az-match", number, _outcome(board), _end(board))
-    return board.start.write_variations(line_of(board.start, board.actions), tags) + "\n"
+    outcome, end = _outcome(board), _end(board)
+    tags |= tags_of(notation, "az-match", number, outcome, end)
+    return written(notation, board.start, board.actions, tags, result_of(board.state, outcome, end)) + "\n"
 
 
 def _outcome(board: Board) -> float:

@@ -19,10 +19,10 @@ from azpy._core import FAST_SEARCH, MIXED_NETWORKS, PLAYED, SEARCHED, GameRecord
 from azpy.errors import RunError
 from azpy.game import value_width
 from azpy.games.lines import replayed
-from azpy.games.notations import line_of, tags_of
+from azpy.games.notations import result_of, tags_of, written
 from azpy.runs import storage
 
-__all__ = ["Games", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
+__all__ = ["Games", "end_of", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
 
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
 
@@ -100,23 +100,26 @@ def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
 def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
-    `outcome` is for player 0, or a list of one number a player where the record has that; if `resigned`, the player
-    to move after the last ply gave up. `simulations` are those of full searches in a run where their number grows,
-    else None. Each ply has `player` (-1: dice), `action` and its `name`, `searched` (a sample, searched in full),
-    `fast` (searched fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also
-    has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to
-    move. A sample has its `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and
-    `target` (the network's target).
+    `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in
+    words; if `resigned`, the player to move after the last ply gave up. `simulations` are those of full searches in
+    a run where their number grows, else None. Each ply has `player` (-1: dice), `action`, its `name` and its
+    `short` name, `searched` (a sample, searched in full), `fast` (searched fast) and `elsewhere` (a move of an
+    imported game that nobody searched). A searched ply also has `network` (hexadecimal), `mixed_networks`
+    (exchanged during the search) and `root_value` for the player to move. A sample has its `search`: the legal
+    actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
     legal, found = record.legal.tolist(), zip(record.priors, record.visits, record.targets, strict=True)
     search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
-    for ply, position in zip(range(len(record)), replayed(start, actions), strict=False):
+    positions = replayed(start, actions)
+    for ply, position in zip(range(len(record)), positions, strict=False):
         kinds = {"searched": SEARCHED, "fast": FAST_SEARCH}
         kind = {name: bool(flags[ply] & flag) for name, flag in kinds.items()}
-        row = {"ply": ply, "player": players[ply], "action": actions[ply], "name": position.action_name(actions[ply])}
+        action = actions[ply]
+        row = {"ply": ply, "player": players[ply], "action": action}
+        row |= {"name": position.action_name(action), "short": position.short_name(action)}
         row |= kind | {"elsewhere": bool(flags[ply] & PLAYED)}
         if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
@@ -125,8 +128,10 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
             own = range(offsets[ply], offsets[ply + 1])
             row["search"] = [{"action": legal[k], "name": position.action_name(legal[k])} | search[k] for k in own]
         plies.append(row)
+    last = next(positions)
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
+    about |= {"result": result_of(last, record.outcome, end_of(record))}
     about |= {"imported": record.imported, "simulations": record.simulations}
     return about | {"plies": plies}
 
@@ -156,10 +161,16 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
 def _written(start: State, iteration: int, record: GameRecord, event: str) -> str:
     if (notation := notation_of(start.game)) is None:  # az-export looks before
         raise RunError(f"games of {start.game} have no notation that other programs read")
-    end = "resigned" if record.resigned else "capped" if record.capped else "rules"
     players = {seat: _network_name(record, player) for player, seat in enumerate(notation.players)}
+    end = end_of(record)
     tags = tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end)
-    return start.write_variations(line_of(start, record.actions), tags | players)
+    *_, last = replayed(start, record.actions.tolist())
+    return written(notation, start, record.actions, tags | players, result_of(last, record.outcome, end))
+
+
+def end_of(record: GameRecord) -> str:
+    """How a game ended, as `tags_of` and `result_of` take it."""
+    return "resigned" if record.resigned else "capped" if record.capped else "rules"
 
 
 def _network_name(record: GameRecord, player: int) -> str:

@@ -47,6 +47,11 @@ class Reply(NamedTuple):
         """The answer to what is no message."""
         return Reply(_json({"error": said}), 400)
 
+    @staticmethod
+    def later(identity: str, said: str) -> "Reply":
+        """The answer to a message that is not taken now."""
+        return Reply(_json({"id": identity, "retryAfter": 1, "error": said}), 503)
+
 
 @dataclass
 class _Open:
@@ -150,6 +155,7 @@ class Analyst:
             "canRotate": served.start.can_rotate,
             "network": served.network,
             "simulations": min(served.simulations, self._limits.simulations),
+            "limits": {"simulations": self._limits.simulations, "seconds": self._limits.seconds},
         }
 
     def _terminate(self, message: _core.Message) -> None:

@@ -5,6 +5,7 @@ POST is one. `Site` is all that one process serves.
 """
 
 import asyncio
+import gzip
 import logging
 import re
 import threading
@@ -28,12 +29,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 import azpy
 from azpy import _core
 from azpy.errors import AzpyError
-from azpy.runs.exports import game_as_dict
+from azpy.games.notations import result_of
+from azpy.runs.exports import end_of, game_as_dict
 from azpy.runs.reader import StoredRun
 from azpy.serving.limits import CLIENT_LIMITS, Limits
 from azpy.serving.models import Model
 from azpy.serving.queries import Analyst, Reply
-from azpy.web.guard import COOKIE, Guard
+from azpy.web.guard import COOKIE, Guard, checked_origin
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
 
@@ -43,7 +45,7 @@ _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _MOST_LISTED = 200  # games of an iteration
 _FAILED = "the server failed; its log says why"
-_ENDS = "the server ends: ask another one"
+_ENDS = "the server is stopping, and takes no more queries"
 _LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -68,6 +70,7 @@ class Site:
         models: players with their engines, by name; the first one answers where none is named.
         hosts: names of this server besides those of the loopback.
         origins: of pages on other servers that may ask.
+        frames: origins of pages that may show the page in a frame.
         token: what clients must show; None for no token.
         bounds: what the server bears.
         run: the run whose games the page lists.
@@ -75,6 +78,7 @@ class Site:
 
     Attributes:
         app: the ASGI application.
+        frames: as given.
         routes: what it answers.
         ready: whether queries are taken.
 
@@ -88,6 +92,7 @@ class Site:
         *,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
+        frames: Iterable[str] = (),
         token: str | None = None,
         bounds: Bounds | None = None,
         run: StoredRun | None = None,
@@ -115,6 +120,7 @@ class Site:
             Route("/games/{number}", self._games),
         ]
         app = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
+        self.frames = tuple(checked_origin("--frame-origin", origin) for origin in frames)
         self.app = self._guard = Guard(_Counted(app, self), hosts, origins, token)
 
     async def drain(self, seconds: float) -> None:
@@ -170,10 +176,14 @@ class Site:
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
-        content = _ASSETS.get(name)
-        if content is None:
+        if name not in _ASSETS:
             raise HTTPException(404)
-        return Response(content, media_type=_TYPES[name.rpartition(".")[2]])
+        plain, packed = _ASSETS[name]
+        headers = {"vary": "accept-encoding"}
+        takes = re.split(r"\s*,\s*", request.headers.get("accept-encoding", ""))
+        if "gzip" in takes:
+            headers["content-encoding"] = "gzip"
+        return Response(packed if "gzip" in takes else plain, 200, headers, _TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
         body = await self._body(request, _LOGIN_BYTES)
@@ -287,6 +297,9 @@ class Site:
 
     async def _socket(self, socket: WebSocket) -> None:
         most = self.bounds.websockets
+        if not self.ready:
+            await socket.send_denial_response(self.refused(503, "draining", _ENDS, **_LATER))
+            return
         if self._websockets >= most:
             await socket.send_denial_response(self.refused(503, "connections", f"{most} connections are open"))
             return
@@ -317,16 +330,18 @@ class Site:
                 return
             text = message.get("text")
             self.metrics.queries.labels("websocket").inc()
-            if not self.ready:
-                self.metrics.refused.labels("draining").inc()
-                outbox.put(Reply.refusal(_ENDS))
-                continue
             await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
 
     def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
         """Has a message of a WebSocket answered."""
         try:
-            analyst.take(_core.Message(message))
+            read = _core.Message(message)
+            # What ends a search lets the server stop earlier.
+            if self.ready or (read.action(False) or "").startswith("terminate"):
+                analyst.take(read)
+            else:
+                self.metrics.refused.labels("draining").inc()
+                outbox.put(Reply.later(read.id, _ENDS))
         except ValueError as error:
             self.metrics.refused.labels("json").inc()
             outbox.put(Reply.refusal(str(error)))
@@ -387,7 +402,13 @@ def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:
     there = run.sealed_iterations()
     chosen = there[-1:] if iteration is None else [iteration]
     games = [
-        {"game_id": record.game_id, "length": len(record), "outcome": record.outcome, "resigned": record.resigned}
+        {
+            "game_id": record.game_id,
+            "length": len(record),
+            "outcome": record.outcome,
+            # What the rules say of the end is told with the game: it takes its positions.
+            "result": result_of(run.start, record.outcome, end_of(record)),
+        }
         for _, record in islice(run.games(chosen), _MOST_LISTED)
     ]
     return {"iterations": there, "iteration": next(iter(chosen), None), "games": games}
@@ -399,9 +420,14 @@ def _game(run: StoredRun, number: int) -> dict[str, Any]:
     return {"iteration": iteration, **game_as_dict(run.start, record)}
 
 
-def _assets() -> dict[str, bytes]:
-    folder = files("azpy.web") / "board"
-    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name.rpartition(".")[2] in _TYPES}
+def _assets() -> dict[str, tuple[bytes, bytes]]:
+    """The page's files by name: as they are, and packed."""
+    found = {}
+    for file in (files("azpy.web") / "board").iterdir():
+        if file.name.rpartition(".")[2] in _TYPES:
+            content = file.read_bytes()
+            found[file.name] = content, gzip.compress(content)
+    return found
 
 
 _ASSETS = _assets()

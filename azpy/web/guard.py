@@ -33,6 +33,20 @@ _MOST_SESSIONS = 10_000
 _OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
 
 
+def checked_origin(flag: str, origin: str) -> str:
+    """An origin that a flag names.
+
+    Raises:
+        SettingsError: an origin that no browser sends.
+    """
+    if not _ORIGIN.fullmatch(origin):
+        raise SettingsError(
+            f"{flag} takes an origin such as https://example.org or http://localhost:3000, as browsers send it: "
+            f"without path, capital letters or the scheme's own port; got {origin!r}"
+        )
+    return origin
+
+
 class Guard:
     """Lets requests in, or refuses them.
 
@@ -47,13 +61,7 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), token: str | None = None):
-        self._app, self._origins = app, frozenset(origins)
-        for origin in self._origins:
-            if not _ORIGIN.fullmatch(origin):
-                raise SettingsError(
-                    f"--origin takes an origin such as https://example.org or http://localhost:3000, as browsers send "
-                    f"it: without path, capital letters or the scheme's own port; got {origin!r}"
-                )
+        self._app, self._origins = app, frozenset(checked_origin("--origin", origin) for origin in origins)
         # Without credentials: a page of another origin shows the token itself, and never by our cookie.
         self._cors = CORSMiddleware(
             self._with_token,

@@ -27,12 +27,12 @@ _MOST_AHEAD = 64 * 1024  # bytes of further requests, before the answer to the o
 _MOST_FRAGMENTS = 1_000  # of a message
 _MOST_READ = 16 * 1024  # bytes of a WebSocket at a time: each message of them waits as a dict
 _STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
-# Of every answer: they protect a browser.
+# Of every answer: they protect a browser. Behind the policy stands who may show the page in a frame.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors "
+)
 _HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -159,6 +159,7 @@ class Server(uvicorn.Server):
     def __init__(self, site: Site, drain_seconds: float = 30.0) -> None:
         self._site, self._drain_seconds = site, drain_seconds
         self._unread: dict[Any, tuple[int, float]] = {}  # of a connection: bytes that wait, and since when so many
+        policy = _POLICY + (" ".join(site.frames) or "'none'")
         super().__init__(
             uvicorn.Config(
                 site.app,
@@ -173,7 +174,7 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=2,
                 log_config=None,
                 server_header=False,
-                headers=list(_HEADERS.items()),
+                headers=[("content-security-policy", policy), *_HEADERS.items()],
                 lifespan="off",
             )
         )
@@ -213,9 +214,7 @@ class Server(uvicorn.Server):
                 connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn. Connections stay open until their searches were answered."""
-        for server in self.servers:
-            server.close()
+        """See uvicorn. Until all searches were answered the server listens, so that `/ready` can say that it ends."""
         await self._site.drain(self._drain_seconds)
         await asyncio.sleep(0.1)  # the answers are on their way out
         await super().shutdown(sockets)

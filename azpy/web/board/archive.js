@@ -1,15 +1,17 @@
-// Which games did the run play, and what was thought at the time? A dialog lists them, and opens one.
+// Which games are there? A dialog lists those that were played here and those of the run, and opens one.
 
 import { fetched } from "./connection.js";
-import { byId, fill, make } from "./dom.js";
-import { Game } from "./game.js";
-import { messageOf } from "./play.js";
+import { byId, fill, make, messageOf } from "./dom.js";
+import { Game, RUN } from "./game.js";
+import { before } from "./kept.js";
 
 /**
- * @param {{start: (game: Game) => unknown}} parts `start` shows a game
+ * @param {{start: (game: Game) => unknown, goBack: (kept: import("./kept.js").Kept) => unknown,
+ *   plays: (game: string) => boolean}} parts `start` shows a game, `goBack` one that was played here; `plays` says
+ *   whether the server plays a game
  * @returns {void}
  */
-export function bindArchive({ start }) {
+export function bindArchive({ start, goBack, plays }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
   const iterations = byId("archive_iteration");
@@ -18,7 +20,7 @@ export function bindArchive({ start }) {
   const list = async (iteration) => {
     said.textContent = "Reading …";
     try {
-      const found = await fetched(iteration === "" ? "/games" : `/games?iteration=${iteration}`);
+      const found = await fetched(iteration === "" ? "games" : `games?iteration=${iteration}`);
       const options = found.iterations.map((/** @type {number} */ one) => make("option", { value: one }, `${one}`));
       fill(iterations, options.reverse());
       iterations.value = `${found.iteration}`;
@@ -31,8 +33,7 @@ export function bindArchive({ start }) {
 
   /** @param {any} game */
   const row = (game) => {
-    const result = game.outcome === 0 ? "a draw" : `player ${game.outcome > 0 ? 0 : 1} wins`;
-    const text = `Game ${game.game_id}: ${game.length} plies, ${result}${game.resigned ? " by resignation" : ""}`;
+    const text = `Game ${game.game_id}: ${game.length} plies. ${game.result}`;
     const button = make("button", { type: "button" }, text);
     button.addEventListener("click", () => open(game.game_id));
     return make("li", {}, button);
@@ -42,7 +43,7 @@ export function bindArchive({ start }) {
   const open = async (number) => {
     said.textContent = "Reading …";
     try {
-      const game = gameOf(await fetched(`/games/${number}`));
+      const game = gameOf(await fetched(`games/${number}`));
       if (!dialog.open) return; // cancelled
       dialog.close();
       if (!byId("hints").checked) byId("hints").click(); // what was thought is a hint
@@ -52,9 +53,24 @@ export function bindArchive({ start }) {
     }
   };
 
+  /** @param {import("./kept.js").Kept} kept */
+  const played = (kept) => {
+    const sides = [0, 1].map((player) => kept.players[player] || "person").join(" against ");
+    const text = `${new Date(kept.when).toLocaleString()}: ${kept.game}, ${kept.record.nodes.length} moves, ${sides}`;
+    const button = make("button", { type: "button", disabled: !plays(kept.game) }, text);
+    button.addEventListener("click", () => {
+      dialog.close();
+      goBack(kept);
+    });
+    return make("li", {}, button);
+  };
+
   byId("open_archive").addEventListener("click", () => {
+    const rows = before().map(played);
+    fill(byId("games_before"), rows);
+    byId("no_games_before").hidden = rows.length > 0;
     dialog.showModal();
-    list("");
+    if (!byId("of_run").hidden) list("");
   });
   iterations.addEventListener("change", () => list(iterations.value));
   byId("archive_cancel").addEventListener("click", () => dialog.close());
@@ -68,10 +84,11 @@ export function bindArchive({ start }) {
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {
-    if (ply.search !== undefined) game.current.found = foundOf(ply);
+    if (ply.search !== undefined) game.current.finds.set(RUN, foundOf(ply));
     game.play(ply.name);
+    Object.assign(game.current, { short: ply.short, player: ply.player < 0 ? null : ply.player });
   }
-  if (stored.resigned) game.current.ended = { outcome: stored.outcome, why: "because the other side resigned" };
+  if (stored.resigned) game.current.ended = { outcome: stored.outcome, why: "by resignation" };
   game.goTo(game.root);
   return game;
 }
@@ -92,5 +109,5 @@ function foundOf(ply) {
   const network = ply.network.replace(/^0x/, "");
   const rootInfo = { player: ply.player, visits, value: ply.root_value, network, reused: 0, stop: "" };
   const value = ply.player === 0 ? ply.root_value : -ply.root_value;
-  return { model: "run", value, visits, answer: { isStored: true, isDuringSearch: false, moveInfos, rootInfo } };
+  return { value, visits, answer: { isStored: true, isDuringSearch: false, moveInfos, rootInfo } };
 }

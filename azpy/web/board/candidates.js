@@ -1,6 +1,7 @@
 // Which moves does the network consider, and how would the game go on? The table, and the line of one of its rows.
 
-import { byId, keep, make, mark, pictureAddress, signed, write } from "./dom.js";
+import { byId, keep, make, mark, pictureAddress, write } from "./dom.js";
+import { told } from "./values.js";
 
 const MOST = 10; // rows
 
@@ -27,6 +28,8 @@ export class Candidates {
     this.looked = null;
     /** @type {string[]} the line that is in view now */
     this.pv = [];
+    /** @type {string[]} its moves as people write them in short */
+    this.said = [];
     /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
     this.previewed = [];
     const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
@@ -117,12 +120,12 @@ export class Candidates {
     const [order, name, visits, value, prior, searched, bars] = row.cells;
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
-    mark(row, "title", `${move.move}: ${move.visits} visits, value ${signed(move.value, 3)}${proof}`);
+    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${told(move.value, 3)}${proof}`);
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);
-    if (value.textContent !== signed(move.value) + (isProven ? " !" : "")) {
-      value.replaceChildren(signed(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
+    if (value.textContent !== told(move.value) + (isProven ? " !" : "")) {
+      value.replaceChildren(told(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
     }
     write(prior, percent(move.prior));
     write(searched, percent(share));
@@ -136,9 +139,10 @@ export class Candidates {
     const title = move === null ? "Line" : `Line of ${this.label(move.move)}, number ${move.order + 1}`;
     write(byId("variation_title"), title);
     this.pv = move?.pv ?? [];
+    this.said = move?.pvShort ?? this.pv.map(this.label);
     keep(
       this.line,
-      this.pv.map((name, index) => ({ said: index === 0 ? this.label(name) : name, index })),
+      this.said.map((said, index) => ({ said, index })),
       ({ said, index }) => `${index} ${said}`,
       ({ said, index }) => {
         const button = make("button", { type: "button", className: "move" }, said);
@@ -166,7 +170,7 @@ export class Candidates {
       const svg = await this.watcher.picture(moves);
       if (this.previewed !== moves) return;
       this.picture.src = pictureAddress(svg);
-      this.picture.alt = `After ${moves.join(", ")}`;
+      this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;
       this.picture.hidden = false;
     } catch {
       if (this.previewed === moves) this.picture.hidden = true; // it cannot be shown now; the names of the moves are

@@ -13,9 +13,9 @@ export class Clock {
     setInterval(() => this.tick(), 200);
   }
 
-  /** @param {number | null} minutes a side; null for no limit */
-  reset(minutes) {
-    [this.used, this.running, this.limit] = [[0, 0], null, minutes === null ? null : 60_000 * minutes];
+  /** @param {number | null} minutes a side; null for no limit @param {number[]} [used] milliseconds so far */
+  reset(minutes, used = [0, 0]) {
+    [this.used, this.running, this.limit] = [[...used], null, minutes === null ? null : 60_000 * minutes];
     this.tick();
   }
 
@@ -27,9 +27,15 @@ export class Clock {
     this.tick();
   }
 
+  /** Milliseconds that each side used so far. */
+  get shown() {
+    const now = performance.now();
+    return this.used.map((used, player) => used + (this.running === player ? now - this.since : 0));
+  }
+
   tick() {
     for (const player of [0, 1]) {
-      const now = this.used[player] + (this.running === player ? performance.now() - this.since : 0);
+      const now = this.shown[player];
       const left = this.limit === null ? now : Math.max(0, this.limit - now);
       const seconds = this.limit === null ? Math.floor(left / 1000) : Math.ceil(left / 1000);
       const place = document.getElementById(`clock_${player}`);

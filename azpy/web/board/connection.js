@@ -70,7 +70,7 @@ export class Connection extends EventTarget {
     const text = JSON.stringify({ id, ...query });
     const answer = new Promise((resolve, reject) => {
       if (!this.isOpen || this.socket === null) return reject(new Lost());
-      if (new Blob([text]).size > LONGEST_MESSAGE) return fetched("/query", text).then(resolve, reject);
+      if (new Blob([text]).size > LONGEST_MESSAGE) return fetched("query", text).then(resolve, reject);
       this.waiting.set(id, { each, answers, left: answers, resolve, reject });
       this.socket.send(text);
     });
@@ -95,7 +95,7 @@ export class Connection extends EventTarget {
     // Of a query with several answers, one may be an error, and the others come.
     const isRefused = answer.error && (answer.turnNumber === undefined || one.answers === 1);
     if (isRefused || one.left === 0) this.waiting.delete(answer.id);
-    if (isRefused) return one.reject(new Error(answer.error));
+    if (isRefused) return one.reject(answer.retryAfter ? new Busy(answer.error) : new Error(answer.error));
     one.each(answer);
     if (one.left === 0) one.resolve(answer);
   }
@@ -111,9 +111,13 @@ export async function fetched(address, body) {
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body };
   const response = await fetch(address, body === undefined ? {} : post);
   const answer = await response.json();
+  if (response.status === 503) throw new Busy(answer.error);
   if (!response.ok) throw new Error(answer.error);
   return answer;
 }
+
+/** The server has too much to do, or it ends. */
+export class Busy extends Error {}
 
 /** The connection ended before the answer came. */
 export class Lost extends Error {

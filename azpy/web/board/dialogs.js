@@ -1,15 +1,15 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { byId, complain } from "./dom.js";
-import { readGame, saveText, writeGame } from "./files.js";
-import { messageOf } from "./play.js";
+import { announce, byId, complain, messageOf, pictureAddress } from "./dom.js";
+import { copyText, pngOf, readGame, save, saveText, writeGame } from "./files.js";
+import { linkTo } from "./link.js";
 
 /**
  * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
- *   start: (game: import("./game.js").Game) => unknown}} parts
+ *   start: (game: import("./game.js").Game) => unknown, picture: () => string}} parts `picture` is what the board shows
  */
-export function bindFiles({ play, settings, start }) {
-  const [load, save] = [byId("load"), byId("save")];
+export function bindFiles({ play, settings, start, picture }) {
+  const [load, saving] = [byId("load"), byId("save")];
   const said = byId("load_said");
   let serial = 0; // of the text that is read
   /** @type {(query: Record<string, unknown>) => Promise<any>} */
@@ -31,8 +31,7 @@ export function bindFiles({ play, settings, start }) {
     said.textContent = "Reading …";
     const mine = ++serial;
     try {
-      const look = (/** @type {any} */ game, /** @type {string[]} */ moves) => play.show(moves, game);
-      const { game, name, leftOut } = await readGame(byId("load_text").value, ask, look);
+      const { game, name, leftOut } = await readGame(byId("load_text").value, ask);
       if (!load.open || mine !== serial) return; // cancelled
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);
@@ -52,25 +51,41 @@ export function bindFiles({ play, settings, start }) {
   click("open_save", () => {
     const { current } = play.game;
     byId("save_position").value = current.shown?.text ?? "This game has no text of positions: save the moves.";
-    byId("save_position_file").disabled = current.shown?.text == null;
+    byId("save_position_file").disabled = byId("copy_position").disabled = current.shown?.text == null;
     byId("save_moves").value = current.moves().join(" ");
     byId("save_said").textContent = "";
-    byId("save_game").hidden = settings.model.format === null;
-    byId("save_game").textContent = `${settings.model.format?.toUpperCase()} with variations`;
-    save.showModal();
+    const format = settings.model.format?.toUpperCase();
+    byId("save_game").hidden = byId("copy_game").hidden = format === undefined;
+    byId("save_game").textContent = `${format} with variations`;
+    byId("copy_game").textContent = `Copy ${format}`;
+    saving.showModal();
   });
-  click("save_cancel", () => save.close());
+  click("save_cancel", () => saving.close());
   click("save_record", () => {
-    const record = { game: settings.model.game, ...play.game.toObject() };
-    saveText(`${base()}.json`, `${JSON.stringify(record, null, 1)}\n`);
+    const record = { game: settings.model.game, ...play.game.toNodes() };
+    saveText(`${base()}.json`, `${JSON.stringify(record)}\n`);
   });
-  click("save_game", async () => {
-    try {
-      saveText(`${base()}.${settings.model.format}`, await writeGame(play.game, ask));
-    } catch (error) {
-      byId("save_said").textContent = `This cannot be saved: ${messageOf(error)}`;
-    }
-  });
+  /** Does what a button says, or says why not. @param {string} id @param {() => unknown} act */
+  const tried = (id, act) =>
+    click(id, async () => {
+      try {
+        byId("save_said").textContent = "";
+        await act();
+      } catch (error) {
+        byId("save_said").textContent = `This cannot be saved: ${messageOf(error)}`;
+      }
+    });
+  const copy = async (/** @type {string} */ text) => {
+    await copyText(text);
+    announce("It is on the clipboard.");
+  };
+  tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await writeGame(play.game, ask)));
+  tried("copy_game", async () => copy(await writeGame(play.game, ask)));
+  tried("copy_link", () => copy(linkTo(settings.model.game, play.game)));
+  tried("copy_position", () => copy(byId("save_position").value));
+  tried("copy_moves", () => copy(byId("save_moves").value));
+  tried("save_svg", () => save(`${base()}.svg`, pictureAddress(picture())));
+  tried("save_png", async () => save(`${base()}.png`, await pngOf(picture())));
   click("save_position_file", () => {
     const ending = settings.model.format === "sgf" ? "sgf" : "txt";
     saveText(`${base()}_position.${ending}`, `${byId("save_position").value}\n`);

@@ -125,13 +125,6 @@ export function mark(element, name, value) {
   else element.setAttribute(name, value);
 }
 
-/** A value or a loss with its sign; a dash for none. @param {number | null} value @param {number} [digits] */
-export function signed(value, digits = 2) {
-  if (value === null) return "–";
-  const text = Math.abs(value).toFixed(digits);
-  return Number(text) === 0 ? text : (value < 0 ? "−" : "+") + text;
-}
-
 /** A picture that a server sent, as an address of an image: no script in it can run. @param {string} svg */
 export function pictureAddress(svg) {
   return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
@@ -149,4 +142,9 @@ export function announce(text) {
 export function complain(text) {
   byId("problem_text").textContent = text;
   byId("problem").hidden = text === "";
+}
+
+/** What an error says. @param {unknown} error @returns {string} */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
 }

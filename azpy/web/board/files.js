@@ -1,20 +1,35 @@
 // How does a game come in and go out? As a text that the server reads and writes, or as a record of this page.
 
+import { pictureAddress } from "./dom.js";
 import { Game } from "./game.js";
+import { boxOf } from "./position.js";
+
+const WIDTH = 1200; // of a picture as dots
 
 /**
  * Reads a text of any kind.
  * @param {string} text
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
- * @param {(game: Game, moves: string[]) => Promise<unknown>} look asks the server for a position
  * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says
  *   it, and why lines end early, or are not there
  */
-export async function readGame(text, ask, look) {
+export async function readGame(text, ask) {
   const whole = text.trim();
-  if (whole.startsWith("{")) return { ...(await readRecord(whole, look)), leftOut: [] };
-  const read = await ask({ action: "read", text: whole });
-  return { game: Game.fromNodes(read), name: null, leftOut: read.leftOut };
+  if (!whole.startsWith("{")) {
+    const read = await ask({ action: "read", text: whole });
+    return { game: Game.fromNodes(read), name: null, leftOut: read.leftOut };
+  }
+  let record;
+  try {
+    record = JSON.parse(whole);
+  } catch {
+    throw new Error("this is neither JSON nor moves nor a position");
+  }
+  if (!Array.isArray(record.nodes)) throw new Error("this is no record of a game");
+  const { position = null, nodes, notes = {} } = record;
+  const read = await ask({ action: "read", position, nodes, notes });
+  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes });
+  return { game, name: typeof record.game === "string" ? record.game : null, leftOut: [] };
 }
 
 /**
@@ -27,18 +42,27 @@ export async function writeGame(game, ask) {
   return (await ask({ action: "write", ...game.toNodes() })).text;
 }
 
-/** @param {string} text @param {(game: Game, moves: string[]) => Promise<unknown>} look */
-async function readRecord(text, look) {
-  let object;
-  try {
-    object = JSON.parse(text);
-  } catch {
-    throw new Error("this is neither JSON nor moves nor a position");
-  }
-  const game = Game.fromObject(object);
-  // The end of each line is legal only if all moves before it are.
-  for (const leaf of game.leaves()) await look(game, leaf.moves());
-  return { game, name: typeof object.game === "string" ? object.game : null };
+/** Puts a text on the clipboard, also where a page that is not secure has no access to it. @param {string} text */
+export async function copyText(text) {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  (document.querySelector("dialog[open]") ?? document.body).append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}
+
+/** A picture as dots, as an address of a file. @param {string} svg @returns {Promise<string>} */
+export async function pngOf(svg) {
+  const [, , width, height] = boxOf(svg);
+  const image = new Image();
+  image.src = pictureAddress(svg);
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [WIDTH, Math.round((WIDTH * height) / width)];
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png");
 }
 
 /**
@@ -47,8 +71,13 @@ async function readRecord(text, look) {
  * @param {string} text
  */
 export function saveText(name, text) {
+  save(name, `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`);
+}
+
+/** Hands a file to the person. @param {string} name @param {string} address */
+export function save(name, address) {
   const link = document.createElement("a");
-  link.href = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
+  link.href = address;
   link.download = name;
   document.body.append(link);
   link.click();

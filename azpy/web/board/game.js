@@ -1,8 +1,10 @@
 // What was played? A tree of moves: another move at an earlier point begins a variation.
 
+/** Who searched in the stored games of a run; no player of a server has this name. */
+export const RUN = "";
+
 /**
  * @typedef {Object} Found what a search says of a position
- * @property {string} model who searched
  * @property {number} value from the view of the first player, -1 to 1
  * @property {number} visits
  * @property {any} answer as the server sent it
@@ -22,6 +24,10 @@ export class Position {
     this.parent = parent;
     this.move = move;
     this.short = short;
+    /** @type {number | null | undefined} who played the move, where the position before it is not known: see `mover` */
+    this.player = undefined;
+    /** @type {Record<string, string[]>} what the game's text says of the position: the values of each name */
+    this.notes = {};
     /** @type {number} */
     this.ply = parent === null ? 0 : parent.ply + 1;
     /** @type {Position[]} */
@@ -30,8 +36,8 @@ export class Position {
     this.next = null;
     /** @type {import("./position.js").Shown | null} */
     this.shown = null;
-    /** @type {Found | null} */
-    this.found = null;
+    /** @type {Map<string, Found>} by the name of the player that searched */
+    this.finds = new Map();
     /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
     this.ended = null;
   }
@@ -56,9 +62,24 @@ export class Position {
     return this.ended?.outcome ?? this.shown?.outcome ?? null;
   }
 
-  /** The value for the first player, if it is known. @returns {number | null} */
-  get value() {
-    return this.outcome ?? this.found?.value ?? null;
+  /** The value for the first player, if this adviser knows it. @param {string} adviser @returns {number | null} */
+  value(adviser) {
+    return this.outcome ?? this.finds.get(adviser)?.value ?? null;
+  }
+
+  /** Who played the move that led here: null for dice, undefined while that is not known. */
+  get mover() {
+    return this.parent?.shown ? this.parent.shown.player : this.player;
+  }
+
+  /** What is said of the position; empty for nothing. @returns {string} */
+  get comment() {
+    return this.notes.C?.[0] ?? "";
+  }
+
+  set comment(text) {
+    if (text.trim() === "") delete this.notes.C;
+    else this.notes.C = [text];
   }
 
   /** The short name of the move that led here. @returns {string} */
@@ -67,30 +88,68 @@ export class Position {
     return action?.short ?? this.short ?? this.move;
   }
 
-  /** What the move that led here lost, in value for the player who played it; null if it is not known. */
-  get loss() {
-    const before = this.parent?.found?.value ?? null;
-    const player = this.parent?.shown?.player ?? this.parent?.found?.answer.rootInfo.player ?? null;
-    if (before === null || player === null || this.value === null) return null;
-    return player === 0 ? before - this.value : this.value - before;
+  /**
+   * What the move that led here lost, in value for the player who played it. Values of different networks, and of
+   * searches that were cut short, say nothing together.
+   * @param {string} adviser
+   * @returns {number | null} null if it is not known
+   */
+  loss(adviser) {
+    const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
+    if (before === undefined || !isWhole(before)) return null;
+    const isSame = after !== undefined && isWhole(after) && networkOf(after) === networkOf(before);
+    const value = this.outcome ?? (isSame ? after.value : null);
+    if (value === null) return null;
+    return before.answer.rootInfo.player === 0 ? before.value - value : value - before.value;
   }
 
-  /** Keeps what a search found, unless another search of the same network has found out more. @param {Found} found */
-  learn(found) {
-    const network = (/** @type {Found | null} */ one) => `${one?.model} ${one?.answer.rootInfo.network}`;
-    if (network(this.found) !== network(found) || (this.found?.visits ?? 0) <= found.visits) this.found = found;
+  /**
+   * Keeps what a search found, unless another search of the same network has found out more.
+   * @param {string} adviser
+   * @param {Found} found
+   */
+  learn(adviser, found) {
+    const known = this.finds.get(adviser);
+    const isMore = known === undefined || networkOf(known) !== networkOf(found) || known.visits <= found.visits;
+    if (isMore) this.finds.set(adviser, found);
   }
 }
+
+/** The hash of the network that searched. @param {Found} found @returns {string | null} */
+function networkOf(found) {
+  return found.answer.rootInfo.network;
+}
+
+/** Whether a search went to its own end. @param {Found} found */
+function isWhole({ answer }) {
+  return !answer.isDuringSearch && !["stopped", "interrupted", "memory"].includes(answer.rootInfo.stop);
+}
+/**
+ * @typedef {Object} About what a text says of a game as a whole
+ * @property {[string | null, string | null] | null} players their names
+ * @property {[string | null, string | null] | null} ranks
+ * @property {string | null} result
+ * @property {[string, string][]} tags what else it says, by names of its notation
+ */
 
 /** The tree of moves, and where in it the board stands. */
 export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
-    /** @type {{players?: unknown, result?: unknown} | null} what the file says that the game came from */
+    /** @type {About | null} what the text says that the game came from */
     this.about = null;
+    /** Whether moves are counted in pairs, as in chess. */
+    this.isPaired = false;
+    /** @type {[string, string]} what the players are called */
+    this.names = ["player 0", "player 1"];
     this.root = new Position(null, "");
     this.current = this.root;
+  }
+
+  /** Whether the run that played the game stored its searches. */
+  get isStored() {
+    return this.line().some((position) => position.finds.has(RUN));
   }
 
   /** The end of the main line. @returns {Position} */
@@ -110,6 +169,14 @@ export class Game {
       child = here.add(move);
     }
     this.goTo(child);
+  }
+
+  /** The position after these moves. @param {string[]} moves @returns {Position | undefined} */
+  at(moves) {
+    /** @type {Position | undefined} */
+    let one = this.root;
+    for (const move of moves) one = one?.children.find((child) => child.move === move);
+    return one;
   }
 
   /** @param {Position} position */
@@ -138,87 +205,36 @@ export class Game {
     return found;
   }
 
-  /** All positions after which nothing was played. @returns {Position[]} */
-  leaves() {
-    const found = [];
-    const open = [this.root];
-    for (let one = open.pop(); one !== undefined; one = open.pop()) {
-      if (one.children.length === 0) found.push(one);
-      open.push(...one.children);
-    }
-    return found;
-  }
-
-  /** The record with its variations, for JSON: each line is a list of moves, where a list within is a variation that
-   * stands for the move before it. */
-  toObject() {
-    /** @type {(position: Position, line: unknown[]) => unknown[]} */
-    const written = (position, line) => {
-      for (let one = position; one.children.length > 0; one = one.children[0]) {
-        const [first, ...others] = one.children;
-        line.push(first.move, ...others.map((other) => written(other, [other.move])));
-      }
-      return line;
-    };
-    const about = this.about === null ? {} : { about: this.about };
-    return { start: this.start, moves: written(this.root, []), ...about };
-  }
-
   /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the start,
-   * its name and its short name. */
+   * its name, its short name, who played it, and the notes on it. */
   toNodes() {
-    /** @type {[number, string, string][]} */
+    /** @type {unknown[][]} */
     const nodes = [];
     const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
-      const before = nodes.push([one.before, one.position.move, one.position.label]) - 1;
+      const { move, label, mover, notes } = one.position;
+      const node = [one.before, move, label, mover ?? null];
+      const before = nodes.push(Object.keys(notes).length > 0 ? [...node, notes] : node) - 1;
       left.push(...one.position.children.map((position) => ({ position, before })).reverse());
     }
-    return { position: this.start, nodes, ...this.about };
+    return { position: this.start, nodes, notes: this.root.notes, ...this.about };
   }
 
   /**
    * @param {any} object as `toNodes` makes it
    * @returns {Game} with the board at the end of its main line
    */
-  static fromNodes({ position, nodes, players = null, result = null }) {
+  static fromNodes({ position = null, nodes, notes = {}, players = null, ranks = null, result = null, tags = [] }) {
     const game = new Game(position);
-    if (players !== null || result !== null) game.about = { players, result };
+    if (players !== null || result !== null || tags.length > 0) game.about = { players, ranks, result, tags };
+    game.root.notes = notes;
     /** @type {Position[]} */
     const made = [];
-    for (const [before, name, short] of nodes) made.push((made[before] ?? game.root).add(name, short));
-    game.goTo(game.end);
-    return game;
-  }
-
-  /**
-   * @param {any} object as `toObject` makes it
-   * @returns {Game} with the board at the end of its main line
-   */
-  static fromObject(object) {
-    const wrong = () => new Error("this is no record of a game");
-    if (typeof object !== "object" || object === null || !Array.isArray(object.moves)) throw wrong();
-    if (object.start !== null && object.start !== undefined && typeof object.start !== "string") throw wrong();
-    const game = new Game(object.start ?? null);
-    if (typeof object.about === "object" && object.about !== null) {
-      const { players = null, result = null } = object.about;
-      game.about = { players, result };
+    for (const [before, name, short, player, noted = {}] of nodes) {
+      const one = (made[before] ?? game.root).add(name, short);
+      made.push(Object.assign(one, { player, notes: noted }));
     }
-    /** @type {(from: Position, line: unknown[]) => Position} */
-    const read = (from, line) => {
-      let here = from;
-      for (const one of line) {
-        if (typeof one === "string") {
-          here = here.add(one);
-        } else if (Array.isArray(one) && here !== from && here.parent !== null) {
-          read(here.parent, one);
-        } else {
-          throw wrong();
-        }
-      }
-      return here;
-    };
-    game.goTo(read(game.root, object.moves));
+    game.goTo(game.end);
     return game;
   }
 }

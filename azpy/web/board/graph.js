@@ -1,7 +1,8 @@
 // How does the game stand, and how did it go? The bar of the value and the graph of all values, for the first player.
 
-import { byId, draw, signed } from "./dom.js";
+import { byId, draw } from "./dom.js";
 import { upper } from "./sides.js";
+import { told } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position */
 
@@ -14,8 +15,8 @@ export function showBar(value, names) {
   byId("bar_first").textContent = upper(names[0]);
   byId("bar_second").textContent = upper(names[1]);
   byId("bar_fill").style.width = `${50 * (1 + (value ?? 0))}%`;
-  byId("bar_value").textContent = value === null ? "–" : signed(value);
-  const said = value === null ? "not known" : `${signed(value)} for ${names[0]}, from −1 to 1`;
+  byId("bar_value").textContent = value === null ? "–" : told(value);
+  const said = value === null ? "not known" : `${told(value)} for ${names[0]}`;
   bar.setAttribute("aria-label", `Value: ${said}`);
   bar.classList.toggle("unknown", value === null);
 }
@@ -26,29 +27,32 @@ let listening = null;
 /**
  * @param {Position[]} line
  * @param {Position} current
+ * @param {string} adviser whose values are shown
  * @param {[string, string]} names of the players
  * @param {(position: Position) => void} onChoose
  */
-export function showGraph(line, current, names, onChoose) {
+export function showGraph(line, current, adviser, names, onChoose) {
   const layer = byId("graph");
-  const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 34];
+  const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];
   layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const last = Math.max(10, line.length - 1);
   const x = (/** @type {number} */ ply) => side + ((width - side - 8) * ply) / last;
   const y = (/** @type {number} */ value) => height / 2 - value * (height / 2 - 12);
   const parts = [1, 0, -1].flatMap((value) => [
     draw("line", { x1: side, x2: width - 8, y1: y(value), y2: y(value), class: value === 0 ? "axis zero" : "axis" }),
-    draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, signed(value, 0)),
+    draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, told(value, 0)),
   ]);
-  const known = line.filter((position) => position.value !== null);
-  const points = known.map((position) => `${x(position.ply)},${y(position.value ?? 0)}`);
+  const known = line.flatMap((position) => {
+    const value = position.value(adviser);
+    return value === null ? [] : [{ value, cx: x(position.ply), cy: y(value) }];
+  });
+  const points = known.map(({ cx, cy }) => `${cx},${cy}`);
   parts.push(draw("polyline", { points: points.join(" "), class: "values" }));
-  for (const position of known) {
-    parts.push(draw("circle", { cx: x(position.ply), cy: y(position.value ?? 0), r: 2.5, class: "value" }));
-  }
+  parts.push(...known.map(({ cx, cy }) => draw("circle", { cx, cy, r: 2.5, class: "value" })));
   parts.push(draw("line", { x1: x(current.ply), x2: x(current.ply), y1: 6, y2: height - 6, class: "now" }));
   layer.replaceChildren(...parts);
-  layer.setAttribute("aria-label", described(line, current, names));
+  const where = `the board is at move ${current.ply} of ${line.length - 1}`;
+  layer.setAttribute("aria-label", `${described(known.map(({ value }) => value), names)}; ${where}`);
   byId("graph_title").textContent = `Value for ${names[0]}, by move`;
   listening?.abort();
   listening = new AbortController();
@@ -63,12 +67,9 @@ export function showGraph(line, current, names, onChoose) {
   );
 }
 
-/** @param {Position[]} line @param {Position} current @param {[string, string]} names */
-function described(line, current, names) {
-  const known = line.filter((position) => position.value !== null);
-  if (known.length === 0) return "Graph of the values: none is known yet";
-  const values = known.map((position) => position.value ?? 0);
-  const range = `from ${signed(Math.min(...values))} to ${signed(Math.max(...values))}`;
-  const where = `the board is at move ${current.ply} of ${line.length - 1}`;
-  return `Graph of ${known.length} values for ${names[0]}, ${range}; ${where}`;
+/** @param {number[]} values @param {[string, string]} names */
+function described(values, names) {
+  if (values.length === 0) return "Graph of the values: none is known yet";
+  const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
+  return `Graph of ${values.length} values for ${names[0]}, ${range}`;
 }

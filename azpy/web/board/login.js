@@ -4,10 +4,10 @@ import { byId } from "./dom.js";
 
 /** @returns {Promise<any>} what the server says of itself, once it lets the page in */
 export async function enter() {
-  let answer = await fetch("/about");
+  let answer = await fetch("about");
   while (answer.status === 401) {
     await askForToken();
-    answer = await fetch("/about");
+    answer = await fetch("about");
   }
   if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
   return answer.json();
@@ -25,7 +25,7 @@ function askForToken() {
       event.preventDefault();
       const sent = { "Content-Type": "application/json" };
       const body = JSON.stringify({ token: field.value });
-      const answer = await fetch("/login", { method: "POST", headers: sent, body }).catch(() => null);
+      const answer = await fetch("login", { method: "POST", headers: sent, body }).catch(() => null);
       field.value = "";
       if (answer === null) {
         said.textContent = "The server cannot be reached.";

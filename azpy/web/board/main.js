@@ -1,87 +1,110 @@
 // How do the parts make the page? Here they meet; each part knows only its own.
 
+import { Analysis } from "./analysis.js";
 import { bindArchive } from "./archive.js";
-import { Candidates } from "./candidates.js";
+import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
+import { Controls } from "./controls.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, fill, keep, make, mark, signed } from "./dom.js";
+import { announce, byId, complain, messageOf } from "./dom.js";
 import { Game } from "./game.js";
-import { showBar, showGraph } from "./graph.js";
+import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
+import { openLink } from "./link.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
-import { Overlay } from "./overlay.js";
-import { Picture } from "./picture.js";
-import { messageOf, Play } from "./play.js";
-import { named, startingWith } from "./position.js";
-import { keepForSession, sessionOf, Settings, store, stored } from "./settings.js";
-import { upper } from "./sides.js";
-import { showTree } from "./tree.js";
-import { turned } from "./turning.js";
+import { bindComment, showComment, showHeaders } from "./notes.js";
+import { Play } from "./play.js";
+import { Settings } from "./settings.js";
 
-const STORE = "azpy board game";
-const TURNED = "azpy board turned";
-let isTurned = sessionOf(TURNED) === true; // whether the board is seen from the other side
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
-const connection = new Connection(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`, async () => {
+const connection = new Connection(new URL("ws", location.href.replace(/^http/, "ws")).href, async () => {
   about = await enter();
-  byId("open_archive").hidden = about.run === null;
+  byId("of_run").hidden = about.run === null;
   byId("logout").hidden = !about.token;
 });
 const settings = new Settings({
-  onModel: () => start(new Game()),
+  onGame: () => start(new Game()),
   onPlay: () => play.refresh(),
+  onPlayers: () => {
+    // Networks do not begin to play each other while the sides are still chosen.
+    if (settings.options.players.every((player) => player !== "")) play.isPaused = true;
+    return play.refresh();
+  },
+  onSwap: () => {
+    const [first, second] = settings.options.players;
+    board.turnTo(first !== "" && second === "");
+    return play.refresh();
+  },
   onClock: () => {
     clock.reset(settings.clock.minutes);
     render(false);
   },
 });
 const play = new Play(connection, new Game(), () => settings.options, render);
-const overlay = new Overlay();
-const picture = new Picture({
-  onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : choose(actions)),
-  onChoose: drawOver,
-  onTurn: turn,
-});
-const candidates = new Candidates({ onLook: drawOver, picture: pictureAfter });
-const clock = new Clock((late) => play.end(late, "because time is up"));
+const board = new Board(play, settings);
+const controls = new Controls(play, settings, gameBefore, undo);
+const analysis = new Analysis(play);
+const clock = new Clock((late) => play.end(late, "on time"));
 
-/** The picture after further moves. @param {string[]} moves */
-async function pictureAfter(moves) {
-  return seen(await play.show([...play.game.current.moves(), ...moves])).svg;
-}
-
-/** A position from the side that the board is seen from. @param {import("./position.js").Shown} shown */
-function seen(shown) {
-  return isTurned && settings.model.canRotate ? turned(shown) : shown;
-}
-
-/** Shows the board from the other side. */
-function turn() {
-  const position = play.game.current;
-  if (!settings.model.canRotate || position.shown === null) return;
-  isTurned = !isTurned;
-  keepForSession(TURNED, isTurned);
-  picture.turn();
-  showPicture(position);
-  candidates.lookAgain();
-  announce(isTurned ? "The board is turned." : "The board is turned back.");
-}
-
-/** @param {import("./game.js").Position} position */
-function showPicture(position) {
-  if (position.shown !== null) picture.show(seen(position.shown), isOpen(position), `The board. ${statusOf(position)}`);
-  byId("turn").setAttribute("aria-pressed", `${isTurned}`);
-  byId("turn").hidden = !settings.model.canRotate;
-}
-
-/** Begins with a game, from its first position or where the record stands. @param {Game} game */
-function start(game) {
+/**
+ * Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
+ * @param {Game} game
+ * @param {number[]} [used] milliseconds of the clocks
+ */
+function start(game, used) {
   complain("");
+  putAside();
+  analysis.stop("");
+  settings.offerRun(game.isStored);
   play.names = settings.names;
-  clock.reset(settings.clock.minutes);
+  game.names = play.names;
+  game.isPaired = settings.model.format === "pgn";
+  clock.reset(settings.clock.minutes, used);
   return play.begin(game);
+}
+
+/** Goes on with a game that was kept. @param {import("./kept.js").Kept} kept */
+function goBack(kept) {
+  let game;
+  try {
+    game = restored(kept);
+  } catch {
+    game = new Game(); // something else was kept
+  }
+  settings.choose(kept.game);
+  settings.take(kept.players);
+  play.isPaused = kept.isPaused;
+  const started = start(game, kept.used);
+  takeOut(kept);
+  return started;
+}
+
+/** The game before the one on the board, if the server plays it. */
+function gameBefore() {
+  return before().find(({ game }) => plays(game));
+}
+
+/** @param {string} game */
+function plays(game) {
+  return settings.models.some((model) => model.game === game);
+}
+
+/** Takes back what a person did; where there is nothing, goes back to the game before. */
+function undo() {
+  if (play.canUndo) return play.undo();
+  const kept = gameBefore();
+  if (kept !== undefined) return goBack(kept);
+}
+
+/** Keeps the game on the board, with what its clocks show. */
+function keepGame() {
+  const { game, isPaused } = play;
+  const { players, adviser } = settings.options;
+  const { ended } = game.current;
+  const kept = { game: settings.model.game, players: [...players, adviser], record: game.toNodes(), isPaused, ended };
+  keepNow({ ...kept, at: game.current.moves(), used: clock.shown, when: Date.now() });
 }
 
 /** Draws the page. @param {boolean} isNew whether the position is another one */
@@ -93,190 +116,36 @@ function render(isNew) {
     // Nothing of the position before can be played any more.
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
-    for (const button of byId("choices").children) mark(button, "aria-disabled", "true");
-    picture.close();
+    if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
+    board.close();
     clock.run(null);
     return;
   }
-  const { hints } = settings.options;
-  const answer = hints ? (position.found?.answer ?? null) : null;
+  const { hints, adviser } = settings.options;
+  const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
-  const status = statusOf(position);
-  const canPlay = isOpen(position);
+  const { status, canPlay } = controls;
   if (isNew) {
-    showPicture(position);
-    showChoices(position, canPlay);
-    fill(byId("names"), canPlay ? shown.actions.map((action) => make("option", { value: action.name })) : []);
-    const { name: model, game: played } = settings.model;
-    const { players } = settings.options;
-    const { ended } = position;
-    const kept = { model, game: played, players, record: game.toNodes(), at: position.moves(), ended };
-    store(STORE, { ...kept, isPaused: play.isPaused });
+    board.show(position, canPlay, status);
+    keepGame();
   }
-  byId("status").textContent = status;
-  byId("board").dataset.ply = `${position.ply}`;
-  const isChoice = canPlay || (shown.rolls.length > 0 && !canThrow(position));
-  byId("board").dataset.state = position.outcome !== null ? "over" : isChoice ? "open" : "busy";
-  const turn = position.outcome === null ? shown.player : null;
-  for (const player of [0, 1]) byId(`side_${player}`).classList.toggle("turn", turn === player);
-  byId("typed").readOnly = !canPlay && shown.rolls.length === 0; // a disabled field would lose the focus
-  byId("first").disabled = byId("back").disabled = byId("undo").disabled = position.parent === null;
-  byId("last").disabled = byId("on").disabled = byId("redo").disabled = position.next === null;
-  const hasNetwork = settings.options.players.some((player) => player !== "");
-  byId("pause").hidden = !hasNetwork;
-  byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
-  byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
-  byId("resign").disabled = !canPlay || position.children.length > 0;
-  for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice(game));
-
-  byId("hinted").hidden = !hints;
-  byId("no_candidates").textContent = position.outcome === null ? "The search has not begun." : "The game is over.";
-  byId("no_hints").hidden = hints;
-  byId("bar").hidden = !hints;
-  showMoves(game, hints, isNew, (chosen) => play.goTo(chosen));
-  candidates.show(answer?.moveInfos ?? [], label, isNew);
-  if (hints) {
-    showBar(position.value, play.names);
-    byId("root").textContent = answer === null ? "" : rootText(answer);
-    showTree(answer?.moveInfos ?? [], label);
-    showGraph(game.line(), position, play.names, (chosen) => play.goTo(chosen));
-  }
+  controls.show(canPlay, status);
+  showComment(position);
+  showHeaders(game.about);
+  showMoves(game, hints ? adviser : null, isNew, (chosen) => play.goTo(chosen));
+  board.candidates.show(answer?.moveInfos ?? [], label, isNew);
+  analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
   for (const player of [0, 1]) byId(`clock_${player}`).hidden = !settings.clock.isOn;
   clock.run(settings.clock.isOn && isTimed ? shown.player : null);
 }
 
-/** Whether a person can play here. @param {import("./game.js").Position} position */
-function isOpen(position) {
-  return position.outcome === null && position.shown?.player !== null && !play.isNetworks && connection.isOpen;
-}
-
-/** Whether the page throws the dice here. @param {import("./game.js").Position} position */
-function canThrow(position) {
-  return settings.options.throws && position.children.length === 0 && !play.isPaused;
-}
-
-/** @param {Game} game */
-function hasDice(game) {
-  return game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
-}
-
-/** @param {import("./game.js").Position} position */
-function statusOf(position) {
-  const result = play.result(position);
-  if (result !== null) return result;
-  const player = position.shown?.player ?? null;
-  if (player === null) return "A roll is due.";
-  const who = `${upper(play.names[player])} to move`;
-  if (play.isThinking) return `${who}: the network searches …`;
-  const waits = settings.options.players[player] !== "" && position.children.length === 0 && play.isPaused;
-  return waits ? `${who}: paused.` : `${who}.`;
-}
-
-/** @param {any} answer */
-function rootText({ rootInfo, isDuringSearch, isStored }) {
-  const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
-  const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const value = `value ${signed(rootInfo.value)} for the player to move`;
-  const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
-  return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
-}
-
-/**
- * What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
- * @param {import("./game.js").Position} position
- * @param {boolean} canPlay
- */
-function showChoices(position, canPlay) {
-  const shown = position.shown;
-  const actions = position.outcome === null ? (shown?.actions ?? []) : [];
-  const untouched = actions.filter((action) => action.touches.length === 0);
-  const rolls = canThrow(position) || position.outcome !== null ? [] : (shown?.rolls ?? []);
-  keep(
-    byId("choices"),
-    [
-      ...untouched.map(({ name, short }) => ({ name, text: short, isOpen: canPlay })),
-      ...rolls.map(({ name, probability }) => {
-        return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
-      }),
-    ],
-    ({ name, text }) => `${name} ${text}`,
-    ({ name, text }) => {
-      const button = make("button", { type: "button" }, text);
-      button.addEventListener("click", () => {
-        if (button.getAttribute("aria-disabled") === null) play.play(name);
-      });
-      return button;
-    },
-    (button, { isOpen }) => mark(button, "aria-disabled", isOpen ? null : "true"),
-  );
-}
-
-/** The touches of the last move; rolls have none. @param {import("./game.js").Position} position */
-function touchesOf(position) {
-  let one = position;
-  while (one.parent?.shown?.player === null && one.parent.parent !== null) one = one.parent;
-  const before = one.parent?.shown ?? null;
-  return before === null ? [] : (seen(before).actions.find((action) => action.name === one.move)?.touches ?? []);
-}
-
-/** Draws over the picture. */
-function drawOver() {
-  const position = play.game.current;
-  if (position.shown === null) return;
-  const shown = seen(position.shown);
-  const last = touchesOf(position);
-  const looked = candidates.looked !== null || candidates.kept !== null ? candidates.shown : null;
-  const { hints } = settings.options;
-  // Once a piece is chosen, its own candidates are left.
-  const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
-  const moves = hints && position.outcome === null ? candidates.moves : [];
-  overlay.show(picture.box, { last, actions, moves, pv: hints ? (looked?.pv ?? null) : null });
-}
-
-/** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
-function choose(actions) {
-  const dialog = byId("chooser");
-  const buttons = actions.map((action) => {
-    const { name, short } = action;
-    const button = make("button", { type: "button" }, short === name ? name : `${short} (${name})`);
-    button.addEventListener("click", () => {
-      dialog.close();
-      play.play(action.name);
-    });
-    return button;
-  });
-  fill(byId("chooser_names"), buttons);
-  dialog.showModal();
-}
-
-/** Plays what was typed. @param {string} text */
-async function typed(text) {
-  if (byId("typed").readOnly) return;
-  const shown = play.game.current.shown;
-  const found = shown === null ? null : named(shown, text.trim());
-  if (found === null || found.length < text.trim().length) {
-    return complain(`${text.trim() || "Nothing"} is no legal move here.`);
-  }
-  complain("");
-  byId("typed").value = "";
-  await play.play(found.name);
-}
-
 function bind() {
   const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
   click("problem_close", () => complain(""));
-  click("first", () => play.goTo(play.game.root));
-  click("back", () => play.goTo(play.game.current.parent ?? play.game.root));
-  click("on", () => play.redo());
-  click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
-  click("undo", () => play.undo());
-  click("redo", () => play.redo());
-  click("turn", turn);
-  click("pause", () => play.pause(!play.isPaused));
-  click("resign", () => play.end(play.game.current.shown?.player ?? 0, "because the other side resigned"));
+  click("turn", () => board.turn());
   click("logout", async () => {
-    await fetch("/logout", { method: "POST" });
+    await fetch("logout", { method: "POST" });
     location.reload();
   });
   click("chooser_cancel", () => byId("chooser").close());
@@ -285,18 +154,7 @@ function bind() {
     if (about.renews) await renew();
     start(new Game());
   });
-  click("analyse", async () => {
-    try {
-      await play.analyse();
-      announce("Every move is analyzed.");
-    } catch (error) {
-      complain(`The analysis failed: ${messageOf(error)}`);
-    }
-  });
-  byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
-    event.preventDefault();
-    typed(byId("typed").value);
-  });
+  window.addEventListener("pagehide", () => play.game.current.shown !== null && keepGame());
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
     if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
@@ -305,7 +163,6 @@ function bind() {
     event.preventDefault();
     byId(button).click();
   });
-  new ResizeObserver(drawOver).observe(byId("board"));
   window.addEventListener("resize", () => render(false));
 }
 
@@ -325,37 +182,27 @@ function tellAbout(player) {
   byId("about").textContent = about.run === null ? "" : player;
 }
 
-/** The game that this browser kept, if the server still has its player; else a new one. */
-function kept() {
-  const found = stored(STORE);
-  try {
-    if (!settings.take(found.model, found.game, found.players)) return new Game();
-    const game = Game.fromNodes(found.record);
-    let here = game.root;
-    for (const move of found.at) here = here.children.find((child) => child.move === move) ?? here;
-    game.goTo(here);
-    if (Number.isFinite(found.ended?.outcome)) here.ended = { outcome: found.ended.outcome, why: `${found.ended.why}` };
-    play.isPaused = found.isPaused === true;
-    return game;
-  } catch {
-    return new Game(); // nothing was kept, or something else
-  }
-}
-
 async function main() {
   bind();
   const open = (/** @type {Game} */ game) => {
     play.isPaused = true;
     return start(game);
   };
-  bindFiles({ play, settings, start: open });
-  bindArchive({ start: open });
+  bindFiles({ play, settings, start: open, picture: () => board.svg });
+  bindComment((text) => {
+    play.game.current.comment = text;
+    render(true);
+  });
+  bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {
     byId("connected").textContent = "The connection is lost. Trying again …";
     byId("connected").classList.add("lost");
+    play.isThinking = false;
     render(true);
   });
+  const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
+  window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
     byId("connected").textContent = "connected";
@@ -364,9 +211,14 @@ async function main() {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
       tellAbout(models[0].internalName);
-      if (isFirst) await start(kept());
-      else await (isSame ? play.refresh() : start(new Game()));
+      const kept = isFirst ? last() : null;
       isFirst = false;
+      if (isSame) await play.refresh();
+      const problem = isSame ? null : await openLinked();
+      if (problem === null) return;
+      const started = kept !== null && plays(kept.game) ? goBack(kept) : start(new Game());
+      complain(problem);
+      await started;
     } catch (error) {
       if (!(error instanceof Lost)) throw error;
     }

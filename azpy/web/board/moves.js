@@ -1,39 +1,70 @@
 // Where in the record are we? The moves with their variations, each a button.
 
-import { byId, keep, make, mark, signed } from "./dom.js";
+import { byId, keep, make, mark, write } from "./dom.js";
+import { upper } from "./sides.js";
+import { turnsOf } from "./turns.js";
+import { judged, toldLoss } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position @typedef {import("./game.js").Game} Game */
-/** @typedef {{position: Position, isVariation: boolean}} Item a move, or the variation that it begins */
+/**
+ * @typedef {Object} Item a move, or the variation that it begins
+ * @property {Position} position
+ * @property {boolean} isVariation
+ * @property {boolean} isFirst whether it is the first of its line, or stands behind a variation
+ */
 
-const WORTH_SAYING = 0.1; // a move that loses less of the value has no remark
+/** Judgements that PGN has numbers for (NAG). @type {Record<string, string>} */
+const GLYPHS = {
+  ...{ 1: "!", 2: "?", 3: "!!", 4: "??", 5: "!?", 6: "?!" },
+  ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
+};
 
 /**
  * @param {Game} game
- * @param {boolean} isValued whether losses are told
+ * @param {string | null} adviser who says what moves lost; null for nobody
  * @param {boolean} isNew whether the current position is another one, which comes into view
  * @param {(position: Position) => void} onChoose
  */
-export function showMoves(game, isValued, isNew, onChoose) {
+export function showMoves(game, adviser, isNew, onChoose) {
   const list = byId("moves");
+  const { places, hasSteps } = turnsOf(game);
+  /** What stands before a move: its number, and in turns of several steps who moved. @param {Item} item */
+  const head = ({ position, isFirst }) => {
+    const { number, owner, begins } = /** @type {import("./turns.js").Place} */ (places.get(position));
+    if (game.isPaired) return position.mover === 1 ? (isFirst ? `${number}…` : "") : `${number}.`;
+    if (!hasSteps) return `${number}.`;
+    if (!begins && !isFirst) return "";
+    const who = owner === 0 || owner === 1 ? ` ${upper(game.names[owner])}` : "";
+    return `${number}.${who}`;
+  };
   /** @type {(child: HTMLElement, item: Item) => void} */
-  const update = (child, { position, isVariation }) => {
+  const update = (child, item) => {
+    const { position, isVariation, isFirst } = item;
     const [inner] = child.children;
-    if (isVariation) return show(inner, [{ position, isVariation: false }, ...following(position)]);
+    if (isVariation) return show(inner, [{ position, isVariation: false, isFirst: true }, ...following(position)]);
     const isHere = position === game.current;
-    mark(inner, "class", isHere ? "move here" : "move");
+    const isRow = game.isPaired ? position.mover !== 1 : hasSteps && places.get(position)?.begins;
+    mark(child, "class", isRow || (isFirst && (game.isPaired || hasSteps)) ? "row" : null);
+    mark(inner, "class", `move${isHere ? " here" : ""}${position.comment === "" ? "" : " noted"}`);
     mark(inner, "aria-current", isHere ? "step" : null);
-    mark(inner, "aria-label", `${position.ply}. ${position.label}`);
-    const text = ` ${position.label}`;
-    if (inner.lastChild?.textContent !== text) {
-      inner.replaceChildren(make("span", { className: "ply" }, `${position.ply}.`), text);
-    }
-    const loss = isValued ? position.loss : null;
-    const isSaid = loss !== null && loss >= WORTH_SAYING;
-    const told = isSaid ? [`loses ${loss.toFixed(2)}`, ` ${signed(-loss)}`] : ["", ""];
+    const label = position.mover === null ? `${position.label.replace(/^(\d)-(\d)$/, "$1$2")}:` : position.label;
+    const glyphs = (position.notes.NAG ?? []).map((number) => GLYPHS[number] ?? `$${number}`).join(" ");
+    const said = [head(item), label, glyphs, position.comment === "" ? "" : "(with a comment)"];
+    const spoken = [said[0] || `${places.get(position)?.number}.`, ...said.slice(1)];
+    mark(inner, "aria-label", spoken.filter((part) => part !== "").join(" "));
+    const [ply, name, glyph] = inner.children;
+    write(ply, said[0]);
+    write(name, label);
+    write(glyph, glyphs);
+    const loss = adviser === null ? null : position.loss(adviser);
+    const judgement = judged(loss);
+    const text = judgement === null ? "" : ` ${judgement.mark} −${toldLoss(loss ?? 0)}`;
     const remark = child.querySelector(".loss");
-    if ((remark?.textContent ?? "") === told[1]) return;
+    if ((remark?.textContent ?? "") === text) return;
     remark?.remove();
-    if (isSaid) child.append(make("span", { className: "loss", role: "img", "aria-label": told[0] }, told[1]));
+    if (judgement === null) return;
+    const words = `${judgement.said}, loses ${toldLoss(loss ?? 0)}`;
+    child.append(make("span", { className: "loss", role: "img", "aria-label": words }, text));
   };
   /** @type {(item: Item) => HTMLElement} */
   const create = ({ position, isVariation }) => {
@@ -41,7 +72,8 @@ export function showMoves(game, isValued, isNew, onChoose) {
       const inner = make("ol", { "aria-label": `Variation at move ${position.ply}` });
       return make("li", { className: "variation" }, inner);
     }
-    const button = make("button", { type: "button" });
+    const part = (/** @type {string} */ className) => make("span", { className });
+    const button = make("button", { type: "button" }, part("ply"), part("name"), part("glyph"));
     button.addEventListener("click", () => onChoose(position));
     return make("li", {}, button);
   };
@@ -59,8 +91,10 @@ export function showMoves(game, isValued, isNew, onChoose) {
 /** The moves after a position, each with the variations that stand for it. @param {Position} from @returns {Item[]} */
 function following(from) {
   const found = [];
+  let isFirst = from.parent === null;
   for (let one = from; one.children.length > 0; one = one.children[0]) {
-    found.push(...one.children.map((position, index) => ({ position, isVariation: index > 0 })));
+    found.push(...one.children.map((position, index) => ({ position, isVariation: index > 0, isFirst })));
+    isFirst = one.children.length > 1;
   }
   return found;
 }

@@ -1,6 +1,7 @@
-// What is drawn over the picture? The last move, the candidates, and the moves of a principal variation.
+// What is drawn over the picture? The last turn, marks of the game's text, candidates, and the moves of a variation.
 
-import { byId, draw, signed } from "./dom.js";
+import { byId, draw } from "./dom.js";
+import { told } from "./values.js";
 
 /** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
 
@@ -19,15 +20,17 @@ export class Overlay {
 
   /**
    * @param {number[]} box of the picture
-   * @param {{last: Touch[], actions: Action[], moves: any[], pv: string[] | null}} drawn the touches of the last move;
-   *   the legal actions; what a search says of them, best first; a variation that is looked at
+   * @param {{last: Touch[][], marks: import("./position.js").Mark[], actions: Action[], moves: any[],
+   *   pv: string[] | null}} drawn the touches of each move of the last turn; marks; the legal actions; what a search
+   *   says of them, best first; a variation that is looked at
    */
-  show(box, { last, actions, moves, pv }) {
+  show(box, { last, marks, actions, moves, pv }) {
     this.layer.setAttribute("viewBox", box.join(" "));
     this.box = box;
     this.pixel = box[2] / Math.max(1, this.frame.clientWidth); // of the page, in the picture's units
     const byName = new Map(actions.map((action) => [action.name, action]));
-    const parts = last.map((touch, index) => this.outline(touch, index === last.length - 1));
+    const parts = last.flatMap((touches) => touches.map((one, at) => this.outline(one, at === touches.length - 1)));
+    parts.push(...marks.map((one) => this.noted(one)));
     if (pv !== null) parts.push(...this.variation(pv, byName));
     else parts.push(...this.candidates(moves, byName));
     this.layer.replaceChildren(...parts);
@@ -54,6 +57,28 @@ export class Overlay {
       class: isLast ? "last" : "last from",
       "stroke-width": wide,
     });
+  }
+
+  /** A mark of the game's text. @param {import("./position.js").Mark} mark */
+  noted([shape, text, places]) {
+    const points = places.map((touch) => this.point(touch));
+    const [[x, y]] = points;
+    const size = 0.3 * Math.min(places[0][3], places[0][4]);
+    const half = 0.7 * size;
+    const look = { class: `noted ${shape}`, "stroke-width": Math.max(2 * this.pixel, 0.16 * size) };
+    if (shape === "label") {
+      const letter = Math.min(1.5 * size, (2.6 * size) / Math.max(1, CHARACTER * text.length));
+      return draw("text", { x, y: y + 0.36 * letter, "font-size": letter, class: look.class }, text);
+    }
+    const [u, v] = points[points.length - 1];
+    const lines = {
+      triangle: `M${x} ${y - size}L${x + 0.87 * size} ${y + 0.5 * size}H${x - 0.87 * size}Z`,
+      square: `M${x - half} ${y - half}h${2 * half}v${2 * half}h${-2 * half}Z`,
+      cross: `M${x - half} ${y - half}l${2 * half} ${2 * half}m0 ${-2 * half}l${-2 * half} ${2 * half}`,
+      circle: `M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`,
+      arrow: `M${x} ${y}L${u} ${v}${arrowHead(u - x, v - y, size)}`,
+    };
+    return draw("path", { d: lines[/** @type {keyof typeof lines} */ (shape)] ?? "", ...look });
   }
 
   /** @param {any[]} moves @param {Map<string, Action>} byName */
@@ -94,12 +119,13 @@ export class Overlay {
     const [x, y] = this.point(touch);
     const side = Math.min(width, height) / this.pixel; // in pixels
     const lines = [ranks.length > 2 ? `${ranks[0]} ${ranks[1]} …` : ranks.join(" ")];
-    if (side >= 34) lines.push(signed(move.value));
+    if (side >= 34) lines.push(told(move.value));
     if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
-    const usual = Math.max(9, Math.min(0.48 * side, 30));
+    const usual = Math.max(9, Math.min(0.48 * side, Math.max(30, 0.2 * side)));
     const wide = CHARACTER * Math.max(...lines.map((line) => line.length)); // at a letter of one pixel
     const high = side / (lines.length + 0.7);
-    const letter = Math.min(15, Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)))) * this.pixel;
+    const fitting = Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)));
+    const letter = Math.min(Math.max(15, 0.1 * side), fitting) * this.pixel;
     const radius = Math.max(usual * this.pixel, (letter * wide) / 2 + 2 * this.pixel);
     const texts = lines.map((line, index) =>
       draw(
@@ -158,4 +184,12 @@ export class Overlay {
     }
     return parts;
   }
+}
+
+/** The head of an arrow that ends here. @param {number} x @param {number} y its way @param {number} size */
+function arrowHead(x, y, size) {
+  const part = (0.8 * size) / Math.max(1e-9, Math.hypot(x, y));
+  const [along, across] = [[-x * part, -y * part], [-y * part * 0.6, x * part * 0.6]];
+  const [a, b] = [along[0] + across[0], along[1] + across[1]];
+  return `m${a} ${b}l${-a} ${-b}l${along[0] - across[0]} ${along[1] - across[1]}`;
 }

@@ -18,6 +18,7 @@ export class Picture {
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
+    this.dragged = byId("dragged");
     this.box = [0, 0, 300, 150];
     /** @type {Action[]} */
     this.actions = [];
@@ -29,8 +30,9 @@ export class Picture {
     this.pressed = null;
     this.lastFocus = [0, 0];
     this.frame.addEventListener("pointerdown", (event) => this.down(event));
+    this.frame.addEventListener("pointermove", (event) => this.drag(event));
     this.frame.addEventListener("pointerup", (event) => this.up(event));
-    this.frame.addEventListener("pointercancel", () => (this.pressed = null));
+    this.frame.addEventListener("pointercancel", () => this.drop());
     // A click of the pointer leaves the focus where it was, so that the arrow keys go on through the game.
     this.frame.addEventListener("mousedown", (event) => event.preventDefault());
     this.frame.addEventListener("keydown", (event) => this.key(event));
@@ -47,10 +49,10 @@ export class Picture {
     const address = pictureAddress(shown.svg);
     if (this.image.src !== address) this.image.src = address;
     this.image.alt = title;
-    this.frame.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
+    document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
-    this.pressed = null;
+    this.drop();
     this.choose([]);
   }
 
@@ -63,7 +65,7 @@ export class Picture {
   /** Takes no touches until the next position is shown. */
   close() {
     this.actions = [];
-    this.pressed = null;
+    this.drop();
     this.choose([]);
   }
 
@@ -210,10 +212,35 @@ export class Picture {
     }
   }
 
+  /** Has the picture of the first place follow the pointer, if it is about a square. @param {PointerEvent} event */
+  drag(event) {
+    const chosen = this.layer.querySelector(".chosen");
+    if (this.pressed === null || this.path.length !== 1 || !(chosen instanceof HTMLElement)) return;
+    const { offsetLeft: left, offsetTop: top, offsetWidth: width, offsetHeight: height } = chosen;
+    if (Math.max(width, height) > 1.5 * Math.min(width, height)) return;
+    const frame = this.frame.getBoundingClientRect();
+    if (this.dragged.hidden) this.dragged.style.backgroundImage = `url("${this.image.src}")`;
+    this.dragged.hidden = false;
+    Object.assign(this.dragged.style, {
+      width: `${width}px`,
+      height: `${height}px`,
+      left: `${event.clientX - frame.x - width / 2}px`,
+      top: `${event.clientY - frame.y - height / 2}px`,
+      backgroundSize: `${frame.width}px ${frame.height}px`,
+      backgroundPosition: `${-left}px ${-top}px`,
+    });
+  }
+
+  /** Ends a drag. */
+  drop() {
+    this.pressed = null;
+    this.dragged.hidden = true;
+  }
+
   /** @param {PointerEvent} event */
   up(event) {
     const pressed = this.pressed;
-    this.pressed = null;
+    this.drop();
     if (pressed === null) return;
     const place = this.at(event);
     if (place !== null && nextPlaces(this.actions, this.path).has(place)) {

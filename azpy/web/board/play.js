@@ -1,19 +1,23 @@
 // Who is to move, and what happens then? People touch the board, networks search, dice are thrown.
 
-import { announce, complain, signed } from "./dom.js";
-import { Lost } from "./connection.js";
+import { announce, complain, messageOf } from "./dom.js";
+import { Busy, Lost } from "./connection.js";
 import { rolled } from "./position.js";
+import { RUN } from "./game.js";
 import { upper } from "./sides.js";
+import { lastTurn } from "./turns.js";
+import { told } from "./values.js";
 
 const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
-const MOST_TURNS = 16; // of a query: a server may refuse more searches of one client
+const AGAIN = 1000; // milliseconds until a server that refused is asked again
 const PACE = 400; // milliseconds between two moves of networks that play each other
 
 /**
  * @typedef {import("./game.js").Position} Position
  * @typedef {Object} Options what the person chose
- * @property {string} model that advises
+ * @property {string} model that plays the game, and shows positions
+ * @property {string} adviser whose values and moves are hints
  * @property {[string, string]} players the model of each side; empty for a person
  * @property {number | null} simulations of a network's move
  * @property {number | null} seconds of a network's move
@@ -36,12 +40,13 @@ export class Play {
     this.onChange = onChange;
     this.game = game;
     this.isPaused = false;
-    this.isThinking = false;
+    this.isThinking = false; // whether a network is about to move
+    this.isRefused = false; // whether the server takes no query now
     this.names = ["player 0", "player 1"];
     this.serial = 0; // of the position or the options that count now
     this.tag = `${Date.now()}`; // of the searches whose tree is kept
-    /** @type {import("./connection.js").Asked | null} */
-    this.search = null;
+    /** @type {import("./connection.js").Asked[]} */
+    this.searches = [];
   }
 
   /** @param {import("./game.js").Game} game */
@@ -53,7 +58,7 @@ export class Play {
 
   /** What a query says of a position. @param {string[]} moves @param {string} model */
   where(moves, model, game = this.game) {
-    return { model, moves, ...(game.start === null ? {} : { position: game.start }) };
+    return { model, moves, includeShortNames: true, ...(game.start === null ? {} : { position: game.start }) };
   }
 
   /** Whether the position is known and the game goes on. */
@@ -71,6 +76,7 @@ export class Play {
   /** Plays where the position is known and the game goes on. @param {string} move */
   play(move) {
     if (!this.isOpen) return;
+    complain("");
     const player = this.game.current.shown?.player ?? null;
     this.game.play(move);
     const who = player === null ? "The dice" : upper(this.names[player]);
@@ -80,24 +86,35 @@ export class Play {
 
   /** @param {Position} position */
   goTo(position) {
+    complain("");
     this.game.goTo(position);
     return this.refresh();
   }
 
-  /** Goes back to where a person could choose last. */
-  undo() {
-    let position = this.game.current.parent;
-    const isPersons = (/** @type {Position} */ one) => {
-      const shown = one.shown;
+  /** The last position before the current one where a person could choose. @returns {Position | null} */
+  get before() {
+    const { players, throws } = this.options();
+    const isWatched = players.every((player) => player !== "");
+    const isChosen = ({ shown }) => {
       if (shown === null) return true;
-      if (shown.player === null) return shown.rolls.length > 0 && !this.options().throws;
-      return this.options().players[shown.player] === "";
+      return shown.player === null ? !throws : isWatched || players[shown.player] === "";
     };
-    const both = this.options().players.every((player) => player !== "");
-    while (position !== null && position.parent !== null && !both && !isPersons(position)) position = position.parent;
+    let position = this.game.current.parent;
+    while (position !== null && !isChosen(position)) position = position.parent;
+    return position;
+  }
+
+  /** Whether there is something to take back. */
+  get canUndo() {
+    return this.game.current.ended !== null || this.before !== null;
+  }
+
+  /** Takes back how the players ended the game, or else goes back to where a person could choose last. */
+  undo() {
+    const { current } = this.game;
+    const position = current.ended === null ? this.before : current;
     if (position === null) return;
     position.ended = null;
-    this.game.current.ended = null;
     return this.goTo(position);
   }
 
@@ -122,9 +139,8 @@ export class Play {
   /** Shows the current position, and does what is to be done there. */
   async refresh() {
     const serial = ++this.serial;
-    this.search?.stop();
-    this.search = null;
-    this.isThinking = false;
+    for (const search of this.searches.splice(0)) search.stop();
+    this.isThinking = this.isRefused = false;
     const position = this.game.current;
     try {
       if (position.shown === null) {
@@ -133,38 +149,50 @@ export class Play {
       }
     } catch (error) {
       if (serial !== this.serial) return;
-      if (error instanceof Lost) return this.onChange(false);
+      this.isRefused = error instanceof Busy;
+      if (error instanceof Busy) this.later(serial, () => this.refresh());
+      if (error instanceof Busy || error instanceof Lost) return this.onChange(false);
       this.game.remove(position);
+      const refreshed = position.parent === null ? this.onChange(true) : this.refresh();
       complain(`This cannot be played: ${messageOf(error)}`);
-      return position.parent === null ? this.onChange(true) : this.refresh();
+      return refreshed;
     }
     if (serial !== this.serial) return;
     this.isThinking = this.isNetworks;
     this.onChange(true);
     this.lookBack(serial, this.game);
     if (position.outcome !== null) return announce(this.result(position) ?? "");
-    const shown = position.shown;
-    if (shown !== null && shown.player === null) {
-      const isOpen = position.children.length === 0 && !this.isPaused && this.options().throws;
+    const { shown } = position;
+    const { hints, adviser, hintSimulations, players, throws } = this.options();
+    if (shown.player === null) {
+      const isOpen = position.children.length === 0 && !this.isPaused && throws;
       if (isOpen && shown.rolls.length > 0) this.play(rolled(shown.rolls, Math.random()).name);
       return;
     }
-    const { hints, model, hintSimulations } = this.options();
-    const isKnown =
-      position.found?.answer.isStored || (position.found?.model === model && position.found.visits >= hintSimulations);
-    if (this.isThinking || (hints && !isKnown)) await this.think(serial, position);
+    const isKnown = (position.finds.get(adviser)?.visits ?? 0) >= hintSimulations;
+    const isAdvised = !hints || isKnown || adviser === RUN || (this.isThinking && players[shown.player] === adviser);
+    await Promise.all([this.isThinking && this.answer(serial, position), !isAdvised && this.advise(serial, position)]);
   }
 
   /**
-   * Has the last move known, with its place on the board, where the game came from a file: the position before the move
-   * says it. A roll has no place, and the move before it counts.
+   * Asks again in a while, unless another position counts then: the server has too much to do, or it ends.
+   * @param {number} serial
+   * @param {() => unknown} ask
+   */
+  later(serial, ask) {
+    setTimeout(() => serial === this.serial && ask(), AGAIN);
+  }
+
+  /**
+   * Has the moves of the last turn known, with their places on the board, where the game came from a file: the position
+   * before a move says them.
    * @param {number} serial
    * @param {import("./game.js").Game} game
    */
   async lookBack(serial, game) {
     try {
-      for (let one = game.current.parent; one !== null; one = one.shown?.player === null ? one.parent : null) {
-        if (one.shown !== null) continue;
+      for (const { parent: one } of lastTurn(game.current)) {
+        if (one === null || one.shown !== null) continue;
         one.shown = await this.show(one.moves(), game);
         if (serial !== this.serial) return;
         this.onChange(false);
@@ -181,107 +209,88 @@ export class Play {
    * @returns {Promise<import("./position.js").Shown>}
    */
   show(moves, game = this.game) {
-    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game) }).answer;
+    const notes = game.at(moves)?.notes ?? {};
+    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game), notes }).answer;
   }
 
-  /** Searches at a position: a network's move, or a hint. @param {number} serial @param {Position} position */
-  async think(serial, position) {
-    const options = this.options();
-    const plays = this.isThinking;
-    const player = position.shown?.player ?? 0;
-    const model = plays ? options.players[player] : options.model;
-    const { simulations, seconds, hintSimulations } = options;
-    const limits = plays ? { simulations, seconds } : { simulations: hintSimulations };
+  /**
+   * Has a player search, and the position learn what the search finds.
+   * @param {Position} position
+   * @param {string} model
+   * @param {Record<string, unknown>} asked the limits, and what else the query says
+   * @returns {import("./connection.js").Asked}
+   */
+  search(position, model, asked) {
     const learn = (/** @type {any} */ answer) => {
-      if (answer.rootInfo?.value === null || answer.rootInfo === undefined) return;
-      const value = player === 0 ? answer.rootInfo.value : -answer.rootInfo.value;
-      position.learn({ model, value, visits: answer.rootInfo.visits, answer });
-      if (serial === this.serial) this.onChange(false);
+      const { player, value, visits } = answer.rootInfo;
+      if (value === null) return; // the game is over there
+      position.learn(model, { value: player === 0 ? value : -value, visits, answer });
+      this.onChange(false);
     };
-    const began = performance.now();
-    this.search = this.connection.ask(
-      {
-        ...this.where(position.moves(), model),
-        ...Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== null)),
-        game: `${this.tag} ${plays ? model : "hints"}`,
-        priority: plays ? "play" : "analysis",
-        analysisPVLen: LONGEST_LINE,
-        includeLcb: false,
-        ...(options.hints ? { reportDuringSearchEvery: REPORTS } : {}),
-      },
-      learn,
-    );
-    let answer;
+    const usual = { priority: "analysis", analysisPVLen: LONGEST_LINE, includeLcb: false };
+    return this.connection.ask({ ...this.where(position.moves(), model), ...usual, ...asked }, learn);
+  }
+
+  /**
+   * Waits for a search, which ends when another position counts.
+   * @param {number} serial
+   * @param {import("./connection.js").Asked} search
+   * @param {boolean} plays whether a network's move waits for it
+   * @returns {Promise<any>} the answer; null if it does not count
+   */
+  async found(serial, search, plays) {
+    this.searches.push(search);
     try {
-      answer = await this.search.answer;
+      const answer = await search.answer;
+      return serial === this.serial ? answer : null;
     } catch (error) {
-      if (serial !== this.serial || error instanceof Lost) return;
-      this.isThinking = false;
-      complain(`The search failed: ${messageOf(error)}`);
-      if (plays) this.isPaused = true;
-      return this.onChange(false);
+      if (serial !== this.serial) return null;
+      if (plays) this.isThinking = false;
+      const isPassing = error instanceof Busy || error instanceof Lost;
+      if (plays && !isPassing) this.isPaused = true;
+      if (!isPassing) complain(`The search failed: ${messageOf(error)}`);
+      if (error instanceof Busy) {
+        this.isRefused = plays;
+        this.later(serial, () => (plays ? this.refresh() : this.advise(serial, this.game.current)));
+      }
+      this.onChange(false);
+      return null;
     }
-    if (serial !== this.serial) return;
-    if (!plays) {
-      const [best] = answer.moveInfos;
-      if (best) announce(`Best: ${best.move}, value ${signed(best.value)}`);
-      return;
-    }
-    if (options.players.every((one) => one !== "")) {
+  }
+
+  /** Searches for a network's move, and plays it. @param {number} serial @param {Position} position */
+  async answer(serial, position) {
+    const { players, simulations, seconds, hints } = this.options();
+    const model = players[position.shown?.player ?? 0];
+    const limits = { ...(simulations === null ? {} : { simulations }), ...(seconds === null ? {} : { seconds }) };
+    const reports = hints ? { reportDuringSearchEvery: REPORTS } : {};
+    const asked = { ...limits, ...reports, game: `${this.tag} ${model}`, priority: "play" };
+    const began = performance.now();
+    const answer = await this.found(serial, this.search(position, model, asked), true);
+    if (answer === null) return;
+    // People see what networks do: the dice, and each step of a turn.
+    const isStep = position.mover === null || position.mover === position.shown?.player;
+    if (isStep || players.every((one) => one !== "")) {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, PACE - (performance.now() - began))));
       if (serial !== this.serial) return;
     }
     return this.play(answer.move);
   }
 
-  /** Searches every position of the current line that was not searched yet. */
-  async analyse() {
-    const line = this.game.line();
-    const open = line.filter((one) => one.found === null && one.outcome === null && one.shown?.player !== null);
-    if (open.length === 0) return;
-    const { model, hintSimulations } = this.options();
-    const [where, refused] = [this.where(line[line.length - 1].moves(), model), new Map()];
-    const learn = (/** @type {any} */ answer) => {
-      const position = line[answer.turnNumber];
-      const root = answer.rootInfo;
-      if (answer.error) refused.set(answer.turnNumber, answer.error);
-      if (position === undefined || root === undefined || root.value === null) return; // a roll, or the end
-      position.learn({ model, value: root.player === 0 ? root.value : -root.value, visits: root.visits, answer });
-      this.onChange(false);
-    };
-    for (let at = 0; at < open.length; at += MOST_TURNS) {
-      if (this.game.line()[0] !== line[0]) return; // another game
-      const turns = open.slice(at, at + MOST_TURNS).map((one) => one.ply);
-      const query = {
-        ...where,
-        analyzeTurns: turns,
-        simulations: hintSimulations,
-        priority: "analysis",
-        analysisPVLen: LONGEST_LINE,
-      };
-      try {
-        await this.connection.ask(query, learn, turns.length).answer;
-      } catch (error) {
-        if (turns.length > 1 || error instanceof Lost) throw error;
-        refused.set(turns[0], messageOf(error));
-      }
-    }
-    // Before a roll of dice there is nothing to search.
-    const [problem] = [...refused.values()].filter((said) => !said.includes("a roll is due"));
-    if (problem !== undefined) throw new Error(problem);
+  /** Searches for a hint. @param {number} serial @param {Position} position */
+  async advise(serial, position) {
+    const { adviser, hintSimulations: simulations } = this.options();
+    const asked = { simulations, game: `${this.tag} hints`, reportDuringSearchEvery: REPORTS };
+    const answer = await this.found(serial, this.search(position, adviser, asked), false);
+    const [best] = answer?.moveInfos ?? [];
+    if (best) announce(`Best: ${best.pvShort[0]}, value ${told(best.value)}`);
   }
 
   /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */
   result(position) {
     const outcome = position.outcome;
     if (outcome === null) return null;
-    const why = position.ended === null ? "" : ` ${position.ended.why}`;
-    if (outcome === 0) return "The game is a draw.";
-    return `${upper(this.names[outcome > 0 ? 0 : 1])} wins${why}.`;
+    if (position.ended === null) return `${position.shown?.result}.`;
+    return `${upper(this.names[outcome > 0 ? 0 : 1])} wins ${position.ended.why}.`;
   }
-}
-
-/** @param {unknown} error */
-export function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
 }

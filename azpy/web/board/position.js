@@ -4,8 +4,9 @@
  * @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
  * @typedef {{name: string, short: string, touches: Touch[]}} Action
  * @typedef {{name: string, probability: number}} Roll
- * @typedef {{player: number | null, outcome: number | null, svg: string, text: string | null, actions: Action[],
- *   rolls: Roll[]}} Shown what the server says of a position
+ * @typedef {[string, string, Touch[]]} Mark shape, text and places
+ * @typedef {{player: number | null, outcome: number | null, result: string | null, svg: string, marks: Mark[],
+ *   text: string | null, actions: Action[], rolls: Roll[]}} Shown what the server says of a position
  */
 
 /** @param {Action} action @param {string[]} path */

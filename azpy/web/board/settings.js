@@ -1,27 +1,47 @@
 // What did the person choose? The controls of players, levels and hints; they are kept in this browser.
 
 import { byId, fill, make } from "./dom.js";
+import { RUN } from "./game.js";
 import { sides, upper } from "./sides.js";
+import { tellPercent } from "./values.js";
 
-const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations"];
+const CHOSEN = ["player_0", "player_1", "adviser"];
+const KEPT = ["simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
+ *   limits: {simulations: number, seconds: number},
  *   format: string | null, sideNames: [string, string] | null, canRotate: boolean}} Model */
 
 export class Settings {
-  /** @param {{onModel: () => void, onPlay: () => void, onClock: () => void}} heard what changed */
-  constructor({ onModel, onPlay, onClock }) {
+  /**
+   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onSwap: () => void, onClock: () => void}}
+   *   heard what changed
+   */
+  constructor({ onGame, onPlay, onPlayers, onSwap, onClock }) {
     /** @type {Model[]} */
     this.models = [];
-    byId("model").addEventListener("change", () => {
+    byId("game").addEventListener("change", () => {
       this.fillPlayers();
-      onModel();
+      onGame();
     });
-    for (const id of ["player_0", "player_1", "simulations", "seconds", "hint_simulations", "hints", "throws"]) {
+    byId("swap").addEventListener("click", () => {
+      const [first, second] = [byId("player_0"), byId("player_1")];
+      [first.value, second.value] = [second.value, first.value];
+      this.name();
+      onSwap();
+    });
+    for (const id of ["player_0", "player_1"]) {
       byId(id).addEventListener("change", () => {
-        this.keep();
         this.name();
+        onPlayers();
+      });
+    }
+    for (const id of ["simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
+      byId(id).addEventListener("change", () => {
+        this.bound();
+        this.keep();
+        tellPercent(byId("scale").value !== "");
         onPlay();
       });
     }
@@ -32,64 +52,91 @@ export class Settings {
     const kept = stored(STORE) ?? {};
     this.wasKept = typeof kept.simulations === "string";
     for (const id of KEPT) if (typeof kept[id] === "string") byId(id).value = kept[id];
+    tellPercent(byId("scale").value !== "");
   }
 
   /**
-   * @param {Model[]} models what the server has; the first one is chosen, unless another was
-   * @returns {boolean} whether the same one is chosen
+   * @param {Model[]} models what the server has; the first game is chosen, unless another was
+   * @returns {boolean} whether the same game is chosen
    */
   offer(models) {
     const isFirst = this.models.length === 0;
-    const before = isFirst ? null : this.model;
+    const before = isFirst ? null : this.model.game;
     this.models = models;
-    const text = (/** @type {Model} */ model) => `${model.name}: ${model.game}`;
-    fill(byId("model"), models.map((model) => make("option", { value: model.name }, text(model))));
-    const isThere = models.some((model) => model.name === before?.name && model.game === before?.game);
-    if (isThere) byId("model").value = before?.name;
+    const games = new Map([...models].reverse().map((model) => [model.game, model.name]));
+    const options = [...games].reverse().map(([game, value]) => make("option", { value }, game));
+    fill(byId("game"), options);
     for (const id of isFirst ? ["simulations", "hint_simulations"] : []) {
       if (!this.wasKept && byId(id).value === "") byId(id).value = `${this.model.simulations}`;
     }
-    if (!isThere) this.fillPlayers();
-    return isThere;
+    return this.choose(before ?? this.model.game) && !isFirst;
   }
 
-  /** The network that advises. @returns {Model} */
+  /** A player of the game. @returns {Model} */
   get model() {
-    return this.models.find((model) => model.name === byId("model").value) ?? this.models[0];
+    return this.models.find((model) => model.name === byId("game").value) ?? this.models[0];
   }
 
   get names() {
     return sides(this.model.sideNames);
   }
 
+  /** Offers the players of the game. Those that were chosen stay, if they play it. */
   fillPlayers() {
     const fitting = this.models.filter((model) => model.game === this.model.game);
+    const networks = () => fitting.map((model) => make("option", { value: model.name }, `Network ${model.name}`));
+    const isFirst = byId("adviser").options.length === 0;
+    const before = CHOSEN.map((id) => byId(id).value);
     for (const player of [0, 1]) {
       byId(`label_${player}`).textContent = upper(this.names[player]);
-      const networks = fitting.map((model) => make("option", { value: model.name }, `Network ${model.name}`));
-      fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks]);
+      fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
     }
     byId("player_1").value = this.model.name;
+    fill(byId("adviser"), networks());
+    if (!isFirst) this.take(before);
     this.name();
+    this.bound();
   }
 
   /**
-   * Chooses a player and who plays, as before.
-   * @param {string} name of the player
-   * @param {string} game that it played
-   * @param {string[]} players
-   * @returns {boolean} whether the server has this player
+   * Chooses a game.
+   * @param {string} game
+   * @returns {boolean} whether the server plays it
    */
-  take(name, game, players) {
-    if (!this.models.some((model) => model.name === name && model.game === game)) return false;
-    byId("model").value = name;
+  choose(game) {
+    const found = this.models.find((model) => model.game === game);
+    if (found !== undefined) byId("game").value = found.name;
     this.fillPlayers();
-    for (const player of [0, 1]) {
-      const choices = [...byId(`player_${player}`).options].map((option) => option.value);
-      if (choices.includes(players[player])) byId(`player_${player}`).value = players[player];
+    return found !== undefined;
+  }
+
+  /** Chooses the players and the adviser, those of them that are there. @param {string[]} chosen */
+  take(chosen) {
+    for (const [index, id] of CHOSEN.entries()) {
+      const choices = [...byId(id).options].map((option) => option.value);
+      if (choices.includes(chosen[index])) byId(id).value = chosen[index];
     }
     this.name();
-    return true;
+  }
+
+  /** Offers what the run thought when it played the game. @param {boolean} isStored whether it is known */
+  offerRun(isStored) {
+    const adviser = byId("adviser");
+    const known = [...adviser.options].find((option) => option.value === RUN);
+    if (isStored && known === undefined) adviser.prepend(make("option", { value: RUN }, "The run, when it played"));
+    if (!isStored) known?.remove();
+    if (isStored) adviser.value = RUN;
+  }
+
+  /** Keeps to the limits of the server. */
+  bound() {
+    const { simulations, seconds } = this.model.limits;
+    for (const [id, most] of Object.entries({ simulations, hint_simulations: simulations, seconds })) {
+      const field = byId(id);
+      field.max = `${most}`;
+      if (field.validity.rangeOverflow) field.value = field.max;
+      if (field.validity.rangeUnderflow) field.value = field.min;
+    }
   }
 
   /** Says who plays, beside the board. */
@@ -106,6 +153,7 @@ export class Settings {
     const simulations = whole(byId("simulations").value);
     return {
       model: this.model.name,
+      adviser: byId("adviser").value,
       players: [byId("player_0").value, byId("player_1").value],
       simulations: simulations ?? (seconds === null ? this.model.simulations : null),
       seconds,

@@ -5,7 +5,7 @@
  * @returns {[string, string]} for use within a sentence
  */
 export function sides(names) {
-  return names === null ? ["player 0", "player 1"] : [`${names[0]} (player 0)`, `${names[1]} (player 1)`];
+  return names ?? ["player 0", "player 1"];
 }
 
 /** A text as the beginning of a sentence. @param {string} text */

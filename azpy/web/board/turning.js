@@ -50,5 +50,7 @@ function turn(shown) {
     height,
   ];
   const actions = shown.actions.map((action) => ({ ...action, touches: action.touches.map(mirrored) }));
-  return { ...shown, svg: new XMLSerializer().serializeToString(root), actions };
+  /** @type {import("./position.js").Mark[]} */
+  const marks = shown.marks.map(([shape, text, places]) => [shape, text, places.map(mirrored)]);
+  return { ...shown, svg: new XMLSerializer().serializeToString(root), marks, actions };
 }

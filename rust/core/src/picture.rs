@@ -21,6 +21,17 @@ impl Touch {
     }
 }
 
+/// What is drawn over a picture, because a text of the game says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// One of "triangle", "square", "circle", "cross", "label", "arrow".
+    pub shape: &'static str,
+    /// What a label says; else nothing.
+    pub text: String,
+    /// Where: one place, of an arrow two.
+    pub places: Vec<Touch>,
+}
+
 /// A text as it may stand in an XML document, also as an attribute. Characters that no document can hold are replaced.
 #[must_use]
 pub fn xml_text(text: &str) -> String {

@@ -3,9 +3,9 @@
 //! Lines of play are read by the names of actions, and no game reads more of a text than it can have plies. Whatever an
 //! error repeats of a text is cut ([`shown`]). Knows nothing of any notation.
 
-use crate::game::{Action, Game, GameFault, Player, Turn};
-use crate::picture::{Touch, text_svg};
-use crate::written::{Bounds, Moves, Named, Unfit, Variations, WrittenGame};
+use crate::game::{Action, Game, GameFault, Payoff, Player, Turn};
+use crate::picture::{Mark, Touch, text_svg};
+use crate::written::{Bounds, Moves, Named, Notes, Told, Unfit, Variations, WrittenGame};
 
 /// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
 const MOST_SHOWN: usize = 60;
@@ -50,6 +50,13 @@ pub trait Notation: Game {
         None
     }
 
+    /// The result of a game that is over, and how it came about, as people of this game say it: "White wins by
+    /// checkmate", "Black wins by 5.5", "Draw by stalemate". Games that end by the rules alone: whoever plays says
+    /// that a player resigned or was out of time. [`outcome_text`] writes it.
+    fn result_text(&self) -> String {
+        outcome_text(self, "")
+    }
+
     /// Whether the picture makes sense upside down, as the other player sees it.
     fn can_rotate(&self) -> bool {
         true
@@ -69,6 +76,12 @@ pub trait Notation: Game {
     /// lies in no other place's rectangle.
     fn touches(&self, action: Action) -> Vec<Touch> {
         let _ = action;
+        Vec::new()
+    }
+
+    /// What notes on this position ask to be drawn on its picture. Notes that are not drawn are left out.
+    fn marks(&self, notes: &Notes) -> Vec<Mark> {
+        let _ = notes;
         Vec::new()
     }
 
@@ -106,8 +119,8 @@ pub trait Notation: Game {
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
         let bounds = Bounds { moves: usize::MAX, depth: usize::MAX };
         let Variations { start: mut state, moves, .. } = self.read_variations(text, bounds)?;
-        for (name, _) in moves.main_line().take(plies) {
-            for action in state.parse_actions(name)? {
+        for told in moves.main_line().take(plies) {
+            for action in state.parse_actions(&told.name)? {
                 state.try_play(action).map_err(|error| error.to_string())?;
             }
         }
@@ -142,12 +155,19 @@ pub trait Notation: Game {
     /// - `moves`: of those behind one move, the first is that of the main line.
     /// - `tags`: what the text says of the game as a whole, by the names of the notation. A result that is not among
     ///   them is that of the rules at the end of the main line.
+    /// - `notes`: on the start, and then on each move. There may be fewer.
     ///
     /// # Errors
-    /// A sentence that names the move or the tag; for a start with a past, which such a text does not hold; and for a game
-    /// without such a notation.
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        let _ = (moves, tags, bounds);
+    /// A sentence that names the move, the tag or the note; for a start with a past, which such a text does not hold; and
+    /// for a game without such a notation.
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        let _ = (moves, tags, notes, bounds);
         Err(NO_GAMES.to_owned())
     }
 
@@ -162,11 +182,39 @@ pub trait Notation: Game {
         None
     }
 
+    /// The points that White gets in Go: a text of a game may have others than the rules that read it.
+    fn komi(&self) -> Option<f32> {
+        None
+    }
+
     /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they do
     /// so no more. `None` if the rules have `mover` not to move there.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         mover.is_none_or(|mover| self.turn() == Turn::Player(mover)).then(|| self.clone())
     }
+}
+
+/// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by stalemate".
+/// Where two players do not share a zero sum, what each gets: "player 0 gets 1, player 1 gets -0.5, ...".
+pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
+    let names = state
+        .side_names()
+        .map_or_else(|| ["player 0", "player 1"].map(str::to_owned), |names| names.map(str::to_owned));
+    let won = |player: Player| {
+        let name = &names[player.index()];
+        let first = name.chars().next().map_or(0, char::len_utf8);
+        format!("{}{} wins", name[..first].to_uppercase(), &name[first..])
+    };
+    let each = state.outcome().each();
+    if !G::Payoff::ZERO_SUM {
+        let gets = |(player, own): (usize, &f32)| format!("player {player} gets {own}");
+        return each.numbers().iter().enumerate().map(gets).collect::<Vec<_>>().join(", ");
+    }
+    let said = match each.of(Player::Zero) {
+        0.0 => "Draw".to_owned(),
+        outcome => won(if outcome > 0.0 { Player::Zero } else { Player::One }),
+    };
+    if how.is_empty() { said } else { format!("{said} {how}") }
 }
 
 /// A text as an error repeats it: in quotes, on one line, cut where it is long.
@@ -214,20 +262,21 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
     for (before, action) in actions.into_iter().enumerate() {
         moves.push(before, play_named(&mut state, action))?;
     }
-    Ok(Variations { start, moves, tags: Vec::new(), left_out: Vec::new() })
+    Ok(Variations { start, moves, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() })
 }
 
-/// Plays a legal action, and gives its name and its short name.
-pub fn play_named<G: Notation>(state: &mut G, action: Action) -> (String, String) {
-    let names = (state.action_name(action), state.short_name(action));
+/// Plays a legal action, and gives the move without notes.
+pub fn play_named<G: Notation>(state: &mut G, action: Action) -> Told {
+    let player = if let Turn::Player(player) = state.turn() { Some(player) } else { None };
+    let (name, short) = (state.action_name(action), state.short_name(action));
     state.play(action);
-    names
+    Told { name, short, player, notes: Vec::new() }
 }
 
 /// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].
 ///
 /// # Arguments
-/// - `describe`: plays an action at a position, and gives what is kept of it.
+/// - `describe`: plays an action at a position, and gives what is kept of it; gets the move's index too.
 ///
 /// # Errors
 /// A sentence that names the move by its index.
@@ -235,7 +284,7 @@ pub fn moves_of<G: Notation, T>(
     start: &G,
     named: &[Named],
     bounds: Bounds,
-    mut describe: impl FnMut(&mut G, Action) -> T,
+    mut describe: impl FnMut(&mut G, Action, usize) -> T,
 ) -> Result<Moves<T>, String> {
     let mut moves = Moves::new(bounds);
     for (index, (before, name)) in named.iter().enumerate() {
@@ -253,7 +302,7 @@ pub fn moves_of<G: Notation, T>(
             let names = listed(state, &offered);
             return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));
         };
-        Ok((action, describe(state, action)))
+        Ok((action, describe(state, action, index)))
     })?;
     left_out.into_iter().next().map_or(Ok(moves), Err)
 }

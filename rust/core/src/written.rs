@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::game::Action;
+use crate::game::{Action, Player};
 
 /// A game as a text has it, read by [`Notation::read_game`](crate::text::Notation::read_game).
 #[derive(Clone, Debug, PartialEq)]
@@ -101,15 +101,49 @@ pub struct Bounds {
 /// before it, which stands earlier (none at the start), and the action's name.
 pub type Named = (Option<usize>, String);
 
+/// What a text says of a position beside the moves: names of SGF's properties, each with its values. Of PGN a comment is
+/// `C`, and `NAG` has the numbers of its glyphs.
+pub type Notes = Vec<(String, Vec<String>)>;
+
+/// The name of a comment among [`Notes`].
+pub const COMMENT: &str = "C";
+
+/// Adds a value to notes, behind those of the same name. A comment goes on in the one that is there, behind `between`.
+pub fn note(notes: &mut Notes, name: &str, value: String, between: &str) {
+    match notes.iter_mut().find(|(other, _)| other == name) {
+        Some((_, values)) if name == COMMENT => {
+            *values = vec![values.join(between) + between + &value];
+        }
+        Some((_, values)) => values.push(value),
+        None => notes.push((name.to_owned(), vec![value])),
+    }
+}
+
+/// A move that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The action's name.
+    pub name: String,
+    /// Its short name.
+    pub short: String,
+    /// Who played it; nobody a roll.
+    pub player: Option<Player>,
+    /// What the text says of the position behind it.
+    pub notes: Notes,
+}
+
 /// A game with its variations.
 #[derive(Debug)]
 pub struct Variations<G> {
     /// Where the moves begin.
     pub start: G,
-    /// The action's name and its short name of each move.
-    pub moves: Moves<(String, String)>,
-    /// What the text says of the game as a whole.
+    /// The moves.
+    pub moves: Moves<Told>,
+    /// What the text says of the game as a whole, as
+    /// [`Notation::write_variations`](crate::text::Notation::write_variations) takes it.
     pub tags: Vec<(String, String)>,
+    /// What the text says of the start.
+    pub notes: Notes,
     /// Why a line ends early, or is not there.
     pub left_out: Vec<String>,
 }
@@ -210,6 +244,11 @@ impl<M> Moves<M> {
     #[must_use]
     pub fn all(&self) -> &[(usize, M)] {
         &self.moves
+    }
+
+    /// The move of a number from 1 on.
+    pub fn said_mut(&mut self, number: usize) -> &mut M {
+        &mut self.moves[number - 1].1
     }
 
     /// The moves of the main line.

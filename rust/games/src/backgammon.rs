@@ -48,7 +48,7 @@ mod side;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::Notation;
+use azpy_core::text::{Notation, outcome_text};
 
 use crate::key::{Tag, digest};
 use crate::tables::{CHECKERS, POINTS, ROLLS, Side, each, from_other_side, up_to, write_outcomes};
@@ -179,6 +179,18 @@ impl Backgammon {
     #[inline]
     fn winner(&self) -> Option<Player> {
         [Player::Zero, Player::One].into_iter().find(|player| self.sides[player.index()].taken() == 0)
+    }
+
+    /// What the winner wins: a single game, a gammon or a backgammon; 3 where these do not count.
+    fn points(&self) -> Option<u8> {
+        let loser = self.sides[self.winner()?.opponent().index()];
+        Some(match loser.taken() {
+            _ if !self.gammons => 3,
+            _ if loser.off() > 0 => 1,
+            // The winner's home is the loser's points 19 to 24.
+            taken if taken >> 18 == 0 => 2,
+            _ => 3,
+        })
     }
 
     /// Where the die can be played now, whatever becomes of the other one.
@@ -380,19 +392,8 @@ impl Game for Backgammon {
     }
 
     fn outcome(&self) -> Value {
-        let Some(winner) = self.winner() else {
-            return Value(0.0);
-        };
-        let loser = self.sides[winner.opponent().index()];
-        let points: u8 = match loser.taken() {
-            _ if !self.gammons => 3,
-            _ if loser.off() > 0 => 1,
-            // The winner's home is the loser's points 19 to 24.
-            taken if taken >> 18 == 0 => 2,
-            _ => 3,
-        };
-        let value = f32::from(points) / 3.0;
-        Value(if winner == Player::Zero { value } else { -value })
+        let value = self.points().map_or(0.0, |points| f32::from(points) / 3.0);
+        Value(if self.winner() == Some(Player::One) { -value } else { value })
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -487,6 +488,17 @@ impl Notation for Backgammon {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let how = match self.points() {
+            None => "by the limit of plies",
+            _ if !self.gammons => "",
+            Some(1) => "a single game",
+            Some(2) => "a gammon",
+            Some(_) => "a backgammon",
+        };
+        outcome_text(self, how)
     }
 
     fn to_svg(&self) -> String {

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, mark, read_board, stones, write_board};
@@ -350,6 +350,11 @@ impl Notation for Breakthrough {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let all_taken = self.pieces[self.mover.index()] == 0;
+        outcome_text(self, if all_taken { "by taking the last piece" } else { "by reaching the last row" })
     }
 
     fn to_svg(&self) -> String {

@@ -19,10 +19,10 @@
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, spread};
-use crate::notation::{PLAYERS, is_board, mark, read_board, write_board};
+use crate::notation::{FULL_BOARD, PLAYERS, is_board, mark, read_board, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -319,6 +319,11 @@ impl Notation for ConnectFour {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let k = self.k();
+        outcome_text(self, &if self.status == Status::Won { format!("by {k} in a row") } else { FULL_BOARD.to_owned() })
     }
 
     fn can_rotate(&self) -> bool {

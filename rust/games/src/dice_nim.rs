@@ -9,7 +9,7 @@
 //! Invariant: a roll lies on the table at a player's turn and at no other time.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::{Notation, play_line, shown};
+use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::key::{Tag, spread};
 use crate::notation::{PLAYERS, read_number};
@@ -164,6 +164,10 @@ impl Notation for DiceNim {
             None => format!("roll {}", action + 1),
             Some(_) => format!("take {}", action + 1),
         }
+    }
+
+    fn result_text(&self) -> String {
+        outcome_text(self, "by taking the last counter")
     }
 
     fn can_rotate(&self) -> bool {

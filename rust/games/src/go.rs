@@ -28,9 +28,9 @@ use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line, read_one_line};
-use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
+use azpy_core::picture::{Mark, Touch};
+use azpy_core::text::{Notation, outcome_text, play_line, read_one_line};
+use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 
 use crate::cells::{Cells, Counted};
 use crate::grid;
@@ -629,6 +629,11 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         Some(["Black", "White"])
     }
 
+    fn result_text(&self) -> String {
+        let score = self.score();
+        outcome_text(self, &if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) })
+    }
+
     /// The board; the last stone has a ring.
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
@@ -641,7 +646,12 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         (cell < size * size).then(|| grid::touch(size, cell, self.action_name(action))).into_iter().collect()
     }
 
-    /// An SGF game (its main line; size and komi must be those of `self`), or the names of the actions that lead there.
+    /// Triangles, squares, circles, crosses, labels and arrows.
+    fn marks(&self, notes: &Notes) -> Vec<Mark> {
+        sgf::marks(self, notes)
+    }
+
+    /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
         if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
     }
@@ -667,13 +677,23 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     }
 
     /// As SGF.
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        sgf::write_tree(self, moves, tags, bounds)
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        sgf::write_tree(self, moves, tags, notes, bounds)
     }
 
     /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.
     fn to_text(&self) -> Option<String> {
         Some(sgf::write(self))
+    }
+
+    fn komi(&self) -> Option<f32> {
+        Some(Go::komi(self))
     }
 
     /// Anyone may be to move.

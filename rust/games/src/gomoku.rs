@@ -13,12 +13,12 @@ mod lines;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
-use crate::notation::{is_board, read_board, stones, write_board};
+use crate::notation::{FULL_BOARD, is_board, read_board, stones, write_board};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use lines::Lines;
 
@@ -262,6 +262,10 @@ impl Notation for Gomoku {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["Black", "White"])
+    }
+
+    fn result_text(&self) -> String {
+        outcome_text(self, &if self.won { format!("by {} in a row", self.k()) } else { FULL_BOARD.to_owned() })
     }
 
     fn to_svg(&self) -> String {

@@ -31,7 +31,7 @@
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::cells::{self, Counted};
 use crate::key::{Tag, digest};
@@ -418,6 +418,11 @@ impl Notation for Hex {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let sides = if self.mover == Player::One { "top and bottom" } else { "left and right" };
+        outcome_text(self, &format!("by connecting {sides}"))
     }
 
     fn to_svg(&self) -> String {

@@ -9,6 +9,9 @@ use azpy_core::text::shown;
 
 pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 
+/// How a game ended that nobody has won.
+pub(crate) const FULL_BOARD: &str = "by a full board";
+
 /// `x` or `o`.
 pub(crate) fn mark(player: Player) -> char {
     match player {

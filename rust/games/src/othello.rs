@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, digest};
 use crate::notation::{PLAYERS, is_board, mark, read_board, stones, write_board};
@@ -358,6 +358,12 @@ impl Notation for Othello {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["Black", "White"])
+    }
+
+    /// With the discs of either player.
+    fn result_text(&self) -> String {
+        let [zero, one] = self.discs.map(u64::count_ones);
+        outcome_text(self, &format!("{}-{}", zero.max(one), zero.min(one)))
     }
 
     fn to_svg(&self) -> String {

@@ -18,7 +18,7 @@
 //! target.
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::{Notation, play_line, shown};
+use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::key::{Tag, spread};
 use crate::notation::{PLAYERS, read_number};
@@ -298,6 +298,11 @@ impl Notation for Pig {
             HOLD => "hold".to_owned(),
             _ => action.to_string(),
         }
+    }
+
+    fn result_text(&self) -> String {
+        let [zero, one] = self.banks;
+        outcome_text(self, &format!("{}-{}", zero.max(one), zero.min(one)))
     }
 
     fn can_rotate(&self) -> bool {

@@ -7,10 +7,10 @@
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, spread};
-use crate::notation::{PLAYERS, is_board, mark, read_board, stones, write_board};
+use crate::notation::{FULL_BOARD, PLAYERS, is_board, mark, read_board, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -169,6 +169,10 @@ impl Notation for TicTacToe {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["x", "o"])
+    }
+
+    fn result_text(&self) -> String {
+        outcome_text(self, if self.outcome().0 == 0.0 { FULL_BOARD } else { "by 3 in a row" })
     }
 
     fn to_svg(&self) -> String {

@@ -15,12 +15,12 @@ use azpy_core::config::SearchConfig;
 use azpy_core::conformance::{Facts, Look};
 use azpy_core::engine::Served;
 use azpy_core::game::{Action, PlayError, Player, Turn, Values};
-use azpy_core::picture::Touch;
+use azpy_core::picture::{Mark, Touch};
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
 use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
-use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
+use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 use pyo3::prelude::*;
 
 use crate::calls::{Asked, Call, Ending};
@@ -65,13 +65,22 @@ plain! {
     fn on_board(&self) -> Vec<(String, char)>;
     fn side_names(&self) -> Option<[&'static str; 2]>;
     fn can_rotate(&self) -> bool;
+    fn result_text(&self) -> String;
     fn to_svg(&self) -> String;
+    fn marks(&self, notes: &Notes) -> Vec<Mark>;
     fn touches(&self, action: Action) -> Vec<Touch>;
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
     fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String>;
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds
+    ) -> Result<String, String>;
     fn to_text(&self) -> Option<String>;
     fn fen(&self) -> Option<String>;
+    fn komi(&self) -> Option<f32>;
     fn object(&self) -> Option<&Py<PyAny>>;
 }
 

@@ -8,7 +8,8 @@
 //! 3. [`evaluators`] are what may answer, [`result`] is what a search found ([`picture`] hands trees to what draws them),
 //!    and [`calls`] are requests to an engine.
 //! 4. [`doors`] has the small object-safe traits through which Python sees the core, which is compiled once a game.
-//! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`.
+//! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
+//!    ([`variations`]: its games with variations).
 //! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
 //! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
@@ -42,6 +43,7 @@ mod sessions;
 mod settings;
 mod state;
 mod threads;
+mod variations;
 mod walk;
 mod written;
 

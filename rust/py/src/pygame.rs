@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Value, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
-use azpy_core::text::Notation;
+use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
@@ -437,6 +437,16 @@ impl<P: Told> Notation for PyGame<P> {
     /// No character of a game written in Python is known to be a player's piece.
     fn owner(&self, _line: usize, _glyph: char) -> Option<Player> {
         None
+    }
+
+    /// The game's own `result_text()`, where it has one that works.
+    fn result_text(&self) -> String {
+        let own = if self.has("result_text") {
+            self.shown(|object| text_of(&object.call_method0("result_text")?)).ok()
+        } else {
+            None
+        };
+        own.unwrap_or_else(|| outcome_text(self, ""))
     }
 
     /// The game's own `to_svg()`, where it has one that works. A game with `touches` alone has a board of cells.

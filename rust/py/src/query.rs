@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Payoff, PlayError, Player, Turn, Value as Outcome};
-use azpy_core::picture::Touch;
+use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Named, Variations};
+use azpy_core::written::{Bounds, Named, Notes, Variations};
 use azpy_query::{
     Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Position, Query as CoreQuery, Refused, action_of,
     format_of, id_of, read, show, terminated, write,
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::doors::AnyState;
 use crate::errors::caught;
-use crate::registry::make;
+use crate::registry::{make, spec_of};
 use crate::result::{SearchResult, stop_name};
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
@@ -54,6 +54,11 @@ impl Any {
 
     fn with(&self, inner: Box<dyn AnyState>) -> Self {
         Self { spec: self.spec.clone(), inner }
+    }
+
+    /// A position that was read: see [`spec_of`].
+    fn with_read(&self, inner: Box<dyn AnyState>) -> Self {
+        Self { spec: spec_of(&self.spec, &*inner).into(), inner }
     }
 
     /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
@@ -119,8 +124,17 @@ impl Notation for Any {
     fn short_name(&self, action: Action) -> String {
         self.inner.short_name(action)
     }
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        self.inner.side_names()
+    }
+    fn result_text(&self) -> String {
+        self.inner.result_text()
+    }
     fn to_svg(&self) -> String {
         self.inner.to_svg()
+    }
+    fn marks(&self, notes: &Notes) -> Vec<Mark> {
+        self.inner.marks(notes)
     }
     fn touches(&self, action: Action) -> Vec<Touch> {
         self.inner.touches(action)
@@ -129,17 +143,26 @@ impl Notation for Any {
         self.inner.parse_actions(text)
     }
     fn parse(&self, text: &str) -> Result<Self, String> {
-        Ok(self.with(self.inner.parse(text)?))
+        Ok(self.with_read(self.inner.parse(text)?))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: self.with(start), moves, tags, left_out })
+        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
+        Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
     }
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        self.inner.write_variations(moves, tags, bounds)
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        self.inner.write_variations(moves, tags, notes, bounds)
     }
     fn to_text(&self) -> Option<String> {
         self.inner.to_text()
+    }
+    fn fen(&self) -> Option<String> {
+        self.inner.fen()
     }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         Some(self.with(self.inner.without_past(mover)?))
@@ -180,7 +203,7 @@ pub(crate) struct GameNotation {
 ///     'sgf'
 #[pyfunction]
 pub(crate) fn notation_of(game: &str) -> Option<GameNotation> {
-    let Format { name, players: [first, second], result } = format_of(game)?;
+    let Format { name, players: [first, second], result, .. } = format_of(game)?;
     Some(GameNotation { name, players: (first, second), result })
 }
 

@@ -283,6 +283,16 @@ pub(crate) fn params(spec: &str) -> Vec<(&'static str, Param)> {
     entry.params.iter().map(value).collect()
 }
 
+/// What a position is called that was read by the rules of `spec`: a text of Go may have a komi of its own.
+pub(crate) fn spec_of(spec: &str, state: &dyn AnyState) -> String {
+    let Some(komi) = state.komi() else { return spec.to_owned() };
+    let (name, listed) = spec.split_once('(').unwrap_or((spec, ""));
+    let pairs = listed.trim_end_matches(')').split(',').filter_map(|pair| pair.split_once('='));
+    let others = pairs.filter(|(key, _)| *key != "komi").map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let given = others.chain([("komi".to_owned(), komi.to_string())]).collect();
+    make(name, given).map_or_else(|_| spec.to_owned(), |(spec, _)| spec)
+}
+
 /// The games there are: name -> parameters with their defaults.
 ///
 ///     >>> import azpy

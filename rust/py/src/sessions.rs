@@ -88,8 +88,8 @@ impl<G: Hosted> AnyState for Typed<G> {
         Ok(Some((game, outcome, text.len() - rest.len())))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String> {
-        let Variations { start, moves, tags, left_out } = self.0.read_variations(text, bounds)?;
-        Ok(Variations { start: Box::new(Typed(start)), moves, tags, left_out })
+        let Variations { start, moves, tags, notes, left_out } = self.0.read_variations(text, bounds)?;
+        Ok(Variations { start: Box::new(Typed(start)), moves, tags, notes, left_out })
     }
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>> {
         Some(Box::new(Typed(self.0.without_past(mover)?)))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use azpy_core::game::{Player, Turn, Value, Values};
-use azpy_core::written::{Bounds, Named, Variations as CoreVariations};
+use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,8 +16,9 @@ use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
 use crate::hosted::{outcome_object, turn_number};
 use crate::pygame::{PyGame, Told, players_of};
-use crate::registry::{make, params};
+use crate::registry::{make, params, spec_of};
 use crate::settings::{SIZE, U64, Whole, whole, within};
+use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
 
 /// x, y, width and height.
 type Rect = (f64, f64, f64, f64);
@@ -31,16 +32,14 @@ pub(crate) struct Variations {
     /// stands behind the one before it. Of the moves behind one move, the first is that of the main line. A line stands
     /// before the variations of its moves.
     moves: Vec<(i64, String, String)>,
-    /// What the text says of the game, by name (PGN's tags, or the properties of SGF's first node); the first value of a
-    /// name counts. `Result` is there if PGN has a result as its tag or behind the moves.
+    /// What the text says of the game, by name (PGN's tags, SGF's game info properties), as `State.write_variations` takes
+    /// it; the first value of a name counts. `Result` is there if PGN has a result as its tag or behind the moves.
     tags: HashMap<String, String>,
+    /// What the text says of positions: by the index of the move before, -1 for the start, the values of each name. Names
+    /// are those of SGF's properties; of PGN a comment is `C`, and `NAG` has the numbers of glyphs.
+    notes: NotesByIndex,
     /// Why lines end early, or are not there.
     left_out: Vec<String>,
-}
-
-/// The bounds of a game with variations, as Python gives them.
-fn bounds(max_moves: i128, max_depth: i128) -> PyResult<Bounds> {
-    Ok(Bounds { moves: within("max_moves", max_moves, 0, SIZE)?, depth: within("max_depth", max_depth, 0, SIZE)? })
 }
 
 /// A position of any game. `azpy.make_game` gives the start of one that has a name.
@@ -226,6 +225,21 @@ impl State {
     #[getter]
     fn num_symmetries(&self) -> usize {
         self.inner.num_symmetries()
+    }
+
+    /// The result, and how it came about, as people of this game say it. A game written in Python may have a method
+    /// `result_text` for it. Raises ValueError before the end.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.parse_state("chess", "f3 e5 g4 Qh4#").result_text()
+    ///     'Black wins by checkmate'
+    ///     >>> azpy.parse_state("go", "C3 pass pass").result_text()
+    ///     'Black wins by 73.5'
+    fn result_text(&self) -> PyResult<String> {
+        if self.is_terminal()? {
+            return self.ask(|state| state.result_text());
+        }
+        Err(PyValueError::new_err("the game is not over yet: result_text() needs is_terminal"))
     }
 
     /// The legal actions, ascending; none unless it is a player's turn.
@@ -425,8 +439,8 @@ impl State {
         self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
     }
 
-    /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. Comments and the like
-    /// are passed over. Any other text that `parse_state` reads is one line, or a start without moves.
+    /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. An SGF's own
+    /// komi counts. Any other text that `parse_state` reads is one line, or a start without moves.
     ///
     /// A variation that cannot be played is left out from the wrong move on, as are moves after the rules end the game. Equal
     /// moves of one position become one.
@@ -453,12 +467,13 @@ impl State {
         let bounds = bounds(max_moves, max_depth)?;
         let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
         self.inner.take_error()?;
-        let CoreVariations { start, moves, tags, left_out } = read?.map_err(PyValueError::new_err)?;
-        let start = Py::new(py, Self { spec: self.spec.clone(), inner: start })?;
-        let moves = moves.all().iter();
-        let moves = moves.map(|(before, (name, short))| (*before as i64 - 1, name.clone(), short.clone())).collect();
+        let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(PyValueError::new_err)?;
+        let start = Py::new(py, Self { spec: spec_of(&self.spec, &*start), inner: start })?;
+        let notes = notes_by_index(&notes, &moves);
+        let named =
+            moves.all().iter().map(|(before, told)| (*before as i64 - 1, told.name.clone(), told.short.clone()));
         // The first value of a name counts: a later one would replace it.
-        Ok(Variations { start, moves, tags: tags.into_iter().rev().collect(), left_out })
+        Ok(Variations { start, moves: named.collect(), tags: tags.into_iter().rev().collect(), notes, left_out })
     }
 
     /// Writes a game with variations that begins here: PGN for chess, SGF for Go.
@@ -468,41 +483,37 @@ impl State {
     ///         move stands behind the one before it. Of the moves behind one move, the first is that of the main line.
     ///     tags: what the text says of the game as a whole: PGN's tags, or properties of SGF's first node, but those that
     ///         follow from the game. Without a result (`Result`, `RE`) it has that of the rules at the end of the main line.
+    ///     notes: what it says of positions, as `Variations.notes` has it: comments, marks, glyphs.
     ///     max_moves: the most moves.
     ///     max_depth: how deep variations may stand in each other.
     ///
     /// Raises:
-    ///     ValueError: a move that is not legal or a bound; a tag that cannot be written; a position with a past, which such
-    ///         a text does not hold; or another game than chess and Go.
+    ///     ValueError: a move that is not legal or a bound; a tag or note that cannot be written; a position with
+    ///         a past, which such a text does not hold; or another game than chess and Go.
     ///
     ///     >>> import azpy
     ///     >>> text = azpy.make_game("go", size=9).write_variations([(-1, "C3"), (0, "D4"), (0, "E5")], {"PB": "Ann"})
     ///     >>> print(text.strip())
     ///     (;FF[4]GM[1]CA[UTF-8]AP[azpy]PB[Ann]SZ[9]KM[7.5]
     ///     ;B[cg](;W[df])(;W[ee]))
-    #[pyo3(signature = (moves, tags = None, *, max_moves = 100_000, max_depth = 1_000))]
+    #[pyo3(signature = (moves, tags = None, notes = None, *, max_moves = 100_000, max_depth = 1_000))]
     fn write_variations(
         &self,
         py: Python<'_>,
         moves: Vec<(Whole, String)>,
         tags: Option<&Bound<'_, PyDict>>,
+        notes: Option<NotesByIndex>,
         #[pyo3(from_py_with = whole)] max_moves: i128,
         #[pyo3(from_py_with = whole)] max_depth: i128,
     ) -> PyResult<String> {
         let bounds = bounds(max_moves, max_depth)?;
-        let mut named = Vec::<Named>::with_capacity(moves.len());
-        for (index, (before, name)) in moves.into_iter().enumerate() {
-            let before = match before.0 {
-                -1 => None,
-                before => Some(within(&format!("before of move {index}"), before, -1, SIZE)?),
-            };
-            named.push((before, name));
-        }
+        let named = named(moves)?;
         let mut told = Vec::new();
         for (name, value) in tags.into_iter().flatten() {
             told.push((name.extract::<String>()?, value.extract::<String>()?));
         }
-        let text = caught(|| Ok(py.detach(|| self.inner.write_variations(&named, &told, bounds))));
+        let noted = notes_in_order(notes, named.len())?;
+        let text = caught(|| Ok(py.detach(|| self.inner.write_variations(&named, &told, &noted, bounds))));
         self.inner.take_error()?;
         text?.map_err(PyValueError::new_err)
     }
@@ -616,7 +627,8 @@ pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Who
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    Ok(State { spec, inner: read?.map_err(PyValueError::new_err)? })
+    let inner = read?.map_err(PyValueError::new_err)?;
+    Ok(State { spec: spec_of(&spec, &*inner), inner })
 }
 
 fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {

@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use azpy_core::game::{Action, Turn};
 use azpy_core::look::Variation;
+use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::games::notes_in;
 use crate::katago;
 use crate::line::Position;
 use crate::object::{Limits, Object, Refused};
@@ -98,7 +100,11 @@ impl<P: Position> Query<P> {
         let (result, mut now) = (found.result, state.clone());
         let index = result.actions.binary_search(line.actions.first()?).ok()?;
         let mut pv = Vec::new();
+        let mut pv_short = Vec::new();
         for &action in line.actions.iter().take(self.pv_length) {
+            if self.short_names {
+                pv_short.push(now.short_name(action));
+            }
             pv.push(now.action_name(action));
             now.play(action);
         }
@@ -110,6 +116,7 @@ impl<P: Position> Query<P> {
             lcb: found.errors.map(|errors| rounded(lower_bound(line.q, errors[index]))),
             order,
             pv,
+            pv_short,
             proof: result.proofs[index].checked_sub(1),
             katago: None,
         })
@@ -176,8 +183,12 @@ struct Shown {
     player: Option<usize>,
     /// For player 0; none before the end.
     outcome: Option<f32>,
+    /// The result in words; none before the end.
+    result: Option<String>,
     svg: String,
-    /// None if the game has no notation of positions.
+    /// What notes ask to be drawn on the picture: shape, text and places.
+    marks: Vec<(&'static str, String, Vec<Place>)>,
+    /// None if the game has no notation of positions. Of chess a FEN.
     text: Option<String>,
     actions: Vec<Playable>,
     rolls: Vec<Roll>,
@@ -187,8 +198,16 @@ struct Shown {
 struct Playable {
     name: String,
     short: String,
-    /// The places of the picture to touch one after the other, as [place, x, y, width, height] in the picture's units.
-    touches: Vec<(String, f64, f64, f64, f64)>,
+    /// The places of the picture to touch one after the other.
+    touches: Vec<Place>,
+}
+
+/// [place, x, y, width, height] in the picture's units.
+type Place = (String, f64, f64, f64, f64);
+
+fn place(touch: Touch) -> Place {
+    let [x, y, width, height] = touch.rect;
+    (touch.place, x, y, width, height)
 }
 
 #[derive(Serialize)]
@@ -203,6 +222,8 @@ struct Roll {
 /// See [`Query::read`].
 pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
     let (turn_number, state) = read_position(fields, asking, limits)?;
+    let notes = fields.given("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
+    let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
     let (mut legal, mut outcomes, mut player, mut outcome) = (Vec::new(), Vec::new(), None, None);
     match state.turn() {
         Turn::Player(mover) => {
@@ -215,22 +236,20 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
     let playable = |action| Playable {
         name: state.action_name(action),
         short: state.short_name(action),
-        touches: state
-            .touches(action)
-            .into_iter()
-            .map(|touch| {
-                let [x, y, width, height] = touch.rect;
-                (touch.place, x, y, width, height)
-            })
-            .collect(),
+        touches: state.touches(action).into_iter().map(place).collect(),
     };
     let roll = |(outcome, probability)| Roll { name: state.action_name(outcome), probability };
     let shown = Shown {
         turn_number,
         player,
         outcome,
+        result: outcome.map(|_| state.result_text()),
         svg: state.to_svg(),
-        text: state.to_text(),
+        marks: marks
+            .into_iter()
+            .map(|mark| (mark.shape, mark.text, mark.places.into_iter().map(place).collect()))
+            .collect(),
+        text: state.fen().or_else(|| state.to_text()),
         actions: legal.into_iter().map(playable).collect(),
         rolls: outcomes.into_iter().map(roll).collect(),
     };

@@ -1,12 +1,17 @@
 //! Games with variations as texts of other programs (PGN of chess, SGF of Go), read as lists of moves and written.
 
-use azpy_core::written::{Bounds, Named};
+use std::collections::BTreeMap;
+
+use azpy_core::game::Player;
+use azpy_core::text::{moves_of, play_named};
+use azpy_core::written::{Bounds, Named, Notes, Variations};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::told;
 use crate::katago;
 use crate::line::Position;
-use crate::object::{Limits, Object, Refused, list_of, text, whole};
+use crate::object::{Limits, Object, Refused, list_in, list_of, object_of, text, whole};
 use crate::query::{Asking, start_of};
 
 /// What tags say where nothing is known.
@@ -19,6 +24,8 @@ pub struct Format {
     pub name: &'static str,
     /// The tags that name player 0 and player 1.
     pub players: [&'static str; 2],
+    /// The tags of their ratings or ranks.
+    pub ranks: [&'static str; 2],
     /// The tag of the result.
     pub result: &'static str,
 }
@@ -27,8 +34,10 @@ pub struct Format {
 #[must_use]
 pub fn format_of(game: &str) -> Option<Format> {
     match game.split('(').next().unwrap_or_default().trim() {
-        "chess" => Some(Format { name: "pgn", players: ["White", "Black"], result: "Result" }),
-        "go" => Some(Format { name: "sgf", players: ["PB", "PW"], result: "RE" }),
+        "chess" => {
+            Some(Format { name: "pgn", players: ["White", "Black"], ranks: ["WhiteElo", "BlackElo"], result: "Result" })
+        }
+        "go" => Some(Format { name: "sgf", players: ["PB", "PW"], ranks: ["BR", "WR"], result: "RE" }),
         _ => None,
     }
 }
@@ -39,42 +48,80 @@ pub fn format_of(game: &str) -> Option<Format> {
 struct Read<'a> {
     /// Where it begins; none where the object or the player says so.
     position: Option<String>,
-    /// Each as [the index of the node before it or -1, the action's name, its short name]. Of the nodes behind one node,
-    /// the first is that of the main line.
-    nodes: Vec<(i64, &'a str, &'a str)>,
+    /// Of the nodes behind one node, the first is that of the main line.
+    nodes: Vec<Node<'a>>,
+    /// On the start.
+    notes: NotesByName<'a>,
     /// As the text names them.
     players: Option<[Option<&'a str>; 2]>,
+    ranks: Option<[Option<&'a str>; 2]>,
     result: Option<&'a str>,
+    /// What else the text says of the game: names and values.
+    tags: Vec<&'a (String, String)>,
     /// Why lines end early, or are not there.
     left_out: Vec<String>,
 }
 
-/// The game of a text in its notation, a position, or moves, as a line of JSON.
+type NotesByName<'a> = BTreeMap<&'a str, &'a [String]>;
+
+/// The index of the node before it or -1, the action's name, its short name, who played it (none: dice), and the notes on it.
+type Node<'a> = (i64, &'a str, &'a str, Option<usize>, NotesByName<'a>);
+
+fn by_name(notes: &Notes) -> NotesByName<'_> {
+    notes.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect()
+}
+
+/// The game of a text in its notation, a position, or moves, as a line of JSON; or the game of nodes, as [`write`] takes
+/// them.
 ///
 /// # Errors
 /// If a field is wrong or beyond a limit, or the text cannot be read; says where.
 pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
     let start = start_of(&katago::translated(fields, asking.start, limits)?, asking)?;
-    let given = text(fields.field("text")?, "text")?;
-    if given.len() > limits.text_bytes {
-        return Err(Refused(format!("text: expected at most {} bytes, got {}", limits.text_bytes, given.len())));
-    }
-    if given.trim().is_empty() {
-        return Err(Refused("text: it is empty".to_owned()));
-    }
-    let found = start.read_variations(given, bounds(limits)).map_err(|why| Refused(format!("text: {why}")))?;
+    let found = if fields.given("nodes").is_some() {
+        let (named, notes) = nodes(fields, limits)?;
+        let moves = moves_of(&start, &named, bounds(limits), |state, action, _| play_named(state, action))?;
+        let mut found =
+            Variations { start: start.clone(), moves, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() };
+        // Equal moves of one position are one: then notes have no node of their own.
+        if found.moves.all().len() == named.len() {
+            let mut notes = notes.into_iter();
+            found.notes = notes.next().unwrap_or_default();
+            notes.enumerate().for_each(|(index, notes)| found.moves.said_mut(index + 1).notes = notes);
+        }
+        found
+    } else {
+        let given = text(fields.field("text")?, "text")?;
+        if given.len() > limits.text_bytes {
+            return Err(Refused(format!("text: expected at most {} bytes, got {}", limits.text_bytes, given.len())));
+        }
+        if given.trim().is_empty() {
+            return Err(Refused("text: it is empty".to_owned()));
+        }
+        start.read_variations(given, bounds(limits)).map_err(|why| Refused(format!("text: {why}")))?
+    };
     // The first value of a name counts.
     let tag = |name: &str| {
         let value = found.tags.iter().find(|tag| tag.0 == name).map(|tag| tag.1.as_str());
         value.filter(|value| !UNKNOWN.contains(value))
     };
     let format = format_of(start.game());
-    let players = format.map(|format| format.players.map(tag)).filter(|players| players.iter().any(Option::is_some));
+    let named =
+        |names: Option<[&str; 2]>| names.map(|names| names.map(tag)).filter(|found| found.iter().any(Option::is_some));
+    let said = format.map_or(Vec::new(), |format| format.players.into_iter().chain([format.result]).collect());
     let moves = found.moves.all().iter();
     let read = Read {
         position: if found.start.key() == start.key() { None } else { found.start.to_text() },
-        nodes: moves.map(|(before, (name, short))| (*before as i64 - 1, name.as_str(), short.as_str())).collect(),
-        players,
+        nodes: moves
+            .map(|(before, told)| {
+                let player = told.player.map(Player::index);
+                (*before as i64 - 1, told.name.as_str(), told.short.as_str(), player, by_name(&told.notes))
+            })
+            .collect(),
+        notes: by_name(&found.notes),
+        players: named(format.map(|format| format.players)),
+        ranks: named(format.map(|format| format.ranks)),
+        tags: found.tags.iter().filter(|(name, _)| !said.contains(&&name[..])).collect(),
         result: format.and_then(|format| tag(format.result)),
         left_out: found.left_out,
     };
@@ -96,35 +143,52 @@ pub fn write<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limi
         let game = start.game();
         Refused(format!("write: there is no notation of whole games of {game}, but of chess and go"))
     })?;
+    let (nodes, notes) = nodes(fields, limits)?;
+    let text = start.write_variations(&nodes, &tags(fields, format)?, &notes, bounds(limits))?;
+    Ok(told(fields, Written { text }))
+}
+
+/// The nodes of an object, and the notes on its start and on each node.
+fn nodes(fields: &Object, limits: &Limits) -> Result<(Vec<Named>, Vec<Notes>), Refused> {
     let given = list_of(fields.field("nodes")?, "nodes")?;
     if given.len() > limits.nodes {
         return Err(Refused(format!("nodes: expected at most {}, got {}", limits.nodes, given.len())));
     }
     let mut nodes = Vec::<Named>::new();
+    let mut notes = vec![fields.given("notes").map_or(Ok(Notes::new()), |value| notes_in(value, "notes"))?];
     for (index, value) in given.iter().enumerate() {
         let path = format!("nodes[{index}]");
-        let [before, name, ..] = list_of(value, &path)? else {
-            return Err(no_node(&path));
+        let (before, name, noted) = match list_of(value, &path)? {
+            [before, name] | [before, name, _] | [before, name, _, _] => (before, name, None),
+            [before, name, _, _, notes] => (before, name, Some(notes)),
+            _ => {
+                let expected =
+                    "expected the index of the node before it, a name and perhaps a short name, the player, notes";
+                return Err(Refused::at(&path, expected));
+            }
         };
-        if list_of(value, &path)?.len() > 3 {
-            return Err(no_node(&path));
-        }
         let before = whole(before, &path, -1, index as i64 - 1)?;
         nodes.push((usize::try_from(before).ok(), text(name, &path)?.to_owned()));
+        notes.push(noted.map_or(Ok(Notes::new()), |value| notes_in(value, &path))?);
     }
-    let text = start.write_variations(&nodes, &tags(fields, format)?, bounds(limits))?;
-    Ok(told(fields, Written { text }))
+    Ok((nodes, notes))
 }
 
-fn no_node(path: &str) -> Refused {
-    Refused::at(path, "expected the index of the node before it, a name and perhaps a short name")
+/// Notes by their names, each a list of texts.
+pub(crate) fn notes_in(value: &Value, path: &str) -> Result<Notes, Refused> {
+    let mut notes = Notes::new();
+    for (name, values) in object_of(value, path)? {
+        let values = list_of(values, path)?.iter().map(|value| Ok(text(value, path)?.to_owned()));
+        notes.push((name.clone(), values.collect::<Result<_, Refused>>()?));
+    }
+    Ok(notes)
 }
 
 fn bounds(limits: &Limits) -> Bounds {
     Bounds { moves: limits.nodes, depth: limits.depth }
 }
 
-/// The players and the result that an object names, as tags.
+/// What an object says of the game as a whole: the players and the result as tags, before the tags that it names.
 fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Refused> {
     let mut tags = Vec::new();
     if let Some(value) = fields.given("players") {
@@ -138,6 +202,13 @@ fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Refuse
     }
     if let Some(result) = fields.given("result") {
         tags.push((format.result.to_owned(), text(result, "result")?.to_owned()));
+    }
+    for (index, value) in list_in(fields, "tags")?.iter().enumerate() {
+        let path = format!("tags[{index}]");
+        match list_of(value, &path)? {
+            [name, value] => tags.push((text(name, &path)?.to_owned(), text(value, &path)?.to_owned())),
+            _ => return Err(Refused::at(&path, "expected a name and a value")),
+        }
     }
     Ok(tags)
 }

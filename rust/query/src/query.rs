@@ -16,7 +16,7 @@ const LEAST_REPORT: f64 = 0.05;
 const PRIORITIES: [&str; 3] = ["play", "analysis", "ponder"];
 const ACTIONS: [&str; 8] =
     ["query_version", "query_models", "show", "read", "write", "terminate", "terminate_all", "renew"];
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     "id",
     "model",
     "game",
@@ -32,6 +32,7 @@ const KNOWN: [&str; 15] = [
     "analysisPVLen",
     "includePolicy",
     "includeLcb",
+    "includeShortNames",
 ];
 
 /// Limits that are none.
@@ -113,6 +114,8 @@ pub struct Query<P> {
     /// The most moves of a principal variation.
     pub pv_length: usize,
     pub(crate) policy: bool,
+    /// Whether lines are told in short names too.
+    pub(crate) short_names: bool,
     /// From where KataGo's numbers are seen; none for another game than Go.
     pub(crate) view: Option<View>,
 }
@@ -180,6 +183,7 @@ impl<P: Position> Query<P> {
             avoided: Names::read(fields, "avoidMoves")?,
             pv_length: length.map_or(usize::MAX, |length| length as usize),
             policy: flag("includePolicy")?,
+            short_names: flag("includeShortNames")?,
             view: asked.view,
             places: walk(start, &moves, &turns(fields, moves.len(), limits)?, asked.first)?,
         })

@@ -34,6 +34,9 @@ pub(crate) struct MoveInfo {
     pub(crate) lcb: Option<f64>,
     pub(crate) order: usize,
     pub(crate) pv: Vec<String>,
+    /// `pv` in short names, for a query that asks for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pv_short: Vec<String>,
     /// Plies from there to a proven end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<u8>,

@@ -5,7 +5,7 @@ use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Named, Variations};
+use azpy_core::written::{Bounds, Named, Notes, Variations};
 use azpy_games::chess::Encoding;
 use azpy_games::{Chess, Go9, TicTacToe};
 use azpy_query::{Asking, Found, Limits, Line, Object, Position, Query, read, show, write};
@@ -85,11 +85,17 @@ impl<G: Notation + Game<Payoff = Outcome>> Notation for Called<G> {
         Ok(Self { inner: self.inner.parse(text)?, ..self.clone() })
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: Self { inner: start, ..self.clone() }, moves, tags, left_out })
+        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
+        Ok(Variations { start: Self { inner: start, ..self.clone() }, moves, tags, notes, left_out })
     }
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        self.inner.write_variations(moves, tags, bounds)
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        self.inner.write_variations(moves, tags, notes, bounds)
     }
     fn to_text(&self) -> Option<String> {
         self.inner.to_text()
@@ -430,12 +436,13 @@ fn what_is_shown_can_be_played_and_what_is_read_can_be_written() {
     assert_eq!((&shown["id"], &shown["player"], &shown["turnNumber"]), (&json!("1"), &json!(1), &json!(1)));
     assert_eq!(shown["actions"].as_array().unwrap().len(), 20);
     assert_eq!(shown.get("more"), None);
-    let fields = object(json!({"id": "1", "action": "read", "text": "[White \"Ann\"]\n\n1. e4 (1. d4) e5 *"}));
+    let fields = object(json!({"id": "1", "action": "read", "text": "[White \"Ann\"]\n\n1. e4 (1. d4) e5 {x} *"}));
     let found: Value = serde_json::from_str(&read(&fields, &asking(&chess()), &LIMITS).unwrap()).unwrap();
-    assert_eq!(found["nodes"], json!([[-1, "e2e4", "e4"], [0, "e7e5", "e5"], [-1, "d2d4", "d4"]]));
+    let nodes = json!([[-1, "e2e4", "e4", 0, {}], [0, "e7e5", "e5", 1, {"C": ["x"]}], [-1, "d2d4", "d4", 0, {}]]);
+    assert_eq!(found["nodes"], nodes);
     assert_eq!((&found["players"], &found["result"]), (&json!(["Ann", null]), &Value::Null));
     let written: Value = serde_json::from_str(&write(&object(found), &asking(&chess()), &LIMITS).unwrap()).unwrap();
-    assert!(written["text"].as_str().unwrap().contains("1. e4 (1. d4) 1... e5"));
+    assert!(written["text"].as_str().unwrap().contains("1. e4 (1. d4) 1... e5 {x}"));
 }
 
 fn values() -> impl Strategy<Value = Value> {
@@ -458,7 +465,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 24] = [
     "position",
     "moves",
     "analyzeTurns",
@@ -481,6 +488,8 @@ const FIELDS: [&str; 22] = [
     "initialPlayer",
     "overrideSettings",
     "nodes",
+    "notes",
+    "tags",
 ];
 
 proptest! {

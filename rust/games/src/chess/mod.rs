@@ -29,9 +29,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, shown};
-use azpy_core::written::{Bounds, Named, Variations, WrittenGame};
+use azpy_core::picture::{Mark, Touch};
+use azpy_core::text::{Notation, outcome_text, shown};
+use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
 use crate::key::{Tag, digest};
@@ -89,8 +89,8 @@ impl fmt::Display for Ending {
             Self::Stalemate => "stalemate",
             Self::Material => "insufficient material",
             Self::Repetition => "threefold repetition",
-            Self::FiftyMoves => "fifty moves",
-            Self::PlyCap => "ply cap",
+            Self::FiftyMoves => "the fifty-move rule",
+            Self::PlyCap => "the limit of plies",
         })
     }
 }
@@ -388,6 +388,10 @@ impl Notation for Chess {
         Some(["White", "Black"])
     }
 
+    fn result_text(&self) -> String {
+        outcome_text(self, &self.ending().map_or_else(String::new, |ending| format!("by {ending}")))
+    }
+
     fn to_svg(&self) -> String {
         self.svg()
     }
@@ -395,6 +399,11 @@ impl Notation for Chess {
     /// The two squares of the name: to castle, the king's and where it goes, in Chess960 the king's and the rook's.
     fn touches(&self, action: Action) -> Vec<Touch> {
         self.squares(action).map_or(Vec::new(), |(from, to, _)| vec![picture::touch(from), picture::touch(to)])
+    }
+
+    /// Circles and arrows.
+    fn marks(&self, notes: &Notes) -> Vec<Mark> {
+        picture::marks(notes)
     }
 
     /// Moves in UCI, SAN or PGN; see [`Chess::parse`](Notation::parse).
@@ -418,8 +427,14 @@ impl Notation for Chess {
     }
 
     /// As PGN.
-    fn write_variations(&self, moves: &[Named], tags: &[(String, String)], bounds: Bounds) -> Result<String, String> {
-        self.write_tree(moves, tags, bounds)
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        self.write_tree(moves, tags, notes, bounds)
     }
 
     /// A FEN, and where the past matters the one from which it does, with the moves since: "FEN moves e2e4 ...".

@@ -2,7 +2,7 @@
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{Notation, moves_of, play_named, shown};
-use azpy_core::written::{Bounds, Named, Unfit, Variations, WrittenGame, Wrong};
+use azpy_core::written::{Bounds, Named, Notes, Told, Unfit, Variations, WrittenGame, Wrong};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{Board, File, Move, Square};
 
@@ -108,8 +108,8 @@ impl Chess {
 
     /// Plays the main line of a PGN, up to a word that is no action; `actions` gets what was played.
     fn play_main_line(&mut self, game: &pgn::Pgn<'_>, actions: &mut Vec<Action>) -> Result<(), Unfit> {
-        for word in game.moves.main_line() {
-            let action = self.read_action(actions.len() + 1, word)?;
+        for said in game.moves.main_line() {
+            let action = self.read_action(actions.len() + 1, said.word)?;
             self.play(action);
             actions.push(action);
         }
@@ -190,17 +190,18 @@ impl Chess {
             Wrong { at, why }.in_line_of(text)
         })?;
         let start = self.begin(start, &game)?;
-        let (moves, left_out) = game.moves.play(start.clone(), |state, number, word| {
+        let (moves, left_out) = game.moves.play(start.clone(), |state, number, said| {
             // A word is a part of the text.
-            let at = word.as_ptr() as usize - text.as_ptr() as usize;
-            let action = state.read_action(number, word).map_err(|unfit| unfit.in_line_of(text, at))?;
-            Ok((action, play_named(state, action)))
+            let at = said.word.as_ptr() as usize - text.as_ptr() as usize;
+            let action = state.read_action(number, said.word).map_err(|unfit| unfit.in_line_of(text, at))?;
+            Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
         })?;
         let mut tags = tags_of(&game);
         // Where the tag says no result, the text behind the moves may.
         tags.retain(|(name, value)| name != "Result" || pgn::is_result(value));
+        tags.retain(|(name, _)| pgn::is_free(name));
         tags.extend(game.result.map(|result| ("Result".to_owned(), result.to_owned())));
-        Ok(Variations { start, moves, tags, left_out })
+        Ok(Variations { start, moves, tags, notes: game.notes, left_out })
     }
 
     /// See [`Notation::write_variations`].
@@ -208,12 +209,15 @@ impl Chess {
         &self,
         moves: &[Named],
         tags: &[(String, String)],
+        notes: &[Notes],
         bounds: Bounds,
     ) -> Result<String, String> {
         if self.history.plies() > 0 {
             return Err("a PGN begins at a position without a past: give the moves before it too".to_owned());
         }
-        let moves = moves_of(self, moves, bounds, |state, action| {
+        let mut remarks = notes.iter().map(pgn::remarks).collect::<Result<Vec<_>, _>>()?;
+        let before = remarks.first_mut().map(std::mem::take).unwrap_or_default();
+        let moves = moves_of(self, moves, bounds, |state, action, index| {
             let (number, san) = (state.board.fullmove_number(), state.short_name(action));
             let is_white = state.turn() == Turn::Player(Player::Zero);
             state.play(action);
@@ -222,7 +226,8 @@ impl Chess {
                 outcome if outcome > 0.0 => "1-0",
                 _ => "0-1",
             });
-            pgn::Ply { number, is_white, san, result }
+            let notes = remarks.get_mut(index + 1).map(std::mem::take).unwrap_or_default();
+            pgn::Ply { number, is_white, san, result, notes }
         })?;
         let mut own = Vec::new();
         if self.rules.chess960 {
@@ -231,7 +236,7 @@ impl Chess {
         if self.rules.chess960 || self.board != Board::default() {
             own.extend([("SetUp", "1".to_owned()), ("FEN", self.fen())]);
         }
-        pgn::write(tags, &own, &moves)
+        pgn::write(tags, &own, before, &moves)
     }
 
     /// Where a game begins: at the position before its moves, at its own, or here.

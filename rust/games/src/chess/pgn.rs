@@ -1,19 +1,32 @@
 //! PGN as its standard describes it (Edwards 1994), read and written: the tags and the moves of a game, with its
-//! variations. Comments, glyphs and move numbers are passed over; words are taken as they stand. What files of the world
+//! variations, comments and glyphs (`C` and `NAG` among the notes). Words are taken as they stand. What files of the world
 //! have besides is read too: judgements as signs (±, +/-, N), quotes within a tag's value, other spellings of a result.
 
 use azpy_core::text::shown;
-use azpy_core::written::{Bounds, Moves, Order, Part, Wrong};
+use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Order, Part, Wrong, note};
 
 /// A game as it is written.
 pub(super) struct Pgn<'a> {
     pub(super) tags: Vec<(&'a str, String)>,
-    pub(super) moves: Moves<&'a str>,
+    pub(super) moves: Moves<Said<'a>>,
+    /// On the start.
+    pub(super) notes: Notes,
     /// What stands at its end, of [`RESULTS`].
     pub(super) result: Option<&'static str>,
 }
 
+/// A move as it stands in a text, and the notes on it.
+pub(super) struct Said<'a> {
+    pub(super) word: &'a str,
+    pub(super) notes: Notes,
+}
+
 impl Pgn<'_> {
+    /// The notes on a move by its number, and on the start.
+    fn notes_of(&mut self, number: usize) -> &mut Notes {
+        if number == 0 { &mut self.notes } else { &mut self.moves.said_mut(number).notes }
+    }
+
     /// The value of a tag.
     pub(super) fn tag(&self, name: &str) -> Option<&str> {
         self.tags.iter().find(|(tag, _)| *tag == name).map(|(_, value)| value.as_str())
@@ -44,6 +57,42 @@ fn result_of(word: &str) -> Option<&'static str> {
 /// idea), and of old books (check, mate). A move without a digit is castling.
 const REMARKS: [&str; 8] = ["N", "TN", "D", "RR", "Δ", "ch", "dbl", "mate"];
 
+/// The name of glyphs among the notes: their numbers (Edwards 1994, 10).
+const GLYPH: &str = "NAG";
+/// What people write in place of a number.
+const GLYPHS: [(&str, u8); 21] = [
+    ("!", 1),
+    ("?", 2),
+    ("!!", 3),
+    ("??", 4),
+    ("!?", 5),
+    ("?!", 6),
+    ("=", 10),
+    ("∞", 13),
+    ("+=", 14),
+    ("⩲", 14),
+    ("=+", 15),
+    ("⩱", 15),
+    ("+/-", 16),
+    ("±", 16),
+    ("-/+", 17),
+    ("∓", 17),
+    ("+-", 18),
+    ("-+", 19),
+    ("N", 146),
+    ("TN", 146),
+    ("D", 220),
+];
+
+/// The glyphs in a text that has nothing else, but signs of check.
+fn glyphs_in(text: &str) -> Vec<String> {
+    let (sign, numbers) = text.split_at(text.find('$').unwrap_or(text.len()));
+    let known = |sign: &str| GLYPHS.iter().find(|(known, _)| *known == sign).map(|(_, number)| number.to_string());
+    let sign = known(sign).or_else(|| known(sign.trim_start_matches(['+', '#'])));
+    let is_number = |part: &&str| part.parse::<u8>().is_ok();
+    sign.into_iter().chain(numbers.split('$').filter(is_number).map(str::to_owned)).collect()
+}
+
 /// Tags of a game, and moves of its main line: no text may fill the memory with more.
 const MOST: usize = 100_000;
 
@@ -54,7 +103,7 @@ pub(super) fn read(text: &str, variations: Option<Bounds>) -> Result<Pgn<'_>, Wr
         let at = text.len() - rest.len();
         let next;
         (next, rest) = read_first(rest, None).map_err(|Wrong { at: more, why }| Wrong { at: at + more, why })?;
-        let played = next.moves.main_line().next();
+        let played = next.moves.main_line().next().map(|said| said.word);
         if !next.tags.is_empty() {
             return Err(Wrong { at, why: "more than one game; give one at a time".to_owned() });
         }
@@ -98,29 +147,36 @@ fn begins_game(text: &str, at: usize) -> bool {
     is_tag && (name == "Event" || before.ends_with('\n'))
 }
 
-/// The text behind a comment whose { has been read. A comment that goes on into the next game has no end.
-fn end_of_comment(text: &str) -> Option<&str> {
+/// The comment whose { has been read, and the text behind it. A comment that goes on into the next game has no end.
+fn read_comment(text: &str) -> Option<(&str, &str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if at > 0 && begins_game(text, at) {
             return None;
         }
         if let Some(end) = line.find('}') {
-            return Some(&text[at + end + 1..]);
+            return Some((&text[..at + end], &text[at + end + 1..]));
         }
         at += line.len();
     }
     None
 }
 
+/// A comment as it can be written: on one line, as readers keep line breaks, and without the } that would end it.
+fn plain(comment: &str) -> String {
+    comment.replace('}', ")").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Takes a game from the beginning of a text; what is wrong stands there then.
 fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
-    let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), result: None };
+    let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Vec::new(), result: None };
     *rest = rest.trim_start_matches('\u{feff}');
     // A count and a list, not a recursion: variations may be nested as deep as someone likes. The list has where each
     // begins, and the number of the last move before it.
     let (mut depth, mut open, mut last, mut line_ended) = (0_usize, Vec::new(), 0_usize, true);
+    // A comment before the first move of a variation is one on that move.
+    let mut ahead = None::<Notes>;
     while let Some(first) = rest.chars().next() {
         let here: &'a str = rest;
         let after = &here[first.len_utf8()..];
@@ -128,20 +184,32 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
         *rest = match first {
             _ if first.is_whitespace() => after,
             '%' if begins_line => end_of_line(after),
-            ';' => end_of_line(after),
-            '{' => end_of_comment(after).ok_or("a comment that begins with { has no end")?,
+            ';' | '{' => {
+                let (comment, after) = if first == '{' {
+                    read_comment(after).ok_or("a comment that begins with { has no end")?
+                } else {
+                    after.split_at(after.len() - end_of_line(after).len())
+                };
+                if variations.is_some() && !comment.trim().is_empty() {
+                    let notes = ahead.as_mut().unwrap_or_else(|| game.notes_of(last));
+                    note(notes, COMMENT, plain(comment), " ");
+                }
+                after
+            }
             '(' => {
                 depth += 1;
                 if variations.is_some() {
                     open.push((here, last));
                     let replaced = last.checked_sub(1).ok_or("a variation that begins with ( stands for no move")?;
                     last = game.moves.all()[replaced].0;
+                    ahead = Some(Vec::new());
                 }
                 after
             }
             ')' => {
                 depth = depth.checked_sub(1).ok_or("a ) without its (")?;
                 last = open.pop().map_or(last, |(_, last)| last);
+                ahead = None;
                 after
             }
             '[' if depth == 0 => {
@@ -168,11 +236,17 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                         *rest = after;
                         return Ok(game);
                     }
-                } else if let Some(played) = move_in(word)
-                    && (game.moves.is_empty() || !is_remark(played))
-                    && (depth == 0 || variations.is_some())
-                {
-                    last = game.moves.push(last, played)?;
+                } else if depth == 0 || variations.is_some() {
+                    let played = move_in(word).filter(|played| game.moves.is_empty() || !is_remark(played));
+                    let mut signs = word;
+                    if let Some(played) = played {
+                        last = game.moves.push(last, Said { word: played, notes: ahead.take().unwrap_or_default() })?;
+                        signs = &word[played.as_ptr() as usize - word.as_ptr() as usize + played.len()..];
+                    }
+                    if variations.is_some() && last > 0 {
+                        let found = glyphs_in(signs).into_iter();
+                        found.for_each(|glyph| note(game.notes_of(last), GLYPH, glyph, ""));
+                    }
                 }
                 after
             }
@@ -210,10 +284,6 @@ fn move_in(word: &str) -> Option<&str> {
 fn is_of_tag_name(letter: char) -> bool {
     // The standard has letters, digits and _; python-chess reads the others too.
     letter.is_ascii_alphanumeric() || "_+#=:-".contains(letter)
-}
-
-fn is_tag_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ] follows
@@ -260,6 +330,28 @@ pub(super) struct Ply {
     pub(super) san: String,
     /// The result of the game, if the move ends it.
     pub(super) result: Option<&'static str>,
+    /// What stands behind it.
+    pub(super) notes: Vec<String>,
+}
+
+/// Notes as words behind a move.
+///
+/// # Errors
+/// A sentence on a note that PGN does not have.
+pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    // Glyphs stand before comments.
+    for (name, values) in notes.iter().filter(|(name, _)| name != COMMENT) {
+        let is_number = |value: &&String| value.parse::<u8>().is_ok();
+        if name != GLYPH || !values.iter().all(|value| is_number(&value)) {
+            return Err(format!("{} {} is no note of PGN", shown(name), shown(&values.join(" "))));
+        }
+        words.extend(values.iter().map(|value| format!("${value}")));
+    }
+    for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, values)| values) {
+        words.push(format!("{{{}}}", plain(comment)));
+    }
+    Ok(words)
 }
 
 /// The tags that every game has, with what they say where nothing is known (Edwards 1994, 8.1.1).
@@ -276,11 +368,21 @@ const ROSTER: [(&str, &str); 7] = [
 const OWN: [&str; 3] = ["Variant", "SetUp", "FEN"];
 const WIDTH: usize = 80;
 
-/// Writes a game. `own` are those tags of [`OWN`] that it has.
+/// Whether a tag can be chosen by whoever writes a game.
+pub(super) fn is_free(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(is_of_tag_name) && !OWN.contains(&name)
+}
+
+/// Writes a game. `own` are those tags of [`OWN`] that it has, and `before` the words before its first move.
 ///
 /// # Errors
 /// A sentence on a tag that cannot be written.
-pub(super) fn write(tags: &[(String, String)], own: &[(&str, String)], moves: &Moves<Ply>) -> Result<String, String> {
+pub(super) fn write(
+    tags: &[(String, String)],
+    own: &[(&str, String)],
+    before: Vec<String>,
+    moves: &Moves<Ply>,
+) -> Result<String, String> {
     let given = |wanted: &str| tags.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let ending = moves.main_line().last().and_then(|ply| ply.result);
     let result = given("Result").or(ending).unwrap_or("*");
@@ -300,14 +402,14 @@ pub(super) fn write(tags: &[(String, String)], own: &[(&str, String)], moves: &M
         put(name, value);
     }
     for (name, value) in tags.iter().filter(|(name, _)| ROSTER.iter().all(|(known, _)| known != name)) {
-        if !is_tag_name(name) || OWN.contains(&&name[..]) {
+        if !is_free(name) {
             return Err(format!("{} is no tag to choose", shown(name)));
         }
         put(name, value);
     }
     text.push('\n');
     let mut width = 0;
-    for word in words(moves).iter().map(String::as_str).chain([result]) {
+    for word in words(before, moves).iter().map(String::as_str).chain([result]) {
         if width > 0 {
             let fits = width + 1 + word.len() <= WIDTH;
             text.push(if fits { ' ' } else { '\n' });
@@ -319,9 +421,8 @@ pub(super) fn write(tags: &[(String, String)], own: &[(&str, String)], moves: &M
     Ok(text + "\n")
 }
 
-/// The moves with their numbers and variations.
-fn words(moves: &Moves<Ply>) -> Vec<String> {
-    let mut words = Vec::<String>::new();
+/// The moves with their numbers, variations and notes, behind other words.
+fn words(mut words: Vec<String>, moves: &Moves<Ply>) -> Vec<String> {
     // Black's move has its number where no move of White stands before it.
     let (mut begun, mut numbered) = (String::new(), true);
     for part in moves.parts(Order::Behind) {
@@ -335,7 +436,7 @@ fn words(moves: &Moves<Ply>) -> Vec<String> {
                 numbered = true;
             }
             Part::Move(at) => {
-                let Ply { number, is_white, san, .. } = &moves.all()[at - 1].1;
+                let Ply { number, is_white, san, notes, .. } = &moves.all()[at - 1].1;
                 if *is_white || numbered {
                     words.push(format!(
                         "{}{number}{}",
@@ -344,7 +445,8 @@ fn words(moves: &Moves<Ply>) -> Vec<String> {
                     ));
                 }
                 words.push(san.clone());
-                numbered = false;
+                words.extend(notes.iter().cloned());
+                numbered = notes.last().is_some_and(|word| word.ends_with('}'));
             }
         }
     }

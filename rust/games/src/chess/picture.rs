@@ -1,10 +1,12 @@
 //! A position as text and as SVG.
 
-use azpy_core::picture::Touch;
+use azpy_core::picture::{Mark, Touch};
+use azpy_core::text::Notation;
+use azpy_core::written::{COMMENT, Notes};
 use cozy_chess::{Board, Color, File, Piece, Rank, Square};
 
+use super::Chess;
 use super::fen::letter;
-use super::{Chess, Ending};
 
 /// Side of a square of the picture, and the width of its rim.
 const SIDE: usize = 40;
@@ -38,10 +40,8 @@ impl Chess {
         }
         text += "  a b c d e f g h\n";
         text += &self.fen();
-        match self.ending() {
-            None => {}
-            Some(Ending::Checkmate) => text += &format!("\ncheckmate, {} wins", name(!self.board.side_to_move())),
-            Some(draw) => text += &format!("\ndraw: {draw}"),
+        if self.ending().is_some() {
+            text = text + "\n" + &self.result_text();
         }
         text
     }
@@ -68,13 +68,6 @@ impl Chess {
     }
 }
 
-fn name(color: Color) -> &'static str {
-    match color {
-        Color::White => "White",
-        Color::Black => "Black",
-    }
-}
-
 /// The upper left corner of a square.
 fn corner(square: Square) -> [usize; 2] {
     [square.file() as usize, 7 - square.rank() as usize].map(|number| RIM + number * SIDE)
@@ -83,6 +76,31 @@ fn corner(square: Square) -> [usize; 2] {
 pub(super) fn touch(square: Square) -> Touch {
     let ([x, y], side) = (corner(square), SIDE as f32);
     Touch::new(square.to_string(), [x as f32, y as f32, side, side])
+}
+
+/// The circles and arrows of comments, as lichess and ChessBase write them: [%csl Gd4,Re5] and [%cal Gd1d4]. Colors do not
+/// count.
+pub(super) fn marks(notes: &Notes) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for comment in notes.iter().filter(|(name, _)| name == COMMENT).flat_map(|(_, comments)| comments) {
+        for command in comment.split("[%").skip(1) {
+            let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
+            let listed = rest.split(']').next().unwrap_or_default();
+            let shape = match name {
+                "csl" => "circle",
+                "cal" => "arrow",
+                _ => continue,
+            };
+            for word in listed.split(',').map(str::trim) {
+                let squares = word.get(1..3).into_iter().chain(word.get(3..5));
+                let places: Vec<_> = squares.filter_map(|square| square.parse().ok()).map(touch).collect();
+                if places.len() == if shape == "arrow" { 2 } else { 1 } {
+                    marks.push(Mark { shape, text: String::new(), places });
+                }
+            }
+        }
+    }
+    marks
 }
 
 fn square_svg(board: &Board, square: Square) -> String {

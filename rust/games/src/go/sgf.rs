@@ -1,26 +1,24 @@
 //! Games of Go as SGF, FF[4] (<https://www.red-bean.com/sgf/>), read and written: the main line, or all variations.
 //!
-//! What is read: SZ, KM, HA and GM, which must fit the game; AB, AW, AE and PL; B and W, one move a node. All other
-//! properties are passed over, and so is text before a game and behind it. An empty value of SZ, KM, HA, GM or PL says
-//! nothing.
+//! What is read: SZ, HA and GM, which must fit the game; KM; AB, AW, AE and PL; B and W, one move a node. Other properties
+//! are tags of a game that is shown, and notes on its positions. Text before a game and behind it is passed over. An empty
+//! value of SZ, KM, HA, GM or PL says nothing. A game that is shown has its own komi, where the rules can have it; one to
+//! learn from must have that of the rules.
 //!
 //! A game that is shown goes on where the rules have no such move: if a colour plays twice, or stones are set up after
 //! moves, the position there is set up anew, and the game begins there. A game to learn from must be as the rules have it.
 
-use std::fmt::Write as _;
-
 use azpy_core::game::{Action, Game, Player, Turn};
-use azpy_core::text::{moves_of, play_named, shown};
-use azpy_core::written::{Bounds, Moves, Named, Order, Part, Unfit, Variations, WrittenGame, Wrong};
+use azpy_core::text::{play_named, shown};
+use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, note};
 
 use super::Go;
 use nodes::{Node, Property, Read, first_game, one_game};
 
 mod nodes;
+mod writing;
 pub(super) use nodes::is_sgf;
-
-/// Moves in a line of text.
-const WIDTH: usize = 10;
+pub(super) use writing::{marks, write, write_tree};
 
 /// The game in `text`, of the size, komi and ko rule of `rules`, up to this number of moves.
 pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str, plies: usize) -> Result<Go<WORDS>, String> {
@@ -69,17 +67,37 @@ pub(super) fn read_tree<const WORDS: usize>(
 ) -> Result<Variations<Go<WORDS>>, String> {
     let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
     check_game(&nodes)?;
-    let Line { root, moves, set_up } = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
+    let line = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
+    let Line { root, moves, set_up, notes, komi } = line;
     let (start, gone) = (root.start(first_of(&moves))?, moves.forgotten());
-    let (moves, left_out) = moves.play(start.clone(), |state, number, said| {
-        let action = action_of(state, gone + number, said).map_err(|unfit| unfit.in_line_of(text, said.at))?;
-        Ok((action, play_named(state, action)))
+    let (moves, unplayed) = moves.play(start.clone(), |state, number, said| {
+        let property = said.property;
+        let action = action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
+        Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
     })?;
     let set_up = set_up.map(|Wrong { at, why }| {
         let why = format!("{why}: the {gone} moves before are set up as a position");
         Wrong { at, why }.in_line_of(text)
     });
-    Ok(Variations { start, moves, tags: tags_of(&nodes), left_out: set_up.into_iter().chain(left_out).collect() })
+    let mut tags = tags_of(&nodes);
+    let has_handicap = root.handicap > 0 && root.stones.contains(&Some(Player::Zero));
+    tags.retain(|(name, _)| INFO.contains(&&name[..]) && (name != "HA" || has_handicap));
+    Ok(Variations { start, moves, tags, notes, left_out: komi.into_iter().chain(set_up).chain(unplayed).collect() })
+}
+
+/// The properties that say what is played.
+const OWN: [&str; 12] = ["FF", "GM", "CA", "AP", "SZ", "KM", "AB", "AW", "AE", "PL", "B", "W"];
+
+/// Properties that say something of the game as a whole (FF[4], "Game Info Properties").
+const INFO: [&str; 22] = [
+    "AN", "BR", "BT", "CP", "DT", "EV", "GC", "GN", "HA", "ON", "OT", "PB", "PC", "PW", "RE", "RO", "RU", "SO", "TM",
+    "US", "WR", "WT",
+];
+
+/// Whether a property is a note on its node's position, and not what is played or said of the game.
+fn is_note(property: &Property) -> bool {
+    let name = &&property.name[..];
+    !OWN.contains(name) && !INFO.contains(name) && !property.says_nothing()
 }
 
 fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
@@ -98,23 +116,40 @@ fn check_game(nodes: &[Node]) -> Result<(), String> {
     Ok(())
 }
 
+/// A move, or what is set up behind moves, with the notes of its node.
+struct Said<'a> {
+    property: &'a Property,
+    notes: Notes,
+}
+
+impl<'a> From<&'a Property> for Said<'a> {
+    fn from(property: &'a Property) -> Self {
+        Self { property, notes: Vec::new() }
+    }
+}
+
 /// What the nodes of a game say: where it begins, and its moves with their variations.
 struct Line<'a, const WORDS: usize> {
-    root: Root<'a, WORDS>,
+    root: Root<WORDS>,
     /// The moves behind the start. Forgotten are those of the main line that are part of the start, because something was
     /// set up anew behind them.
-    moves: Moves<&'a Property>,
+    moves: Moves<Said<'a>>,
     /// What was set up anew, and where.
     set_up: Option<Wrong>,
+    /// On the start.
+    notes: Notes,
+    /// Why the komi is not that of the text, if it is not.
+    komi: Option<String>,
 }
 
 impl<'a, const WORDS: usize> Line<'a, WORDS> {
     /// Reads the nodes by `rules`. Where a number of plies of a game is `shown`, a position is set up anew where the rules
     /// have no such move.
-    fn read(rules: &'a Go<WORDS>, nodes: &'a [Node], bounds: Bounds, shown: Option<usize>) -> Result<Self, Unfit> {
+    fn read(rules: &Go<WORDS>, nodes: &'a [Node], bounds: Bounds, shown: Option<usize>) -> Result<Self, Unfit> {
         let is_shown = shown.is_some();
-        let root = Root { rules, stones: vec![None; rules.num_cells()], mover: None, handicap: 0 };
-        let mut line = Self { root, moves: Moves::new(bounds), set_up: None };
+        let stones = vec![None; rules.num_cells()];
+        let root = Root { rules: rules.clone(), stones, mover: None, handicap: 0 };
+        let mut line = Self { root, moves: Moves::new(bounds), set_up: None, notes: Vec::new(), komi: None };
         let is_size = |property: &Property| property.name == "SZ" && !property.says_nothing();
         if !nodes.iter().flat_map(|node| &node.properties).any(is_size) {
             check_size("19", rules.size())
@@ -137,6 +172,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
             for property in node.properties.iter().filter(|property| !property.says_nothing()) {
                 match &property.name[..] {
                     "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
+                    "KM" if is_shown => line.read_komi(property),
                     "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
                     "AB" | "AW" | "AE" => {
                         if node.is_main && before > 0 && is_shown {
@@ -147,7 +183,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                         if node.is_main && before == 0 {
                             line.root.apply(property).map_err(Unfit::Start)?;
                         } else {
-                            before = line.moves.push(before, property).map_err(Unfit::Action)?;
+                            before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
                         }
                     }
                     // Behind moves, the colour of the next move says it too.
@@ -171,12 +207,16 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                     }
                     (played, mover) = (played + 1, player);
                 }
-                before = line.moves.push(before, property).map_err(Unfit::Action)?;
+                before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
+            }
+            let notes = if before == 0 { &mut line.notes } else { &mut line.moves.said_mut(before).notes };
+            for property in node.properties.iter().filter(|property| is_note(property)) {
+                property.values.iter().for_each(|value| note(notes, &property.name, value.clone(), "\n\n"));
             }
             last.push(Some(before));
         }
         // Until White plays, the stones can come as moves.
-        let goes_on = line.moves.all().iter().any(|(_, property)| colour_of(property) == Some(Player::One));
+        let goes_on = line.moves.all().iter().any(|(_, said)| colour_of(said.property) == Some(Player::One));
         if goes_on && line.root.handicap > 1 && !line.root.stones.contains(&Some(Player::Zero)) {
             let why = format!("HA[{}] without the stones: expected them as AB", line.root.handicap);
             return Err(Unfit::Start(why));
@@ -191,8 +231,25 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         root.stones = (0..state.num_cells()).map(|cell| state.stone(cell)).collect();
         (root.mover, root.handicap) = (mover.map(Player::opponent), 0);
         self.moves.forget();
+        self.notes.retain(|(name, _)| name == COMMENT); // marks are of the board before
         self.set_up = Some(why);
         Ok(())
+    }
+
+    /// Takes the komi of a game that is shown, where the rules can have it.
+    fn read_komi(&mut self, property: &Property) {
+        let rules = &self.root.rules;
+        let read = |text: &str| Go::new(rules.size(), text.parse().ok()?, rules.superko()).ok();
+        let found = property.value().ok().and_then(read);
+        let said = || {
+            format!(
+                "KM[{}] is no komi of these rules: it counts as {}",
+                shown(&property.values.join(" ")),
+                rules.komi()
+            )
+        };
+        self.komi = if found.is_none() { Some(said()) } else { None };
+        self.root.rules = found.unwrap_or_else(|| self.root.rules.clone());
     }
 
     /// The position that the main line leads to.
@@ -205,7 +262,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
     fn play_on(&self) -> Result<(Go<WORDS>, Option<Unfit>), Unfit> {
         let mut state = self.root.start(first_of(&self.moves)).map_err(Unfit::Start)?;
         for (number, said) in (self.moves.forgotten() + 1..).zip(self.moves.main_line()) {
-            match action_of(&state, number, said) {
+            match action_of(&state, number, said.property) {
                 Ok(action) => state.play(action),
                 Err(unfit) => return Ok((state, Some(unfit))),
             }
@@ -215,8 +272,8 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
 }
 
 /// Whose the first move is.
-fn first_of(moves: &Moves<&Property>) -> Option<Player> {
-    moves.all().first().and_then(|(_, property)| colour_of(property))
+fn first_of(moves: &Moves<Said<'_>>) -> Option<Player> {
+    moves.all().first().and_then(|(_, said)| colour_of(said.property))
 }
 
 /// Who plays a move; nobody what is set up.
@@ -256,14 +313,14 @@ fn legal_action<const WORDS: usize>(state: &Go<WORDS>, player: Player, point: &s
 }
 
 /// What stands before the first move.
-struct Root<'a, const WORDS: usize> {
-    rules: &'a Go<WORDS>,
+struct Root<const WORDS: usize> {
+    rules: Go<WORDS>,
     stones: Vec<Option<Player>>,
     mover: Option<Player>,
     handicap: usize,
 }
 
-impl<const WORDS: usize> Root<'_, WORDS> {
+impl<const WORDS: usize> Root<WORDS> {
     fn apply(&mut self, property: &Property) -> Result<(), String> {
         let stone = match &property.name[..] {
             "AB" => Some(Player::Zero),
@@ -344,108 +401,6 @@ fn cell_of(point: &str, size: usize) -> Result<usize, String> {
     }
 }
 
-fn point(cell: usize, size: usize) -> String {
-    [cell % size, cell / size].map(|line| char::from(b'a' + line as u8)).iter().collect()
-}
-
 fn colour(player: Player) -> &'static str {
     ["Black", "White"][player.index()]
-}
-
-/// A move as it is written.
-struct Ply {
-    mover: Player,
-    action: Action,
-    /// Black's points less White's, if the move ends the game.
-    score: Option<f32>,
-}
-
-/// The game so far, with its result if it is over.
-pub(super) fn write<const WORDS: usize>(state: &Go<WORDS>) -> String {
-    let mut mover = state.setup.as_ref().map_or(Player::Zero, |setup| setup.mover);
-    let mut moves = Moves::new(Bounds { moves: usize::MAX, depth: 0 });
-    for (ply, action) in state.actions().into_iter().enumerate() {
-        // Without a bound that it could pass.
-        let _ = moves.push(ply, Ply { mover, action, score: None });
-        mover = mover.opponent();
-    }
-    text_of(state, "", (state.turn() == Turn::Terminal).then(|| state.score()), &moves)
-}
-
-/// See [`azpy_core::text::Notation::write_variations`].
-pub(super) fn write_tree<const WORDS: usize>(
-    start: &Go<WORDS>,
-    moves: &[Named],
-    tags: &[(String, String)],
-    bounds: Bounds,
-) -> Result<String, String> {
-    if start.plies > 0 {
-        return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
-    }
-    let moves = moves_of(start, moves, bounds, |state, action| {
-        let mover = state.mover;
-        state.play(action);
-        Ply { mover, action, score: (state.turn() == Turn::Terminal).then(|| state.score()) }
-    })?;
-    let mut text = String::new();
-    for (name, value) in tags {
-        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
-            return Err(format!("{} is no property to choose", shown(name)));
-        }
-        text += &format!("{name}[{}]", value.replace('\\', "\\\\").replace(']', "\\]"));
-    }
-    let score = moves.main_line().last().and_then(|ply| ply.score);
-    Ok(text_of(start, &text, score.filter(|_| tags.iter().all(|(name, _)| name != "RE")), &moves))
-}
-
-/// The properties that say what is played.
-const OWN: [&str; 13] = ["FF", "GM", "CA", "AP", "SZ", "KM", "HA", "AB", "AW", "AE", "PL", "B", "W"];
-
-/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is over.
-fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
-    let (size, komi) = (rules.size(), rules.komi());
-    let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
-    // Cannot fail: a string takes all that is written to it.
-    let mut put = |part: std::fmt::Arguments<'_>| {
-        let _ = text.write_fmt(part);
-    };
-    if let Some(score) = score {
-        match score {
-            0.0 => put(format_args!("RE[0]")),
-            score => put(format_args!("RE[{}+{}]", if score > 0.0 { "B" } else { "W" }, score.abs())),
-        }
-    }
-    let letter = |player| if player == Player::Zero { "B" } else { "W" };
-    if let Some(setup) = &rules.setup {
-        for (name, stones) in ["AB", "AW"].into_iter().zip(setup.stones) {
-            if !stones.is_empty() {
-                put(format_args!("{name}"));
-                stones.for_each(|cell| put(format_args!("[{}]", point(cell, size))));
-            }
-        }
-        put(format_args!("PL[{}]", letter(setup.mover)));
-    }
-    let mut written = 0;
-    for part in moves.parts(Order::Beside) {
-        let number = match part {
-            Part::Open => {
-                put(format_args!("("));
-                continue;
-            }
-            Part::Close => {
-                put(format_args!(")"));
-                continue;
-            }
-            Part::Move(number) => number,
-        };
-        if written % WIDTH == 0 {
-            put(format_args!("\n"));
-        }
-        written += 1;
-        let Ply { mover, action, .. } = moves.all()[number - 1].1;
-        let cell = action as usize;
-        let point = if cell == rules.num_cells() { String::new() } else { point(cell, size) };
-        put(format_args!(";{}[{point}]", letter(mover)));
-    }
-    text + ")\n"
 }

@@ -37,7 +37,7 @@ mod rolled;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::Notation;
+use azpy_core::text::{Notation, outcome_text};
 
 use crate::key::{Tag, digest};
 use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, write_outcomes};
@@ -458,6 +458,13 @@ impl Notation for Trictrac {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let [zero, one] = self.score.holes;
+        let holes = format!("{} holes to {}", zero.max(one), zero.min(one));
+        let how = if self.winner().is_some() { holes } else { format!("by the limit of plies, {holes}") };
+        outcome_text(self, &how)
     }
 
     fn to_svg(&self) -> String {

@@ -32,7 +32,7 @@ use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, shown};
+use azpy_core::text::{Notation, outcome_text, shown};
 
 use crate::key::{Tag, digest};
 use crate::planes::cells_then;
@@ -523,6 +523,18 @@ impl Notation for WallGame {
 
     fn side_names(&self) -> Option<[&'static str; 2]> {
         Some(["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let is_classic = self.rules.variant == Variant::Classic;
+        let how = match self.captured() {
+            Some(Some(_)) if is_classic => "by reaching the goal",
+            Some(Some(_)) => "by catching the mouse",
+            Some(None) => "by the one-move rule",
+            None if self.status == Status::Stuck => "as nothing is left to play",
+            None => "by the limit of 100 turns",
+        };
+        outcome_text(self, how)
     }
 
     fn to_svg(&self) -> String {

@@ -391,12 +391,12 @@ fn boards_are_drawn() {
     let state = at("f3 e5 g4 Qh4");
     let drawn = "8 r n b . k b n r\n7 p p p p . p p p\n6 . . . . . . . .\n5 . . . . p . . .\n4 . . . . . . P q\n\
                  3 . . . . . P . .\n2 P P P P P . . P\n1 R N B Q K B N R\n  a b c d e f g h\n\
-                 rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3\ncheckmate, Black wins";
+                 rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3\nBlack wins by checkmate";
     assert_eq!(state.render(), drawn);
     assert_eq!(state.owner(4, 'P'), Some(Player::Zero));
     assert_eq!(state.owner(4, 'q'), Some(Player::One));
     assert_eq!((state.owner(4, '.'), state.owner(4, '4'), state.owner(8, 'a')), (None, None, None));
-    assert!(at("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").render().ends_with("\ndraw: stalemate"));
+    assert!(at("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").render().ends_with("\nDraw by stalemate"));
     let svg = state.to_svg();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
     assert_eq!(svg.matches("<path ").count(), 32);

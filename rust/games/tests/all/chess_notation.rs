@@ -405,6 +405,29 @@ fn variations_are_read_where_they_stand() {
 }
 
 #[test]
+fn comments_and_glyphs_are_kept() {
+    let text = "[Event \"x\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\"]\n\n{ two\n words } 1. e4! {a} {b} \
+                ({better} 1. d4 $10 (1. c4 {c}) {d}) 1... e5?! ; to the end\n 2. Qh5 N $146 ± Nc6 3. Qxf7+?? $9 *";
+    let game = read(text).unwrap();
+    let said = |number: usize| {
+        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
+        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect::<Vec<_>>().join(" ")
+    };
+    let by_name: Vec<_> = (1..=game.moves.all().len())
+        .map(|number| (game.moves.all()[number - 1].1.short.as_str(), said(number)))
+        .collect();
+    assert_eq!(said(0), "C two words");
+    let notes = |name: &str| by_name.iter().find(|(short, _)| *short == name).unwrap().1.as_str();
+    assert_eq!(notes("e4"), "NAG 1 C a b");
+    assert_eq!((notes("d4"), notes("c4"), notes("e5")), ("C better d NAG 10", "C c", "NAG 6 C to the end"));
+    assert_eq!((notes("Qh5"), notes("Nc6"), notes("Qxf7+")), ("NAG 146,146,16", "", "NAG 4,9"));
+    assert_eq!(game.tags, [("Event", "x"), ("Result", "*")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let written = check_written(&az119(), &game);
+    assert!(written.contains("1. e4 $1 {a b} (1. d4 $10 {better d}"), "{written}");
+    assert!(az119().write_variations(&[], &[], &[vec![("LB".to_owned(), vec!["aa:1".to_owned()])]], BOUNDS).is_err());
+}
+
+#[test]
 fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
     let game = read("1. e4 (1. d4 d5\n2. Ke3 (2. c4) e5) (1. -- e5) 1... e5").unwrap();
     assert_eq!(tree_text(&game.moves), "e4 ( d4 d5 c4 ) e5");
@@ -459,7 +482,7 @@ fn a_game_is_written_with_numbers_where_they_are_needed() {
     let write = |start: &Chess, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
         let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
         let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        start.write_variations(&moves, &tags, BOUNDS)
+        start.write_variations(&moves, &tags, &[], BOUNDS)
     };
     let moves =
         [(None, "e2e4"), (None, "d2d4"), (Some(1), "d7d5"), (Some(0), "e7e5"), (Some(3), "g1f3"), (Some(0), "c7c5")];

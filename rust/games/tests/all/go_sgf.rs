@@ -185,7 +185,6 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;SZ[13];B[aa])", "the game is of size 13, expected 9"),
         ("(;SZ[9:13])", "the game is of size 9:13, expected 9"),
         ("(;B[aa])", "the game is of size 19, expected 9 (a game without SZ is of 19)"),
-        ("(;SZ[9]KM[6.5])", "the game has komi 6.5, expected 7.5"),
         ("(;SZ[9]GM[2])", "GM[2] is another game, expected GM[1], Go"),
         ("(;SZ[9]HA[3];W[aa])", "HA[3] without the stones: expected them as AB"),
         ("(;SZ[9]HA[x])", "HA[x] is no number of stones"),
@@ -237,7 +236,7 @@ fn variations_are_read_where_they_stand() {
     let game = read("(;SZ[9]PB[a\\]b]RE[B+R]AB[aa][bb]PL[W](;W[cc])(;W[dd]C[;(]))").unwrap();
     assert_eq!(tree_text(&game.moves), "C7 ( D6 )");
     assert_eq!(game.start.key(), go(9).with_stones([&[0, 10], &[]], Player::One).unwrap().key());
-    assert!(game.tags.contains(&("PB".to_owned(), "a]b".to_owned())) && game.tags.len() == 5);
+    assert!(game.tags.contains(&("PB".to_owned(), "a]b".to_owned())) && game.tags.len() == 2);
 }
 
 #[test]
@@ -295,6 +294,34 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
 }
 
 #[test]
+fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
+    let text = "(;GM[1]SZ[9]KM[0.5]HA[2]AB[cc][gg]PB[a\\]b]RE[W+R]C[start\nof it]ST[2];W[aa]C[x]LB[cc:1][dd:\\]]TR[aa:bb];C[y];\
+                B[bb](;W[ee]N[n])(;W[ff]))";
+    let game = read(text).unwrap();
+    assert_eq!((game.start.komi(), game.left_out.len()), (0.5, 0));
+    let notes = |number: usize| -> Vec<_> {
+        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
+        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect()
+    };
+    assert_eq!(notes(0), ["C start\nof it", "ST 2"]);
+    assert_eq!(notes(1), ["C x\n\ny", "LB cc:1,dd:]", "TR aa:bb"]);
+    assert_eq!((notes(2), notes(3)), (vec![], vec!["N n".to_owned()]));
+    assert_eq!(game.tags.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["HA", "PB", "RE"]);
+    let marks = game.start.marks(&game.moves.all()[0].1.notes);
+    let shapes: Vec<_> =
+        marks.iter().map(|mark| (mark.shape, mark.text.as_str(), mark.places[0].place.as_str())).collect();
+    assert_eq!(shapes[..2], [("label", "1", "C7"), ("label", "]", "D6")]);
+    assert_eq!(shapes[2..].iter().map(|mark| mark.2).collect::<Vec<_>>(), ["A9", "B9", "A8", "B8"]);
+    assert!(check_written(&go(9), &game).contains("KM[0.5]"));
+    // A komi that the rules cannot have, such as 3.75 written in hundredths.
+    let odd = read("(;SZ[9]KM[3.75];B[aa])").unwrap();
+    assert_eq!((odd.start.komi(), odd.moves.all().len()), (7.5, 1));
+    assert_eq!(odd.left_out, ["KM[\"3.75\"] is no komi of these rules: it counts as 7.5"]);
+    assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
+    assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
+}
+
+#[test]
 fn games_with_variations_are_read_as_they_were_written() {
     let start = go(5);
     let setup = start.with_stones([&[6, 7], &[1]], Player::One).unwrap();
@@ -310,7 +337,7 @@ fn what_is_no_game_is_not_written() {
     let write = |game: &Go9, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
         let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
         let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        game.write_variations(&moves, &tags, Bounds { moves: 4, depth: 1 })
+        game.write_variations(&moves, &tags, &[], Bounds { moves: 4, depth: 1 })
     };
     let text = write(&go(5), &[(None, "C3"), (Some(0), "pass"), (Some(1), "pass"), (None, "A1")], &[("PB", "a]\\")]);
     let expected = "(;FF[4]GM[1]CA[UTF-8]AP[azpy]PB[a\\]\\\\]SZ[5]KM[7.5]RE[B+17.5](\n;B[cc];W[];B[])(;B[ae]))\n";

@@ -7,7 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Moves, Named, Order, Part, Variations};
+use azpy_core::text::play_named;
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, Told, Variations};
 use proptest::prelude::*;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
@@ -32,10 +33,10 @@ impl Random {
 pub(crate) const BOUNDS: Bounds = Bounds { moves: 10_000, depth: 1_000 };
 
 /// A tree of moves by their short names: 1 (2 3) 4.
-pub(crate) fn tree_text(moves: &Moves<(String, String)>) -> String {
+pub(crate) fn tree_text(moves: &Moves<Told>) -> String {
     let told = |part| match part {
         Part::Open => "(".to_owned(),
-        Part::Move(number) => moves.all()[number - 1].1.1.clone(),
+        Part::Move(number) => moves.all()[number - 1].1.short.clone(),
         Part::Close => ")".to_owned(),
     };
     moves.parts(Order::Behind).into_iter().map(told).collect::<Vec<_>>().join(" ")
@@ -43,8 +44,9 @@ pub(crate) fn tree_text(moves: &Moves<(String, String)>) -> String {
 
 /// A game with random variations, played by the rules.
 pub(crate) fn random_tree<G: Notation>(start: &G, size: usize, random: &mut Random) -> Variations<G> {
+    let tree = Moves::new(BOUNDS);
     let mut tree =
-        Variations { start: start.clone(), moves: Moves::new(BOUNDS), tags: Vec::new(), left_out: Vec::new() };
+        Variations { start: start.clone(), moves: tree, tags: Vec::new(), notes: Vec::new(), left_out: Vec::new() };
     let mut positions = vec![start.clone()];
     let mut known = Vec::new();
     for _ in 0..size {
@@ -60,21 +62,41 @@ pub(crate) fn random_tree<G: Notation>(start: &G, size: usize, random: &mut Rand
             continue;
         }
         known.push((before, action));
-        tree.moves.push(before, (state.action_name(action), state.short_name(action))).unwrap();
-        state.play(action);
+        let mut told = play_named(&mut state, action);
+        told.notes = random_notes(random);
+        tree.moves.push(before, told).unwrap();
         positions.push(state);
     }
     tree
 }
 
+/// Sometimes a comment, which has what a notation must keep apart.
+fn random_notes(random: &mut Random) -> Notes {
+    let comment = ["a ) b", "[%csl Gd4] x; {y", "\\ ] (1. e4)"].get(random.next() as usize % 9);
+    comment.map(|comment| ("C".to_owned(), vec![(*comment).to_owned()])).into_iter().collect()
+}
+
 /// What was read can be written, and read again by the rules of `rules` as the same game. Returns the text.
 pub(crate) fn check_written<G: Notation>(rules: &G, read: &Variations<G>) -> String {
-    let named = |(before, (name, _)): &(usize, (String, String))| -> Named { (before.checked_sub(1), name.clone()) };
+    let named = |(before, told): &(usize, Told)| -> Named { (before.checked_sub(1), told.name.clone()) };
+    let notes_of = |game: &Variations<G>| -> Vec<Notes> {
+        std::iter::once(&game.notes).chain(game.moves.all().iter().map(|(_, told)| &told.notes)).cloned().collect()
+    };
     let named: Vec<_> = read.moves.all().iter().map(named).collect();
-    let text = read.start.write_variations(&named, &[], BOUNDS).unwrap();
+    let text = read.start.write_variations(&named, &read.tags, &notes_of(read), BOUNDS).unwrap();
     let again = rules.read_variations(&text, BOUNDS).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!(tree_text(&again.moves), tree_text(&read.moves), "{text}");
-    assert_eq!((again.start.key(), again.left_out), (read.start.key(), Vec::new()), "{text}");
+    let by_move = |game: &Variations<G>| -> Vec<(String, Notes)> {
+        let line = |part| {
+            let Part::Move(number) = part else { return None };
+            let mut told = game.moves.all()[number - 1].1.clone();
+            told.notes.sort(); // glyphs stand before comments in PGN
+            Some((told.name, told.notes))
+        };
+        game.moves.parts(Order::Behind).into_iter().filter_map(line).collect()
+    };
+    assert_eq!((again.notes.clone(), by_move(&again)), (read.notes.clone(), by_move(read)), "{text}");
+    assert_eq!((again.start.key(), &again.left_out), (read.start.key(), &Vec::new()), "{text}");
     text
 }
 

@@ -1,0 +1,121 @@
+// What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
+
+import { Busy } from "./connection.js";
+import { byId, messageOf } from "./dom.js";
+import { RUN } from "./game.js";
+import { showBar, showGraph } from "./graph.js";
+import { showSummary } from "./summary.js";
+import { showTree } from "./tree.js";
+import { told } from "./values.js";
+
+const AT_ONCE = 4; // searches, so that the server can evaluate them together
+const AGAIN = 1000; // milliseconds until a server that refused is asked again
+
+/** @typedef {import("./game.js").Position} Position */
+
+export class Analysis {
+  /** @param {import("./play.js").Play} play */
+  constructor(play) {
+    this.play = play;
+    this.serial = 0; // of the analysis that goes on
+    this.isOn = false;
+    /** @type {Set<import("./connection.js").Asked>} */
+    this.searches = new Set();
+    byId("analyse").addEventListener("click", () => (this.isOn ? this.stop("Stopped.") : this.run()));
+  }
+
+  /**
+   * Shows what is known of a position.
+   * @param {Position} position
+   * @param {[string, string]} names of the players
+   * @param {(name: string) => string} label the short name of a move
+   */
+  show(position, names, label) {
+    const { hints, adviser } = this.play.options();
+    byId("no_hints").hidden = hints;
+    byId("hinted").hidden = byId("bar").hidden = !hints;
+    const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
+    byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
+    if (!hints) return;
+    const answer = position.finds.get(adviser)?.answer ?? null;
+    byId("analyse").disabled = adviser === RUN;
+    byId("root").textContent = answer === null ? "" : rootText(answer);
+    showBar(position.value(adviser), names);
+    showTree(answer?.moveInfos ?? [], label);
+    const line = this.play.game.line();
+    showGraph(line, position, adviser, names, (chosen) => this.play.goTo(chosen));
+    showSummary(line, adviser, names);
+  }
+
+  /** Searches every position of the line that the adviser has not searched as long. */
+  async run() {
+    this.stop("");
+    this.isOn = true;
+    const { serial } = this;
+    const { adviser, hintSimulations: simulations } = this.play.options();
+    const isOpen = (/** @type {Position} */ one) =>
+      one.outcome === null && (one.finds.get(adviser)?.visits ?? 0) < simulations;
+    const open = this.play.game.line().filter(isOpen);
+    const all = open.length;
+    let done = 0;
+    const goOn = async () => {
+      for (let one = open.pop(); one !== undefined && serial === this.serial; one = open.pop()) {
+        this.say(`${done} of ${all}`, done / all);
+        if (await this.search(one, adviser, simulations)) done += 1;
+        else open.push(one);
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: AT_ONCE }, goOn));
+      if (serial === this.serial) this.stop("Every move is analyzed.");
+    } catch (error) {
+      if (serial === this.serial) this.stop(`The analysis failed: ${messageOf(error)}`);
+    }
+  }
+
+  /**
+   * @param {Position} position
+   * @param {string} adviser
+   * @param {number} simulations
+   * @returns {Promise<boolean>} whether the server took the query
+   */
+  async search(position, adviser, simulations) {
+    const asked = this.play.search(position, adviser, { simulations });
+    this.searches.add(asked);
+    try {
+      await asked.answer;
+    } catch (error) {
+      if (error instanceof Busy) return new Promise((resolve) => setTimeout(() => resolve(false), AGAIN));
+      // Before a roll of dice there is nothing to search.
+      if (!messageOf(error).includes("a roll is due")) throw error;
+    } finally {
+      this.searches.delete(asked);
+    }
+    return true;
+  }
+
+  /** Ends the searches; what they found stays. @param {string} why in words */
+  stop(why) {
+    this.serial += 1;
+    this.isOn = false;
+    for (const search of this.searches) search.stop();
+    this.say(why, null);
+  }
+
+  /** @param {string} text @param {number | null} share of the positions that are done; null if none is searched */
+  say(text, share) {
+    byId("analysed").textContent = text;
+    byId("analysing").hidden = share === null;
+    byId("analysing").value = share ?? 0;
+    byId("analyse").textContent = share === null ? "Analyze every move" : "Stop";
+  }
+}
+
+/** @param {any} answer */
+function rootText({ rootInfo, isDuringSearch, isStored }) {
+  const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
+  const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
+  const value = `value ${told(rootInfo.value)} for the player to move`;
+  const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
+  return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
+}

@@ -1,0 +1,161 @@
+// What lies on the board, and what can be played there? The picture, what is drawn over it, and moves without a place.
+
+import { Candidates } from "./candidates.js";
+import { announce, byId, fill, keep, make, mark } from "./dom.js";
+import { Overlay } from "./overlay.js";
+import { Picture } from "./picture.js";
+import { startingWith } from "./position.js";
+import { keepForSession, sessionOf } from "./settings.js";
+import { turned } from "./turning.js";
+import { lastTurn } from "./turns.js";
+
+const TURNED = "azpy board turned";
+
+/** @typedef {import("./game.js").Position} Position @typedef {import("./position.js").Shown} Shown */
+
+export class Board {
+  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings */
+  constructor(play, settings) {
+    [this.play, this.settings] = [play, settings];
+    this.isTurned = sessionOf(TURNED) === true; // whether it is seen from the other side
+    this.status = ""; // how the game stands, in words
+    this.canPlay = false;
+    this.overlay = new Overlay();
+    this.picture = new Picture({
+      onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : this.choose(actions)),
+      onChoose: () => this.drawOver(),
+      onTurn: () => this.turn(),
+    });
+    this.candidates = new Candidates({
+      onLook: () => this.drawOver(),
+      picture: async (moves) => this.seen(await play.show([...play.game.current.moves(), ...moves])).svg,
+    });
+    new ResizeObserver(() => this.drawOver()).observe(byId("board"));
+  }
+
+  /** A position from the side that the board is seen from. @param {Shown} shown @returns {Shown} */
+  seen(shown) {
+    return this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
+  }
+
+  /** The picture as it is seen. */
+  get svg() {
+    const { shown } = this.play.game.current;
+    return shown === null ? "" : this.seen(shown).svg;
+  }
+
+  /** @param {boolean} isTurned whether the board is seen from the other side */
+  turnTo(isTurned) {
+    if (isTurned !== this.isTurned) this.turn();
+  }
+
+  /** Shows the board from the other side. */
+  turn() {
+    if (!this.settings.model.canRotate || this.play.game.current.shown === null) return;
+    this.isTurned = !this.isTurned;
+    keepForSession(TURNED, this.isTurned);
+    this.picture.turn();
+    this.draw();
+    this.candidates.lookAgain();
+    announce(this.isTurned ? "The board is turned." : "The board is turned back.");
+  }
+
+  /**
+   * Shows a position that is known.
+   * @param {Position} position
+   * @param {boolean} canPlay whether a person can play there
+   * @param {string} status how the game stands, in words
+   */
+  show(position, canPlay, status) {
+    [this.canPlay, this.status] = [canPlay, status];
+    this.draw();
+    this.showChoices(position);
+  }
+
+  /** Takes no touches until the next position is shown. */
+  close() {
+    for (const button of byId("choices").children) mark(button, "aria-disabled", "true");
+    this.picture.close();
+  }
+
+  draw() {
+    const { shown } = this.play.game.current;
+    if (shown === null) return;
+    const { canRotate } = this.settings.model;
+    const seen = this.seen(shown);
+    const svg = seen.svg.replace(/>[^<>]* to move</, "><"); // whose turn it is stands beside the board
+    this.picture.show({ ...seen, svg }, this.canPlay, `The board. ${this.status}`);
+    byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
+    byId("turn").hidden = !canRotate;
+    document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
+  }
+
+  /**
+   * What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
+   * @param {Position} position
+   */
+  showChoices(position) {
+    const shown = position.shown;
+    const actions = position.outcome === null ? (shown?.actions ?? []) : [];
+    const untouched = actions.filter((action) => action.touches.length === 0);
+    const rolls = this.settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
+    keep(
+      byId("choices"),
+      [
+        ...untouched.map(({ name, short }) => ({ name, text: short, isOpen: this.canPlay })),
+        ...rolls.map(({ name, probability }) => {
+          return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
+        }),
+      ],
+      ({ name, text }) => `${name} ${text}`,
+      ({ name, text }) => {
+        const button = make("button", { type: "button" }, text);
+        button.addEventListener("click", () => {
+          if (button.getAttribute("aria-disabled") === null) this.play.play(name);
+        });
+        return button;
+      },
+      (button, { isOpen }) => mark(button, "aria-disabled", isOpen ? null : "true"),
+    );
+  }
+
+  /** The touches of each move of the last turn. @param {Position} position */
+  touchesOf(position) {
+    return [...lastTurn(position)].reverse().map(({ parent, move }) => {
+      const shown = parent?.shown ?? null;
+      return shown === null ? [] : (this.seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
+    });
+  }
+
+  /** Draws over the picture. */
+  drawOver() {
+    const position = this.play.game.current;
+    if (position.shown === null) return;
+    const shown = this.seen(position.shown);
+    const last = this.touchesOf(position);
+    const { candidates, picture, settings } = this;
+    const { hints } = settings.options;
+    const isLooked = candidates.looked !== null || candidates.kept !== null;
+    const pv = hints && isLooked ? (candidates.shown?.pv ?? null) : null;
+    // Once a piece is chosen, its own candidates are left.
+    const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
+    const moves = hints && position.outcome === null ? candidates.moves : [];
+    this.overlay.show(picture.box, { last, marks: shown.marks, actions, moves, pv });
+  }
+
+  /** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
+  choose(actions) {
+    const dialog = byId("chooser");
+    const buttons = actions.map((action) => {
+      const { name, short } = action;
+      const button = make("button", { type: "button" }, short === name ? name : `${short} (${name})`);
+      button.addEventListener("click", () => {
+        dialog.close();
+        this.play.play(action.name);
+      });
+      return button;
+    });
+    fill(byId("chooser_names"), buttons);
+    dialog.showModal();
+  }
+}

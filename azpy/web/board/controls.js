@@ -1,0 +1,102 @@
+// How does the game stand, and what can be pressed? The line above the moves, the buttons below it, and typed moves.
+
+import { byId, complain, fill, make } from "./dom.js";
+import { named } from "./position.js";
+import { upper } from "./sides.js";
+
+export class Controls {
+  /**
+   * @param {import("./play.js").Play} play
+   * @param {import("./settings.js").Settings} settings
+   * @param {() => unknown} gameBefore the game that Undo goes back to where there is nothing to take back
+   * @param {() => unknown} undo
+   */
+  constructor(play, settings, gameBefore, undo) {
+    [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
+    /** @type {import("./game.js").Position | null} whose moves are offered where one is typed */
+    this.offered = null;
+    /** @type {(id: string, act: () => unknown) => void} */
+    const click = (id, act) => byId(id).addEventListener("click", act);
+    click("first", () => play.goTo(play.game.root));
+    click("back", () => play.goTo(play.game.current.parent ?? play.game.root));
+    click("on", () => play.redo());
+    click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
+    click("undo", undo);
+    click("pause", () => play.pause(!play.isPaused));
+    click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
+    byId("typed").addEventListener("input", () => complain(""));
+    byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.playTyped(byId("typed").value.trim());
+    });
+  }
+
+  /** Whether a person can play at the current position. */
+  get canPlay() {
+    const { game, isNetworks, connection } = this.play;
+    return this.play.isOpen && game.current.shown?.player !== null && !isNetworks && connection.isOpen;
+  }
+
+  /** How the game stands, in words. @returns {string} */
+  get status() {
+    const { play, settings } = this;
+    const { shown, children } = play.game.current;
+    const result = play.result(play.game.current);
+    if (result !== null) return result;
+    const player = shown?.player ?? null;
+    const isRoll = (shown?.rolls.length ?? 0) > 0;
+    const due = isRoll ? "A roll is due" : "The next position";
+    const who = player === null ? due : `${upper(play.names[player])} to move`;
+    if (!play.connection.isOpen) return `${who}: waiting for the connection …`;
+    if (play.isRefused) return `${who}: the server is busy or stops. Asking again …`;
+    if (play.isThinking) return `${who}: the network searches …`;
+    const { players, throws } = settings.options;
+    const isOthers = player === null ? isRoll && throws : players[player] !== "";
+    return isOthers && children.length === 0 && play.isPaused ? `${who}: paused.` : `${who}.`;
+  }
+
+  /**
+   * Shows what can be done at the current position, which is known.
+   * @param {boolean} canPlay
+   * @param {string} status
+   */
+  show(canPlay, status) {
+    const { play, settings } = this;
+    const { current } = play.game;
+    const { players, throws } = settings.options;
+    const { player, actions, rolls } = /** @type {import("./position.js").Shown} */ (current.shown);
+    const isOver = current.outcome !== null;
+    byId("status").textContent = status;
+    document.title = `${status} · ${settings.model.game} · azpy`;
+    byId("board").dataset.ply = `${current.ply}`;
+    const isThrown = throws && current.children.length === 0 && !play.isPaused;
+    const isWaiting = canPlay || (rolls.length > 0 && !isThrown && play.connection.isOpen);
+    byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
+    for (const side of [0, 1]) byId(`side_${side}`).classList.toggle("turn", !isOver && player === side);
+    byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
+    byId("first").disabled = byId("back").disabled = current.parent === null;
+    byId("last").disabled = byId("on").disabled = current.next === null;
+    const isGameBefore = !play.canUndo && this.gameBefore() !== undefined;
+    byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
+    byId("undo").disabled = !play.canUndo && !isGameBefore;
+    byId("pause").hidden = isOver || players.every((one) => one === "");
+    byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
+    byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
+    byId("resign").disabled = !canPlay || current.children.length > 0;
+    const hasDice = play.game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
+    for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice);
+    if (this.offered === current) return;
+    this.offered = current;
+    fill(byId("names"), actions.map((action) => make("option", { value: action.name })));
+  }
+
+  /** Plays what was typed. @param {string} text */
+  async playTyped(text) {
+    const { shown } = this.play.game.current;
+    if (byId("typed").readOnly || shown === null) return;
+    const found = named(shown, text);
+    if (found === null || found.length < text.length) return complain(`${text || "Nothing"} is no legal move here.`);
+    byId("typed").value = "";
+    await this.play.play(found.name);
+  }
+}

@@ -1,0 +1,44 @@
+// What does the game's text say besides the moves? Who played where, and comments.
+
+import { byId, make, write } from "./dom.js";
+
+/** PGN's and SGF's names of what people look for first, and how they are told. */
+const TOLD = { Event: "", EV: "", Date: "", DT: "", Site: "", PC: "", Round: "round ", RO: "round ", HA: "handicap " };
+const RESULTS = { "1-0": ["1", "0"], "0-1": ["0", "1"], "1/2-1/2": ["½", "½"] };
+
+/** @param {(text: string) => void} onComment gets what the person says of the current position */
+export function bindComment(onComment) {
+  byId("comment").addEventListener("input", () => onComment(byId("comment").value));
+}
+
+/** @param {import("./game.js").Position} position */
+export function showComment(position) {
+  const field = byId("comment");
+  if (field.value !== position.comment) field.value = position.comment;
+}
+
+/** Names and result beside the board, and the rest above the moves. @param {import("./game.js").About | null} about */
+export function showHeaders(about) {
+  const { players, ranks, result, tags = [] } = about ?? {};
+  const scores = scoresOf(result ?? null);
+  for (const player of [0, 1]) {
+    const [name, rank] = [players?.[player], ranks?.[player]];
+    write(byId(`named_${player}`), [name, rank && `(${rank})`].filter(Boolean).join(" "));
+    write(byId(`score_${player}`), scores[player]);
+  }
+  const told = tags.filter(([name, value]) => name in TOLD && !/^[?.]*$/.test(value));
+  const words = told.map(([name, value]) => TOLD[/** @type {keyof typeof TOLD} */ (name)] + value);
+  write(byId("headers"), [...words, ...(result ? [`result ${result}`] : [])].join(" · "));
+  const others = tags.filter(([name, value]) => !(name in TOLD) && value !== "");
+  byId("other_headers").hidden = others.length === 0;
+  const rows = others.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
+  byId("header_list").replaceChildren(...rows);
+}
+
+/** What each player has of a result. @param {string | null} result @returns {string[]} */
+function scoresOf(result) {
+  if (result === null) return ["", ""];
+  const won = /^([BW])\+(.*)$/.exec(result);
+  if (won !== null) return won[1] === "B" ? [`+${won[2]}`, ""] : ["", `+${won[2]}`];
+  return RESULTS[/** @type {keyof typeof RESULTS} */ (result)] ?? ["", ""];
+}

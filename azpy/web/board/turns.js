@@ -1,0 +1,63 @@
+// Which moves make a turn? A roll of dice and all steps of one player are one.
+
+/** @typedef {import("./game.js").Position} Position @typedef {import("./game.js").Game} Game */
+/**
+ * @typedef {Object} Place where a move stands in its turn
+ * @property {number} number of the turn, from 1 on; in a game that is counted in pairs, of the pair
+ * @property {number | null | undefined} owner whose turn it is: null at a roll that nobody followed yet
+ * @property {boolean} begins whether it is the first move of its turn
+ */
+
+/**
+ * Where each move of a game stands in its turn.
+ * @param {Game} game
+ * @returns {{places: Map<Position, Place>, hasSteps: boolean}} `hasSteps` says whether a turn can be several moves
+ */
+export function turnsOf(game) {
+  const places = new Map();
+  let hasSteps = false;
+  // Dice are thrown for the turn that follows, but where a player has them thrown.
+  const isOwn = game.start === null && game.root.children[0]?.mover !== null;
+  const isSecond = game.root.children[0]?.mover === 1;
+  const open = [game.root];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    const before = places.get(one);
+    for (const child of one.children) {
+      const owner = child.mover === null && isOwn ? before?.owner : ownerOf(child, before?.owner);
+      const begins = before === undefined || owner === undefined || owner !== before.owner;
+      hasSteps ||= !begins || child.mover === null;
+      const pairs = Math.floor((child.ply + (isSecond ? 2 : 1)) / 2);
+      const number = game.isPaired ? pairs : (before?.number ?? 0) + (begins ? 1 : 0);
+      places.set(child, { number, owner, begins });
+    }
+    open.push(...one.children);
+  }
+  return { places, hasSteps };
+}
+
+/**
+ * Whose turn a move is part of.
+ * @param {Position} position
+ * @param {number | null | undefined} before whose turn the move before it was part of
+ */
+function ownerOf(position, before) {
+  if (position.mover !== null) return position.mover;
+  const [next] = position.children;
+  // A roll behind a roll: its player could not move.
+  if (next?.mover === null) return before === 0 || before === 1 ? 1 - before : undefined;
+  return next?.mover ?? position.shown?.player ?? null;
+}
+
+/**
+ * The moves of the last turn that led to a position, the newest first; rolls are left out.
+ * @param {Position} position
+ */
+export function* lastTurn(position) {
+  let one = position;
+  while (one.mover === null && one.parent !== null) one = one.parent;
+  const { mover } = one;
+  for (; one.parent !== null && one.mover === mover; one = one.parent) {
+    yield one;
+    if (mover === undefined) return;
+  }
+}

@@ -1,0 +1,161 @@
+//! Games of Go written as SGF, and the marks of its notes as they are drawn.
+
+use std::fmt::Write as _;
+
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::picture::Mark;
+use azpy_core::text::{moves_of, shown};
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part};
+
+use super::{Go, OWN, cell_of};
+use crate::grid;
+
+/// Moves in a line of text.
+const WIDTH: usize = 10;
+
+fn point(cell: usize, size: usize) -> String {
+    [cell % size, cell / size].map(|line| char::from(b'a' + line as u8)).iter().collect()
+}
+
+/// A move as it is written.
+struct Ply<'a> {
+    mover: Player,
+    action: Action,
+    /// Black's points less White's, if the move ends the game.
+    score: Option<f32>,
+    notes: &'a [(String, Vec<String>)],
+}
+
+/// The game so far, with its result if it is over.
+pub(in crate::go) fn write<const WORDS: usize>(state: &Go<WORDS>) -> String {
+    let mut mover = state.setup.as_ref().map_or(Player::Zero, |setup| setup.mover);
+    let mut moves = Moves::new(Bounds { moves: usize::MAX, depth: 0 });
+    for (ply, action) in state.actions().into_iter().enumerate() {
+        // Without a bound that it could pass.
+        let _ = moves.push(ply, Ply { mover, action, score: None, notes: &[] });
+        mover = mover.opponent();
+    }
+    text_of(state, "", (state.turn() == Turn::Terminal).then(|| state.score()), &moves)
+}
+
+/// See [`azpy_core::text::Notation::write_variations`].
+pub(in crate::go) fn write_tree<const WORDS: usize>(
+    start: &Go<WORDS>,
+    moves: &[Named],
+    tags: &[(String, String)],
+    notes: &[Notes],
+    bounds: Bounds,
+) -> Result<String, String> {
+    if start.plies > 0 {
+        return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
+    }
+    let moves = moves_of(start, moves, bounds, |state, action, index| {
+        let mover = state.mover;
+        state.play(action);
+        let score = (state.turn() == Turn::Terminal).then(|| state.score());
+        Ply { mover, action, score, notes: notes.get(index + 1).map_or(&[], Vec::as_slice) }
+    })?;
+    for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flatten().map(|(name, _)| name)) {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
+            return Err(format!("{} is no property to choose", shown(name)));
+        }
+    }
+    let mut text = String::new();
+    tags.iter().for_each(|(name, value)| put_property(&mut text, name, std::slice::from_ref(value)));
+    notes.iter().take(1).flatten().for_each(|(name, values)| put_property(&mut text, name, values));
+    let score = moves.main_line().last().and_then(|ply| ply.score);
+    Ok(text_of(start, &text, score.filter(|_| tags.iter().all(|(name, _)| name != "RE")), &moves))
+}
+
+fn put_property(text: &mut String, name: &str, values: &[String]) {
+    *text += name;
+    for value in values {
+        *text += &format!("[{}]", value.replace('\\', "\\\\").replace(']', "\\]"));
+    }
+}
+
+/// A game of the size, komi and setup of `rules`, with further properties of its root, and with its score if it is over.
+fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply<'_>>) -> String {
+    let (size, komi) = (rules.size(), rules.komi());
+    let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
+    // Cannot fail: a string takes all that is written to it.
+    let mut put = |part: std::fmt::Arguments<'_>| {
+        let _ = text.write_fmt(part);
+    };
+    if let Some(score) = score {
+        match score {
+            0.0 => put(format_args!("RE[0]")),
+            score => put(format_args!("RE[{}+{}]", if score > 0.0 { "B" } else { "W" }, score.abs())),
+        }
+    }
+    let letter = |player| if player == Player::Zero { "B" } else { "W" };
+    if let Some(setup) = &rules.setup {
+        for (name, stones) in ["AB", "AW"].into_iter().zip(setup.stones) {
+            if !stones.is_empty() {
+                put(format_args!("{name}"));
+                stones.for_each(|cell| put(format_args!("[{}]", point(cell, size))));
+            }
+        }
+        put(format_args!("PL[{}]", letter(setup.mover)));
+    }
+    let mut written = 0;
+    for part in moves.parts(Order::Beside) {
+        let number = match part {
+            Part::Open => {
+                put(format_args!("("));
+                continue;
+            }
+            Part::Close => {
+                put(format_args!(")"));
+                continue;
+            }
+            Part::Move(number) => number,
+        };
+        if written % WIDTH == 0 {
+            put(format_args!("\n"));
+        }
+        written += 1;
+        let Ply { mover, action, notes, .. } = moves.all()[number - 1].1;
+        let cell = action as usize;
+        let point = if cell == rules.num_cells() { String::new() } else { point(cell, size) };
+        let mut noted = String::new();
+        notes.iter().for_each(|(name, values)| put_property(&mut noted, name, values));
+        put(format_args!(";{}[{point}]{noted}", letter(mover)));
+    }
+    text + ")\n"
+}
+
+/// See [`azpy_core::text::Notation::marks`].
+pub(in crate::go) fn marks<const WORDS: usize>(state: &Go<WORDS>, notes: &Notes) -> Vec<Mark> {
+    let size = state.size();
+    let mut marks = Vec::new();
+    for (name, values) in notes {
+        let shape = match &name[..] {
+            "TR" => "triangle",
+            "SQ" | "SL" => "square",
+            "CR" => "circle",
+            "MA" => "cross",
+            "LB" => "label",
+            "AR" | "LN" => "arrow",
+            _ => continue,
+        };
+        for value in values {
+            let (first, behind) = value.split_once(':').unwrap_or((value, ""));
+            let Ok(from) = cell_of(first.trim(), size) else { continue };
+            let place = |cell| grid::touch(size, cell, state.cell_name(cell));
+            let mut put = |text: &str, places| marks.push(Mark { shape, text: text.to_owned(), places });
+            match (shape, cell_of(behind.trim(), size)) {
+                ("label", _) => put(behind, vec![place(from)]),
+                ("arrow", Ok(to)) => put("", vec![place(from), place(to)]),
+                // A rectangle of points.
+                (_, Ok(to)) => {
+                    for row in from / size..=to / size {
+                        (from % size..=to % size).for_each(|column| put("", vec![place(row * size + column)]));
+                    }
+                }
+                _ => put("", vec![place(from)]),
+            }
+        }
+    }
+    marks
+}

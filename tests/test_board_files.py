@@ -1,0 +1,139 @@
+"""What files say besides moves, on the board in a browser: komi, comments, marks, glyphs, names; and what goes out."""
+
+import base64
+import io
+from pathlib import Path
+
+import chess
+import chess.pgn
+from selenium.webdriver.common.keys import Keys
+from sgfmill import sgf
+
+from browser import Board, needs_browser
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+SGF = (
+    "(;GM[1]SZ[5]KM[0.5]HA[2]AB[bb][dd]PB[Ann]BR[3d]PW[Ben]RE[B+0.5]EV[Cup]DT[2026-05-01]C[A start.]"
+    ";W[cc]C[Good\\] here]LB[aa:1][ee:x]TR[bb]SQ[cc]CR[dd]MA[ed](;B[];W[]TW[aa])(;B[cd]))"
+)
+PGN = """[Event "Open"]
+[White "Ann"]
+[Black "Ben"]
+[Result "0-1"]
+[WhiteElo "2500"]
+[ECO "A00"]
+
+{Before.} 1. f3?! {Weak [%csl Re1][%cal Rd8h4].} e5 (1... d5 $1 {Better.}) 2. g4?? Qh4# 0-1
+"""
+
+
+def shapes(board: Board) -> list[str]:
+    return sorted(mark.get_attribute("class").removeprefix("noted ") for mark in board.all("#overlay .noted"))
+
+
+def saved_game(board: Board, file: Path) -> str:
+    """What the page saves as PGN or SGF."""
+    file.unlink(missing_ok=True)
+    board.one("open_save").click()
+    board.one("save_game").click()
+    board.until(file.exists)
+    board.one("save_cancel").click()
+    return file.read_text()
+
+
+def test_an_sgf_keeps_its_komi_and_all_that_it_says(board: Board, address: str, saved: Path) -> None:
+    board.open(address, "go")
+    assert board.load(SGF) == ""
+    board.until(lambda: board.tree == ["C3", "pass", ["C2"], "pass"])
+    board.until(lambda: board.one("status").text == "Black wins by 0.5.")
+    sides = [board.one(f"side_{player}").text for player in (0, 1)]
+    assert "Ann (3d)" in sides[0]
+    assert "Ben" in sides[1]
+    assert "+0.5" in sides[0]
+    assert board.one("headers").text == "handicap 2 · Cup · 2026-05-01 · result B+0.5"
+    board.one("first").click()
+    board.until(lambda: board.one("comment").get_attribute("value") == "A start.")
+    board.one("on").click()
+    board.until(lambda: shapes(board) == ["circle", "cross", "label", "label", "square", "triangle"])
+    assert board.one("comment").get_attribute("value") == "Good] here"
+    board.one("comment").send_keys(Keys.END, "!")
+    file = saved / "go_size_5_komi_7_5_superko_1.sgf"
+    game = sgf.Sgf_game.from_string(saved_game(board, file))
+    root, main = game.get_root(), game.get_main_sequence()
+    assert (game.get_komi(), game.get_handicap(), root.get("C")) == (0.5, 2, "A start.")
+    assert [root.get(name) for name in ("PB", "PW", "RE", "EV", "DT", "BR")] == [
+        *("Ann", "Ben", "B+0.5", "Cup", "2026-05-01", "3d")
+    ]
+    # sgfmill has rows from the bottom.
+    assert (main[1].get("C"), main[1].get("LB")) == ("Good] here!", [((4, 0), "1"), ((0, 4), "x")])
+    assert [main[1].get(name) for name in ("TR", "SQ", "CR", "MA")] == [{(3, 1)}, {(2, 2)}, {(1, 3)}, {(1, 4)}]
+    assert len(main[1]) == 2
+    board.driver.refresh()
+    board.until(lambda: board.one("comment").get_attribute("value") == "Good] here!")  # the browser kept it
+    # Hints search with the game's komi.
+    board.one("hints").click()
+    board.until(lambda: board.all("#candidates tr"))
+    board.one("hints").click()
+
+
+def test_a_pgn_keeps_its_comments_glyphs_and_headers(board: Board, address: str, saved: Path) -> None:
+    board.open(address, "chess")
+    assert board.load(PGN) == ""
+    board.until(lambda: board.one("status").text == "Black wins by checkmate.")
+    assert "Ann (2500)" in board.one("side_0").text
+    assert board.one("score_1").text == "1"
+    assert board.one("headers").text == "Open · result 0-1"
+    assert board.rows == ["1. f3 ?! e5", "1… d5 !", "2. g4 ?? Qh4#"]
+    board.one("first").click()
+    board.until(lambda: board.one("comment").get_attribute("value") == "Before.")
+    board.one("on").click()
+    board.until(lambda: shapes(board) == ["arrow", "circle"])
+    text = saved_game(board, saved / "chess.pgn")
+    ours, theirs = (chess.pgn.read_game(io.StringIO(one)) for one in (text, PGN))
+    assert ours is not None
+    assert theirs is not None
+    assert {name: ours.headers[name] for name in theirs.headers} == dict(theirs.headers)
+    assert str(ours.accept(chess.pgn.StringExporter(headers=False))) == str(
+        theirs.accept(chess.pgn.StringExporter(headers=False))
+    )
+
+
+def pasted(board: Board) -> str:
+    """What is on the clipboard."""
+    board.one("open_load").click()
+    board.one("load_text").clear()
+    board.one("load_text").send_keys(Keys.CONTROL, "v")
+    found = str(board.one("load_text").get_attribute("value"))
+    board.one("load_text").clear()
+    board.one("load_cancel").click()
+    return found
+
+
+def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, address: str, saved: Path) -> None:
+    board.open(address, "chess")
+    board.choose("player_1", "")
+    board.click("e2", "e4")
+    board.click("c7", "c5")
+    board.one("open_save").click()
+    position = chess.Board()
+    for move in ("e4", "c5"):
+        position.push_san(move)
+    assert board.one("save_position").get_attribute("value") == position.fen(en_passant="fen")
+    assert chess.Board(board.one("save_position").get_attribute("value")).is_valid()
+    names = []
+    for id_ in ("copy_position", "copy_game"):
+        board.one(id_).click()
+        board.until(lambda: "clipboard" in board.one("said").get_attribute("textContent"))
+        board.one("save_cancel").click()
+        names.append(pasted(board))
+        board.one("open_save").click()
+    assert names[0] == position.fen(en_passant="fen")
+    assert "1. e4 c5" in names[1]
+    for id_, name in (("save_svg", "chess.svg"), ("save_png", "chess.png")):
+        board.one(id_).click()
+        board.until((saved / name).exists)
+    board.one("save_cancel").click()
+    assert "<svg" in (saved / "chess.svg").read_text()
+    assert (saved / "chess.png").read_bytes().startswith(base64.b64decode("iVBORw0KGgo="))
