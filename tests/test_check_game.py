@@ -125,7 +125,7 @@ class ForTheLastToPlay:
         self.state.play(action)
 
     def outcome(self) -> float:
-        return self.state.outcome() * (1 - 2 * self.last)
+        return float(self.state.outcome() * (1 - 2 * self.last))
 
 
 @pytest.mark.parametrize("game", ["othello", "go(size=5)", "go(size=7)"])

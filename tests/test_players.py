@@ -46,7 +46,7 @@ def test_a_state_says_how_many_players_there_are_and_what_each_gets() -> None:
     assert (trio.turn, trio.outcome(), trio.outcomes()) == (azpy.TERMINAL, (1.0, -0.5, -0.5), (1.0, -0.5, -0.5))
     for action in (0, 1, 0, 1, 0, 1):
         bag.play(action)
-    assert (bag.outcome(), bag.outcomes()) == (pytest.approx(2 * 25 / 52 - 1), pytest.approx((2 * 25 / 52 - 1,)))
+    assert bag.outcome() == bag.outcomes()[0] == pytest.approx(2 * 25 / 52 - 1)
     for action in (0, 1, 2):
         together.play(action)
     assert together.outcome() == together.outcomes() == pytest.approx((13 / 16, 13 / 16))
@@ -144,6 +144,7 @@ def test_a_search_finds_what_plain_max_n_finds() -> None:
         best = max_n(state, known)[state.turn]
         result = azpy.Search(azpy.UniformEvaluator(), simulations=1000, eval_batch=1, c_puct=2.0).run(state)
         after = state.clone()
+        assert result.action is not None
         after.play(result.action)
         met += max_n(after, known)[state.turn] == best
     assert tried > 4
@@ -153,7 +154,8 @@ def test_a_search_finds_what_plain_max_n_finds() -> None:
 def test_the_best_score_of_one_player_is_proven() -> None:
     best = max(score for score in map(_score, itertools.product((0, 1), repeat=6)))
     result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack())
-    assert (result.stop, result.proof, result.value) == ("proven", 6, pytest.approx(best))
+    assert (result.stop, result.proof) == ("proven", 6)
+    assert result.value == pytest.approx(best)
     state = azpy.State(Knapsack())
     for action in result.principal_variation:
         state.play(action)
@@ -233,14 +235,16 @@ def test_a_network_says_a_value_for_each_player_also_as_onnx_and_by_torch() -> N
     assert plain.evaluate_batch(rows)[1].shape == model.evaluate_batch(rows)[1].shape == (5, 3)
     assert model.row_exact
     with pytest.raises(ModelError, match="it gives 3 numbers as the value of a position, expected 1"):
-        OnnxEvaluator(to_onnx(network), game=azpy.State(_same_shape_of_two()))
+        OnnxEvaluator(to_onnx(network), game=azpy.State(Two()))
     with pytest.raises(SettingsError, match="this game has 3 players: leave out \\+wdl"):
         Network.of(start, "1x16+wdl")
     assert Network.of(azpy.State(Knapsack()), "1x16").num_values == 1
 
 
-def _same_shape_of_two() -> azpy.Game:
-    return type("Two", (Trio,), {"num_players": 2, "outcome": lambda self: 0.0})()
+class Two(Trio):
+    """A game of two with the shapes of `Trio`."""
+
+    num_players = 2
 
 
 def test_a_learner_fits_the_values_of_all_players() -> None:
@@ -248,8 +252,8 @@ def test_a_learner_fits_the_values_of_all_players() -> None:
         records = list(play)
     buffer = azpy.ReplayBuffer(Trio())
     buffer.extend(records)
-    for options in ({}, {"decisive_weight": 3.0}):
-        learner = Learner(azpy.State(Trio()), "1x16", learning_rate=2e-2, **options)
+    for weight in (1.0, 3.0):
+        learner = Learner(azpy.State(Trio()), "1x16", learning_rate=2e-2, decisive_weight=weight)
         losses = [each.value for each in learner.fit(buffer, 30, batch_size=32)]
         assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
         rows = buffer.sample(32, seed=9)
