@@ -6,16 +6,18 @@ nothing of search or networks.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Game"]
+from azpy.errors import SettingsError
+
+__all__ = ["Game", "only_two", "value_width"]
 
 
 class Game(ABC):
-    """One position of a game for two players: zero sum, perfect information, turns in any order, dice allowed.
+    """One position of a game for one to six players: perfect information, turns in any order, dice allowed.
 
     The object is the position: `play` changes it in place and `clone` copies it. `azpy.State(game)` wraps a copy of it,
     so that it has the methods of a game in Rust. Searches, self-play and buffers take the object or the `azpy.State`.
@@ -33,6 +35,9 @@ class Game(ABC):
         num_actions: size of the policy A; actions are 0 to A - 1.
         obs_shape: (C, H, W) of an observation; flat features are (F, 1, 1).
         max_plies: upper bound on the plies of a game, chance outcomes counted.
+        num_players: how many players there are, 1 to 6; 2 if it is not set.
+        zero_sum: of two players, whether one loses what the other wins; True if it is not set. If it is False,
+            `outcome` gives two numbers, which may be anything in [-1, 1]: equal ones where the players work together.
         game: what records of games call this game; the name of the class if it is not set.
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
@@ -82,13 +87,15 @@ class Game(ABC):
     num_actions: int
     obs_shape: tuple[int, int, int]
     max_plies: int
+    num_players: int = 2
+    zero_sum: bool = True
     game: str
     action_cells: Sequence[int] | None = None
     policy_planes: Sequence[int | None] | None = None
 
     @abstractmethod
     def turn(self) -> int:
-        """Whose turn it is: 0, 1, `azpy.CHANCE`, or `azpy.TERMINAL` when the game is over."""
+        """Whose turn it is: a player, from 0 on, `azpy.CHANCE`, or `azpy.TERMINAL` when the game is over."""
 
     @abstractmethod
     def legal_actions(self) -> list[int]:
@@ -111,8 +118,12 @@ class Game(ABC):
         """An independent copy: playing on it leaves this position as it is."""
 
     @abstractmethod
-    def outcome(self) -> float:
-        """The result for player 0, in [-1, 1]: 1 a win, -1 a loss, no bool. Asked at `azpy.TERMINAL` only."""
+    def outcome(self) -> float | Sequence[float]:
+        """The result, in [-1, 1], no bool. Asked at `azpy.TERMINAL` only.
+
+        With two players the result for player 0: 1 a win, -1 a loss. With one player its score. Else a number for each
+        player, player 0 first.
+        """
 
     @abstractmethod
     def encode(self) -> NDArray[np.float32]:
@@ -128,3 +139,30 @@ class Game(ABC):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}(key={self.key()})"
+
+
+def value_width(game: Any) -> int:
+    """How many numbers a network says of a position's value: one a player, or one in all.
+
+    It is one with one player, and with two who share a zero sum: that of the player to move.
+
+    Args:
+        game: an `azpy.Game`, an `azpy.State`, or the shapes of a game. Without `num_players` there are two players.
+    """
+    players = int(getattr(game, "num_players", 2))
+    return 1 if players == 1 or (players == 2 and getattr(game, "zero_sum", True)) else players
+
+
+def only_two(game: Any, what: str) -> None:
+    """Refuses a game of other players than two who share a zero sum, by what cannot be done with it.
+
+    Raises:
+        SettingsError: it is such a game; `what` begins the sentence.
+    """
+    if not game.zero_sum:
+        players = "1 player" if game.num_players == 1 else f"{game.num_players} players"
+        sum_ = " without a zero sum" if game.num_players == 2 else ""
+        raise SettingsError(
+            f"{what} for two players with a zero sum, and {game.game} has {players}{sum_}: it can be searched "
+            "(azpy.Search, azpy.Engine), played by a network against itself (azpy.SelfPlay) and trained (az-train)"
+        )

@@ -40,7 +40,7 @@ fn hammer(threads: u64, legal: usize) -> (f64, f64) {
             let key = leaf(number);
             found.clear();
             calls += 1;
-            if cache.get(1, key, legal, &mut found).is_none() {
+            if cache.get::<PovValue>(1, key, legal, 2, &mut found).is_none() {
                 cache.put(1, key, &priors, PovValue(0.0));
                 calls += 1;
             }

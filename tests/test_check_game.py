@@ -125,7 +125,7 @@ class ForTheLastToPlay:
         self.state.play(action)
 
     def outcome(self) -> float:
-        return self.state.outcome() * (1 - 2 * self.last)
+        return float(self.state.outcome() * (1 - 2 * self.last))
 
 
 @pytest.mark.parametrize("game", ["othello", "go(size=5)", "go(size=7)"])
@@ -328,9 +328,9 @@ def test_what_a_player_does_not_see_is_shown_by_two_lines_and_another_program_is
     assert first == other == "2"  # the cards, and a pass of player 0
 
 
-def test_a_player_of_another_number_is_told_that_azpy_plays_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_player_of_another_number_is_told_what_numbers_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["planted_games:PlayersOneAndTwo"]) == 1
     said = capsys.readouterr().out
     assert "got:      2\n" in said
-    assert "expected: 0 or 1 for the two players that azpy plays, azpy.CHANCE or azpy.TERMINAL" in said
+    assert "expected: 0 or 1 for the two players (num_players = 2), azpy.CHANCE or azpy.TERMINAL" in said
     assert "(not 1 and 2)" in said

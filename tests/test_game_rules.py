@@ -48,7 +48,7 @@ def play_both(start: azpy.State, theirs: Any, seed: int, opening: Sequence[int] 
         position.play(action)
     assert position.is_terminal, str(position)
     assert position.outcome() == state.returns()[0], str(position)
-    return position.outcome()
+    return float(position.outcome())
 
 
 def our_name(position: azpy.State, theirs: str) -> str:

@@ -39,6 +39,10 @@ GAMES = [
     "go(board_size=5)",
     "chess",
     "ultimate_tic_tac_toe",
+    # Of one player and of several.
+    "2048",
+    "pig(players=3,winscore=20)",
+    "chinese_checkers(players=3)",
 ]
 
 
@@ -52,8 +56,12 @@ def compare(game: azpy.State, theirs: Any) -> None:
     turn = azpy.TERMINAL if theirs.is_terminal() else max(theirs.current_player(), azpy.CHANCE)
     assert game.turn == turn
     if turn == azpy.TERMINAL:
-        assert game.outcome() == pytest.approx(theirs.returns()[0] / theirs.get_game().max_utility())
-        assert -1 <= game.outcome() <= 1
+        scale = theirs.get_game().max_utility()
+        if not game.zero_sum:
+            scale = max(abs(scale), abs(theirs.get_game().min_utility()))
+        assert game.outcomes() == pytest.approx([own / scale for own in theirs.returns()])
+        assert all(-1 <= own <= 1 for own in game.outcomes())
+        assert game.outcome() == (game.outcomes()[0] if game.zero_sum or game.num_players == 1 else game.outcomes())
     elif turn == azpy.CHANCE:
         assert game.chance_outcomes() == [(a, float(np.float32(p))) for a, p in sorted(theirs.chance_outcomes())]
     else:
@@ -61,8 +69,9 @@ def compare(game: azpy.State, theirs: Any) -> None:
         planes = game.observation()
         assert planes.dtype == np.float32
         assert planes.shape == game.obs_shape
-        np.testing.assert_array_equal(planes[:-1].ravel(), np.array(theirs.observation_tensor(turn), np.float32))
-        assert (planes[-1] == turn).all()
+        turns = 1 if game.num_players < 3 else game.num_players
+        np.testing.assert_array_equal(planes[:-turns].ravel(), np.array(theirs.observation_tensor(turn), np.float32))
+        assert (planes[-1] == turn).all() if turns == 1 else (planes[-turns:].argmax(0) == turn).all()
         names = [game.action_name(action) for action in game.legal_actions()]
         assert names == [theirs.action_to_string(turn, action).strip() for action in theirs.legal_actions()]
 
@@ -105,7 +114,7 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
             game = start.clone()
             while game.turn != azpy.TERMINAL:
                 game.play(rng.choice(moves(game)))
-            assert -1 <= game.outcome() <= 1
+            assert all(-1 <= own <= 1 for own in game.outcomes())
         while start.turn == azpy.CHANCE:
             start.play(moves(start)[0])
         assert azpy.Search(azpy.UniformEvaluator(), simulations=20).run(start).visits.sum() == 20
@@ -120,13 +129,12 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
         ("kuhn_poker", "hidden information; azpy plays"),
         ("matrix_rps", "players who act at the same time, hidden information; azpy plays"),
         ("goofspiel", "has players who act at the same time; azpy plays"),
-        ("pig(players=3)", "has 3 players; azpy plays games of two players"),
-        ("chinese_checkers(players=4)", "has 4 players"),
-        ("blackjack", "has 1 player, "),
-        ("bargaining", "utilities that are not zero sum"),
-        ("hearts", "has 4 players, hidden information, utilities that are not zero sum"),
+        ("pig(players=7)", "has 7 players; azpy plays games of one to 6 players"),
+        ("blackjack", "hidden information"),
+        ("bargaining", "hidden information"),
+        ("hearts", "hidden information"),
         ("phantom_ttt", "hidden information"),
-        ("tiny_hanabi", "hidden information, utilities that are not zero sum"),
+        ("tiny_hanabi", "hidden information"),
         ("nfg_game", "OpenSpiel does not make the game 'nfg_game': "),
         ("quoridr", "OpenSpiel has no game 'quoridr'; did you mean quoridor?"),
         ("quoridor(board=5)", "OpenSpiel does not make the game 'quoridor(board=5)': "),

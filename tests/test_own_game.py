@@ -44,11 +44,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_page_prints_the_example() -> None:
-    program, search, click = blocks("python")
+    program, race, search, click = blocks("python")
     assert program == (EXAMPLE / "hexapawn.py").read_text(encoding="utf-8")
     (line,) = blocks("rust")
     assert line in (EXAMPLE / "src" / "lib.rs").read_text(encoding="utf-8")
-    names = {"azpy": azpy, "Hexapawn": Start}
+    names = {"azpy": azpy, "np": np, "Hexapawn": Start}
+    exec(compile(race, PAGE.name, "exec"), names)
+    found = azpy.Search(azpy.UniformEvaluator(), simulations=400).run(names["Race"](heap=5))
+    assert found.action == 0  # after two the next player but one wins for certain
     exec(compile(search, PAGE.name, "exec"), names)
     exec(compile(click, PAGE.name, "exec"), names)
     (printed,) = re.findall(r"^print\(state.touches.*?# (.*)$", click, re.MULTILINE)

@@ -36,8 +36,9 @@ def digest(facts: Facts, *more: object) -> bytes:
 
 def plain(facts: Facts) -> dict[str, Any]:
     """Facts as JSON gives them back."""
-    names = ("turn", "actions", "chances", "outcome", "key")
-    return {name: getattr(facts, name) for name in names} | {"observation": observed(facts).hex()}
+    outcome = list(facts.outcome) if isinstance(facts.outcome, tuple) else facts.outcome
+    told = {name: getattr(facts, name) for name in ("turn", "actions", "chances", "key")}
+    return told | {"outcome": outcome, "observation": observed(facts).hex()}
 
 
 def key_clash(look: Look, other: Look) -> Broken | None:
@@ -93,7 +94,7 @@ class Alike:
             return None
         seen = self._seen.setdefault(observed(facts), {})
         seen.setdefault(facts.turn, (path, facts.key, look.ends))
-        self.shared = self.shared or len(seen) == 2
+        self.shared = self.shared or len(seen) > 1
         for turn, (other, key, ends) in seen.items():
             if turn == facts.turn and key == facts.key:
                 continue

@@ -44,7 +44,8 @@ class Report:
     games: int = 0  # at random, played to the end
     plies: int = 0  # of all of them
     lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
-    results: Counter[float] = field(default_factory=Counter)  # games by outcome for player 0
+    results: Counter[Any] = field(default_factory=Counter)  # games by outcome, as `State.outcome` gives it
+    zero_sum: bool = True  # of two players
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
     elsewhere: int = 0  # positions compared with those of another process
@@ -89,7 +90,7 @@ class _Checker:
         self.start: State
         self.walk: Walk
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
-        self.perspective = Perspective()
+        self.perspective = Perspective()  # of two players, until the start says otherwise
         self.warned: dict[str, Broken] = {}  # by rule
         self.opaque = False  # two different positions may look the same
 
@@ -99,6 +100,8 @@ class _Checker:
             self.start = begun(self.game)
             self.report.max_plies = self.start.max_plies
             self.report.symmetries = self.start.num_symmetries - 1
+            self.report.zero_sum = self.start.zero_sum
+            self.perspective = Perspective(self.start.num_players, zero_sum=self.start.zero_sum)
             self.walk = Walk(self.start)
             self.first = self.walk.facts()
         self.alike = Alike(self._after, self.start.max_plies, _HIDDEN * self.seconds)
@@ -132,7 +135,7 @@ class _Checker:
                 seen.add(mark)
                 queue.extend((*line, action) for action in look.facts.playable)
             if look.facts.turn == TERMINAL:
-                self._end(line, look.facts.outcome or 0.0, at_random=False)
+                self._end(line, look.facts.outcome, at_random=False)
         if found is not None:
             raise found
         report.complete = not queue and not self.opaque
@@ -244,13 +247,13 @@ class _Checker:
                 if not walk.play(action):
                     raise Broken("asking", f"action {action} is legal at first, and not when asked again", "one answer")
             taken.append(action)
-        outcome = facts.outcome or 0.0
+        outcome = facts.outcome
         self._end(tuple(taken), outcome, walk.game_object, at_random=True)
         report.games, report.plies = report.games + 1, report.plies + len(taken)
         report.results[outcome] += 1
         return len(taken)
 
-    def _end(self, line: Line, outcome: float, game: Any = None, *, at_random: bool) -> None:
+    def _end(self, line: Line, outcome: Any, game: Any = None, *, at_random: bool) -> None:
         """Takes the end of a game; `game` is its last position, if the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))

@@ -1,4 +1,4 @@
-"""Signs that a game mixes up its two players: outcomes or observations in the wrong one's view.
+"""Signs that a game mixes up its players: outcomes or observations in the wrong one's view.
 
 No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
 another game. What can be said for certain is in `alike.py`. These are warnings: each can also be right.
@@ -7,6 +7,7 @@ another game. What can be said for certain is in `alike.py`. These are warnings:
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,14 @@ _IN_PLACE = 0.9  # of the values of a board that is shown from one side, so many
 
 
 class Perspective:
-    """What was seen of both players, position by position."""
+    """What was seen of all players, position by position."""
 
-    def __init__(self) -> None:
-        self._outcomes: list[float] = []
+    def __init__(self, num_players: int = 2, *, zero_sum: bool = True) -> None:
+        self._players, self._zero_sum = num_players, zero_sum
+        self._outcomes: list[float] = []  # of two players with a zero sum, for player 0
         self._random: Counter[int] = Counter()  # random games by the sign of the outcome for player 0
+        # Of each random game of other players: who moved last, and who got the most alone, if anybody.
+        self._winners: list[tuple[int, int | None]] = []
         self._first: NDArray[np.float32] | None = None
         self._low: dict[int, NDArray[np.float32]] = {}  # by player
         self._high: dict[int, NDArray[np.float32]] = {}
@@ -53,15 +57,25 @@ class Perspective:
                 self._in_place.append(float((before == array)[placed].mean()))
         self._last = turn, array
 
-    def end(self, outcome: float | None, final: NDArray[np.float32] | None = None, *, at_random: bool = True) -> None:
+    def end(
+        self,
+        outcome: float | Sequence[float] | None,
+        final: NDArray[np.float32] | None = None,
+        *,
+        at_random: bool = True,
+    ) -> None:
         """Takes the end of a game.
 
         Args:
-            outcome: for player 0; None if the end was not reached.
+            outcome: as `State.outcome` gives it; None if the end was not reached.
             final: the observation at the end, if there is one.
             at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
         """
-        if outcome is not None:
+        if isinstance(outcome, Sequence):
+            most = [player for player, own in enumerate(outcome) if own == max(outcome)]
+            if at_random and self._last is not None:
+                self._winners.append((self._last[0], most[0] if len(most) == 1 else None))
+        elif outcome is not None and self._zero_sum:
             self._outcomes.append(outcome)
             self._random[(outcome > 0) - (outcome < 0)] += at_random
             if self._last is not None:
@@ -75,6 +89,8 @@ class Perspective:
         if not shared and self._sees_one_side():
             got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
+        if not self._zero_sum:
+            return found + self._of_many()
         low, high = min(self._outcomes, default=0.0), max(self._outcomes, default=0.0)
         for sign, never, wins in ((1, 1, low < 0), (-1, 0, high > 0)):
             if self._random[sign] >= _WINS and not wins:
@@ -89,11 +105,37 @@ class Perspective:
         sides = self._sides()
         return found if sides is None else [*found, sides]
 
+    def _of_many(self) -> list[Broken]:
+        """Players without a zero sum that never move or never win, and wins that go with the seat of the last move."""
+        found, games = list[Broken](), len(self._winners)
+        for player in range(self._players):
+            if games >= _WINS and player not in self._low:
+                got = f"player {player} never moved in {games} random games"
+                found.append(Broken("one-player", got, "moves of all players"))
+        wins = Counter(winner for _, winner in self._winners if winner is not None)
+        for player in range(self._players):
+            if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player]:
+                got = f"player {player} never had the most: other players had it alone in {wins.total()} random games"
+                found.append(Broken("one-sided", got, "games that each player wins"))
+        # Where whoever moves last wins or loses, it is so in every seat.
+        decided = [(last, winner) for last, winner in self._winners if winner is not None]
+        ends = {seat: [winner == seat for last, winner in decided if last == seat] for seat in self._low}
+        shares = {seat: sum(won) / len(won) for seat, won in ends.items() if len(won) >= _LEAST_GAMES}
+        if shares and min(shares.values()) == 0 and max(shares.values()) == 1:
+            always, never = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+            got = f"player {always} had the most in all {len(ends[always])} decided random games that it ended, and "
+            got += f"player {never} in none of {len(ends[never])}"
+            found.append(Broken("sides", got, "outcomes of player 0 first, whoever moved last"))
+        return found
+
     def _sees_one_side(self) -> bool:
         if len(self._in_place) < _CHANGES or len(self._low) < 2:
             return False
-        shows_turn = (self._high[0] < self._low[1]) | (self._high[1] < self._low[0])
-        return not shows_turn.any() and float(np.median(self._in_place)) > _IN_PLACE
+        shows_turn = [
+            ((self._high[one] < self._low[other]) | (self._high[other] < self._low[one])).any()
+            for one, other in combinations(self._low, 2)
+        ]
+        return not all(shows_turn) and float(np.median(self._in_place)) > _IN_PLACE
 
     def _sides(self) -> Broken | None:
         """The strongest sign that what a player has counts otherwise when the other player is last to move.

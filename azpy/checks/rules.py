@@ -17,9 +17,9 @@ RULES = {
     ),
     "exception": Rule("no method raises an exception", "put right the line of your file that is named above"),
     "turn": Rule(
-        "turn is 0 or 1, one of two players, azpy.CHANCE or azpy.TERMINAL",
-        "return 0 or 1 for the player to move (not 1 and 2), azpy.CHANCE before a roll, azpy.TERMINAL when the game is "
-        "over. azpy plays games of two players; OpenSpiel has algorithms for more",
+        "turn is a player from 0 to num_players - 1, azpy.CHANCE or azpy.TERMINAL",
+        "return 0 or 1 for the player to move of two (not 1 and 2), azpy.CHANCE before a roll, azpy.TERMINAL when the "
+        "game is over. A game of another number of players, 1 to 6, sets num_players",
     ),
     "legal-type": Rule(
         "legal actions are a list of whole numbers", "return a list; array.tolist() makes one of an array"
@@ -45,9 +45,9 @@ RULES = {
         "the probabilities of a roll sum to 1", "divide each by their sum, or look for an outcome that is missing"
     ),
     "outcome": Rule(
-        "the outcome is a number in [-1, 1], and no bool",
+        "the outcome is a number in [-1, 1], and no bool; with more than two players a number for each",
         "return 1.0 if player 0 won, -1.0 if player 0 lost and 0.0 for a draw, or points divided by the most there can "
-        "be; as a number, False is a draw",
+        "be; as a number, False is a draw. With num_players = 3 return three numbers, player 0 first",
     ),
     "encode-type": Rule(
         "an observation is a numpy array of float32 with the shape obs_shape",
@@ -95,8 +95,8 @@ RULES = {
     ),
     "perspective": Rule(
         "what looks the same to both players is worth the same to both",
-        "outcome is for player 0, whoever moves; encode is seen by the player to move. If both are so, encode leaves "
-        "out something that decides the game",
+        "outcome is for player 0 (or one number a player, player 0 first), whoever moves; encode is seen by the player "
+        "to move. If both are so, encode leaves out something that decides the game",
     ),
     "hidden": Rule(
         "encode hides nothing that search knows",
@@ -125,14 +125,14 @@ RULES = {
         "let action_name tell them apart: people type these names",
     ),
     "one-player": Rule(
-        "both players move",
-        "play changes whose turn it is, and turn gives 0 or 1. azpy plays games of two players; a puzzle of one player "
-        "is none. If the other player moves only in rarer games, all is well",
+        "all players move",
+        "play changes whose turn it is, and turn gives 0 or 1, or up to num_players - 1. A puzzle of one player sets "
+        "num_players = 1. If the other player moves only in rarer games, all is well",
     ),
     "one-sided": Rule(
         "either player wins now and then",
-        "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, whoever moves or has moved; if "
-        "one player really cannot win, all is well",
+        "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, whoever moves or has moved; "
+        "with more than two players it is one number a player. If one player really cannot win, all is well",
     ),
     "sides": Rule(
         "what is good for player 0 is good for it whoever moves last",

@@ -1,7 +1,7 @@
 """`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
 
-azpy plays games of two players who move in turn, zero sum, with dice or without. Nothing is hidden from a player, and
-nobody moves at the same time. OpenSpiel has games and algorithms for hidden information and for more players.
+azpy plays games of one to six players who move in turn, with dice or without. Nothing is hidden from a player, and
+nobody moves at the same time. OpenSpiel has games and algorithms for hidden information.
 
 It plays all lines of play from the start first, the shortest first, then random games. It shortens a line that fails.
 The proof holds for the positions seen; the report says whether these are all. Warnings are signs of a mistake that can
@@ -18,6 +18,7 @@ from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
+_MOST_RESULTS = 8  # outcomes that are shown: with several players there are many
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -58,6 +59,11 @@ def _finding(finding: Broken) -> list[str]:
     return [*lines, f"  got:      {finding.got}", f"  expected: {finding.expected}", f"  to do:    {finding.advice}"]
 
 
+def _outcome(value: float | tuple[float, ...]) -> str:
+    """A number, or one number a player."""
+    return f"{value:+g}" if isinstance(value, float) else f"({', '.join(f'{own:+g}' for own in value)})"
+
+
 def _plies(number: int) -> str:
     return f"{number} {'ply' if number == 1 else 'plies'}"
 
@@ -67,8 +73,14 @@ def _proved(report: Report) -> list[str]:
     lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
     if report.games:
         shortest, longest = report.lengths or (0, 0)
-        results = ", ".join(f"{value:+g} in {count}" for value, count in sorted(report.results.items(), reverse=True))
-        lines.append(f"{report.games:,} random games to the end; outcomes for player 0: {results}")
+        results = sorted(report.results.items(), reverse=True)
+        more = ""
+        if not report.zero_sum and len(results) > _MOST_RESULTS:
+            results = report.results.most_common(_MOST_RESULTS)
+            more = f", and {len(report.results) - _MOST_RESULTS} other outcomes"
+        shown = ", ".join(f"{_outcome(value)} in {count}" for value, count in results)
+        whose = "outcomes for player 0" if report.zero_sum else "outcomes"
+        lines.append(f"{report.games:,} random games to the end; {whose}: {shown}{more}")
         lines.append(f"games of {shortest} to {_plies(longest)}, of at most {report.max_plies} (max_plies)")
     lines += [
         "each position: legal actions, observation and key as they must be, the same however it was reached, "

@@ -63,6 +63,7 @@ def _game(
 ) -> dict[str, Any]:
     """Everything to show, as plain values; `color` as for `State.render`."""
     found: dict[str, Any] = {"run": str(run.path), "iteration": iteration, "rules": rules or "the same outcome"}
+    found |= {"num_players": record.num_players, "zero_sum": run.start.zero_sum}
     if rules is not None:  # it may not even be possible to play it
         return found | {"game_id": record.game_id, "outcome": record.outcome, "plies": []}
     found |= game_as_dict(run.start, record)
@@ -77,8 +78,12 @@ def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
     where = "in play" if found["iteration"] is None else str(found["iteration"])
     head = f"game {found['game_id']} of {found['run']}, iteration {where}"
     if found["rules"] != "the same outcome":
-        return f"{head}: outcome {found['outcome']:g}\nthe stored game is wrong: {found['rules']}"
-    points = f" ({abs(found['outcome']):g})" if abs(found["outcome"]) not in (0, 1) else ""
+        each = found["outcome"] if isinstance(found["outcome"], tuple) else (found["outcome"],)
+        shown = ", ".join(f"{own:g}" for own in each)
+        return f"{head}: outcome {shown}\nthe stored game is wrong: {found['rules']}"
+    points = ""
+    if found["zero_sum"] and abs(found["outcome"]) not in (0, 1):
+        points = f" ({abs(found['outcome']):g})"
     lines = [f"{head}: {found['result']}{points}"]
     ended = " where a player resigns" if found["resigned"] else " of a game cut short"
     lines[0] += f", as the rules say{'' if found['ended_by_rules'] else ended}"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from azpy._core import EvaluatorError, State
 from azpy.errors import SettingsError
+from azpy.game import value_width
 
 __all__ = ["Ensemble"]
 
@@ -63,7 +64,7 @@ class Ensemble:
     def evaluate_states(
         self, states: Sequence[State], observations: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
-        """Answers as `Evaluator` says of `evaluate_states`: logits [B, A], values [B], plies to a proven end [B].
+        """Answers as `Evaluator` says: logits [B, A], values [B] (or [B, P]), plies to a proven end [B].
 
         The logits are the logarithms of the mean probabilities.
         """
@@ -71,8 +72,10 @@ class Ensemble:
         legal = np.zeros((rows, states[0].num_actions), np.bool_)
         for row, state in enumerate(states):
             legal[row, state.legal_actions()] = True
-        policy, values = np.zeros(legal.shape, np.float32), np.zeros(rows, np.float32)
-        exact, proven = np.zeros(rows, np.float32), np.full(rows, -1, np.int64)
+        width = value_width(states[0])
+        shape = (rows,) if width == 1 else (rows, width)
+        policy, values = np.zeros(legal.shape, np.float32), np.zeros(shape, np.float32)
+        exact, proven = np.zeros(shape, np.float32), np.full(rows, -1, np.int64)
         for one, weight in zip(self._evaluators, self._weights, strict=True):
             given = observations.copy()  # it may write to it
             proofs: list[Any] = []
@@ -81,12 +84,12 @@ class Ensemble:
             else:
                 logits, mine = one.evaluate_batch(given)
             logits, mine = np.asarray(logits, np.float32), np.asarray(mine, np.float32)
-            if logits.shape != legal.shape or mine.shape not in ((rows,), (rows, 1)):
+            if logits.shape != legal.shape or mine.shape not in (shape, (rows, width)):
                 got = f"got {list(logits.shape)} and {list(mine.shape)}"
-                raise EvaluatorError(f"{one!r} must give logits {list(legal.shape)} and values [{rows}], {got}")
+                raise EvaluatorError(f"{one!r} must give logits {list(legal.shape)} and values {list(shape)}, {got}")
             if not (np.abs(mine) <= 1).all():
                 raise EvaluatorError(f"{one!r} gives a value that is not in [-1, 1]: {mine.min():g} to {mine.max():g}")
-            mine = mine.reshape(rows)
+            mine = mine.reshape(shape)
             masked = np.where(legal, logits, -np.inf)
             shares = np.exp(masked - masked.max(1, keepdims=True))
             policy += weight * shares / shares.sum(1, keepdims=True)
@@ -94,7 +97,9 @@ class Ensemble:
             for plies in map(_plies, proofs):
                 new = (plies >= 0) & (proven < 0)
                 exact[new], proven[new] = mine[new], plies[new]
-        return np.log(np.maximum(policy, _LEAST)), np.where(proven < 0, values, exact), proven
+        known = proven >= 0
+        values[known] = exact[known]
+        return np.log(np.maximum(policy, _LEAST)), values, proven
 
     def _forked(self) -> Self:
         other = copy.copy(self)

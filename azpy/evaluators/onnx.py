@@ -131,6 +131,7 @@ class OnnxEvaluator(CheckedEvaluator):
         named = {"input": input, "policy": policy, "value": value}
         self.signature = read_signature(on_cpu.get_inputs(), on_cpu.get_outputs(), self.name, named, policy_kind)
         self.obs_shape, self.num_actions = self.signature.obs_shape, self.signature.num_actions
+        self.num_values = self.signature.num_values
         fixed = self.signature.batch
         buckets = buckets if fixed is None else (fixed,)
         if batch is not None:
@@ -279,19 +280,22 @@ class _Runner:
         self._session, self._signature, self._buckets = session, signature, buckets
 
     def run(self, observations: NDArray[np.float32]) -> Answer:
-        """Policy [B, A] and values [B] of any number of rows."""
+        """Policy [B, A] and values [B] or [B, P] of any number of rows."""
         names, input_ = [self._signature.policy, self._signature.value], self._signature.input
         if self._buckets is None:
             policy, values = self._session.run(names, {input_: observations})
-            return policy, values.reshape(-1)
+            return policy, self._values(values)
         parts = []
         for begin, end, rows in chunks(len(observations), self._buckets):
             padded = np.zeros((rows, *observations.shape[1:]), np.float32)
             padded[: end - begin] = observations[begin:end]
             policy, values = self._session.run(names, {input_: padded})
-            parts.append((policy[: end - begin], values.reshape(-1)[: end - begin]))
+            parts.append((policy[: end - begin], self._values(values)[: end - begin]))
         policies, all_values = zip(*parts, strict=True)
         return np.concatenate(policies), np.concatenate(all_values)
+
+    def _values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        return values.reshape(-1) if self._signature.num_values == 1 else values
 
     def rate(self, rows: int) -> float:
         """Rows a second in batches of this size, by the fastest of some."""

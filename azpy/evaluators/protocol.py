@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy.errors import ModelError
+from azpy.game import value_width
 
 __all__ = ["Answer", "CheckedEvaluator", "Evaluator", "GameShape", "first_line"]
 
-Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], values [B]
+Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], values [B] or [B, P]
 
 _WARM_UP_ROWS = 2
 _FEW_ROWS = 7
@@ -75,13 +76,15 @@ class Evaluator(Protocol):
 
         Returns:
             ``(logits, values)``: raw logits [B, A] float32, not yet softmaxed, those of illegal actions ignored; and
-            values [B] or [B, 1] float32 in [-1, 1], 1 where the player to move wins.
+            values [B] or [B, 1] float32 in [-1, 1], 1 where the player to move wins. In a game of P players without a
+            zero sum [B, P], a number for each player in turn order, the player to move first: that of player p stands
+            at (p - mover) mod P.
         """
         ...
 
 
 class GameShape(Protocol):
-    """The shapes that a network must fit; a `State` has them."""
+    """The shapes that a network must fit; a `State` has them, and how many players there are (two, if it says none)."""
 
     @property
     def num_actions(self) -> int:
@@ -99,6 +102,7 @@ class CheckedEvaluator(ABC):
         name: of the model, for errors.
         obs_shape: (C, H, W) the network takes.
         num_actions: A, the number of logits in a row.
+        num_values: numbers of a row's value: 1, or P in a game of P players without a zero sum.
         network_id: nonzero 64-bit hash of the weights.
         device: where it runs: "cpu", "cuda:0", ...
         description: device, precision and batches in one line.
@@ -107,6 +111,7 @@ class CheckedEvaluator(ABC):
     name: str
     obs_shape: tuple[int, int, int]
     num_actions: int
+    num_values: int = 1
     network_id: int
     device: str
     description: str
@@ -114,7 +119,7 @@ class CheckedEvaluator(ABC):
 
     @abstractmethod
     def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
-        """Logits [B, A] and values [B] of observations that have the right shape."""
+        """Logits [B, A] and values [B] or [B, P] of observations that have the right shape."""
 
     @abstractmethod
     def fork(self) -> Self:
@@ -148,6 +153,11 @@ class CheckedEvaluator(ABC):
                 f"{self.name} does not fit the game: it takes observations {list(found[:3])} and gives "
                 f"{found[3]} logits, expected {list(expected[:3])} and {expected[3]}{hint}"
             )
+        if self.num_values != value_width(game):
+            raise ModelError(
+                f"{self.name} does not fit the game: it gives {self.num_values} numbers as the value of a position, "
+                f"expected {value_width(game)}, the game has {getattr(game, 'num_players', 2)} players"
+            )
 
     def _warm_up(self) -> None:
         """Evaluates a first batch of empty boards, and refuses what cannot be used."""
@@ -156,10 +166,11 @@ class CheckedEvaluator(ABC):
             logits, values = self._evaluate(rows)
         except Exception as error:  # onnxruntime's and torch's exceptions share no base
             raise ModelError(f"{self.name} cannot be run: {first_line(error)}") from error
-        if logits.shape != (_WARM_UP_ROWS, self.num_actions) or values.shape != (_WARM_UP_ROWS,):
+        expected = (_WARM_UP_ROWS,) if self.num_values == 1 else (_WARM_UP_ROWS, self.num_values)
+        if logits.shape != (_WARM_UP_ROWS, self.num_actions) or values.shape != expected:
             raise ModelError(
                 f"{self.name} answers {_WARM_UP_ROWS} rows with logits {list(logits.shape)} and values "
-                f"{list(values.shape)}, expected {[_WARM_UP_ROWS, self.num_actions]} and {[_WARM_UP_ROWS]}"
+                f"{list(values.shape)}, expected {[_WARM_UP_ROWS, self.num_actions]} and {list(expected)}"
             )
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
             raise ModelError(f"{self.name} answers an empty board with NaN or infinity")

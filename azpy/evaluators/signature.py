@@ -16,6 +16,7 @@ _INPUTS = ("observations", "states")
 _POLICIES = {"logits": "logits", "priors": "priors"}
 _VALUES = ("values",)
 _KINDS = ("logits", "priors")
+_MOST_PLAYERS = 6
 # A prior below the smallest normal float32 counts as that: the logarithm of 0 is no number.
 _LEAST_PRIOR = np.finfo(np.float32).tiny
 
@@ -27,10 +28,11 @@ class Signature:
     Attributes:
         input: name of the observations [B, C, H, W].
         policy: name of the policy [B, A].
-        value: name of the values [B] or [B, 1].
+        value: name of the values [B] or [B, 1]; of several players without a zero sum [B, P].
         kind: what the policy holds: "logits", or "priors" that sum to 1 over all actions.
         obs_shape: (C, H, W).
         num_actions: A.
+        num_values: numbers of a row's value: 1, or P.
         batch: B, if the model takes no other.
     """
 
@@ -40,6 +42,7 @@ class Signature:
     kind: str
     obs_shape: tuple[int, int, int]
     num_actions: int
+    num_values: int
     batch: int | None
 
 
@@ -85,8 +88,9 @@ def read_signature(
         if len(item.shape) not in ranks:
             expected = " or ".join(map(str, ranks))
             raise ModelError(f"{model}: {item.name} has shape {item.shape}, expected {expected} dimensions")
-    if values.shape[1:] not in ([], [1]):
-        raise ModelError(f"{model}: {values.name} has shape {values.shape}, expected one value a row")
+    num_values = values.shape[1] if len(values.shape) == 2 else 1
+    if num_values not in range(1, _MOST_PLAYERS + 1):
+        raise ModelError(f"{model}: {values.name} has shape {values.shape}, expected one value a row, or one a player")
     batches = [item.shape[0] if isinstance(item.shape[0], int) else None for item in (observations, policies, values)]
     batch = batches[0]
     if any(other not in (batch, None) for other in batches) or (batch is not None and batch < 1):
@@ -99,7 +103,7 @@ def read_signature(
             f"{model}: only the batch may be free, got {observations.name} [B, {sizes[:3]}], "
             f"{policies.name} {sizes[3:]}"
         )
-    return Signature(observations.name, policies.name, values.name, kind, tuple(sizes[:3]), sizes[3], batch)
+    return Signature(observations.name, policies.name, values.name, kind, tuple(sizes[:3]), sizes[3], num_values, batch)
 
 
 def _find(declared: dict[str, Any], wanted: str | None, usual: Iterable[str]) -> Any:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ try:
 except ImportError as error:
     raise missing_to_train("torch") from error
 
-from azpy.game import Game
+from azpy.game import Game, value_width
 from azpy.games.names import is_python_class, make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
@@ -58,7 +58,8 @@ class TorchEvaluator(CheckedEvaluator):
 
     Args:
         network: a module that maps observations [B, C, H, W] to (logits [B, A], values [B] or [B, 1]), with values in
-            [-1, 1] for the player to move; or the path of a run folder, which stands for its newest checkpoint, or of
+            [-1, 1] for the player to move (in a game of P players without a zero sum values [B, P], the player to move
+            first); or the path of a run folder, which stands for its newest checkpoint, or of
             a checkpoint in its run folder.
         device: "cpu", "cuda", "cuda:1" or "mps" (Apple's); used or refused.
         precision: "fp32", "bf16", or on a GPU "fp16": of weights and arithmetic; answers are float32. Measure what a
@@ -115,6 +116,7 @@ class TorchEvaluator(CheckedEvaluator):
         else:
             self.name, module = os.fspath(network), _load_checkpoint(Path(network), shape)
         self.obs_shape, self.num_actions = _shapes(module, shape)
+        self.num_values = int(getattr(module, "num_values", value_width(shape)))
         if shape is not None:
             self._check_fits(shape)
         self.network_id = _hash(module)
@@ -130,7 +132,7 @@ class TorchEvaluator(CheckedEvaluator):
         order = torch.channels_last if isinstance(module, Network) else torch.contiguous_format
         numbers: dict[str, Any] = {"dtype": _DTYPES[precision], "memory_format": order}
         try:
-            folded = _folded(module, self.obs_shape).to(target, **numbers).requires_grad_(False)
+            folded = _folded(module, self.obs_shape, self.num_values).to(target, **numbers).requires_grad_(False)
             self._forward = _Forward(folded, target, numbers, planes, self.plane_divisors)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
@@ -248,7 +250,7 @@ class _Slot:
             self._batches = {rows: self._prepared(rows) for rows in buckets}
 
     def run(self, observations: Tensor) -> Answer:
-        """Logits [B, A] and values [B] of any number of rows."""
+        """Logits [B, A] and values [B] or [B, P] of any number of rows."""
         parts = []
         with self._lock, self._on_stream():
             for begin, end, rows in chunks(len(observations), self._buckets):
@@ -287,9 +289,10 @@ class _Slot:
         return here, there, graph, answered, back
 
 
-def _folded(module: nn.Module, obs_shape: tuple[int, int, int]) -> nn.Module:
+def _folded(module: nn.Module, obs_shape: tuple[int, int, int], num_values: int) -> nn.Module:
     """A copy on the CPU, in which the batch norm right behind a convolution is part of it where that keeps answers."""
-    plain = copy.deepcopy(module).to("cpu").eval()
+    plain, width = copy.deepcopy(module).to("cpu").eval(), cast("Any", num_values)
+    plain.num_values = width
     folded = copy.deepcopy(plain)
     for part in [each for each in folded.modules() if type(each) is nn.Sequential]:
         for number, (first, second) in enumerate(pairwise(list(part))):
@@ -313,7 +316,8 @@ def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLik
 
     Args:
         module: maps observations [B, C, H, W] float32 to (logits [B, A], values [B] or [B, 1] in [-1, 1]), all float32;
-            on the CPU. It is written in evaluation mode, and left in the mode that it has.
+            on the CPU. In a game of P players without a zero sum its values are [B, P]. It is written in evaluation
+            mode, and left in the mode that it has.
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it.
         path: the file to write; replaced as a whole or not at all.
 

@@ -451,9 +451,9 @@ class Head(Fleet):
 
 def _shape(record: GameRecord) -> dict[str, float]:
     """What a game adds to `Member.shape`: `plies`, and the first player's `score` from 0 to 1, with their squares."""
-    plies, score = float(len(record)), (record.outcome + 1) / 2
+    plies, score = float(len(record)), (record.outcomes[0] + 1) / 2
     figures = {"plies": plies, "plies_squared": plies * plies, "score": score, "score_squared": score * score}
-    return figures | {"games": 1.0, "draws": float(record.outcome == 0)}
+    return figures | {"games": 1.0, "draws": float(not any(record.outcomes))}
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -63,18 +64,21 @@ def tags_of(notation: Notation, event: str, number: str, outcome: float, end: st
     return {"EV": event, "RO": number} | ({"RE": results[end]} if end in results else {})
 
 
-def result_of(state: State, outcome: float, end: str) -> str:
+def result_of(state: State, outcome: Any, end: str) -> str:
     """The result of a game in words: "White wins by checkmate", "Black wins by resignation".
 
     Args:
         state: where the game ended.
-        outcome: for player 0.
+        outcome: as `State.outcome` gives it.
         end: as for `tags_of`. Where the rules ended the game, it says how itself.
     """
     if end == "rules" and state.is_terminal:
         return state.result_text()
     if end == "capped":
         return "Unfinished"
+    if not state.zero_sum:
+        each = outcome if isinstance(outcome, tuple) else (outcome,)
+        return ", ".join(f"player {player} gets {own:g}" for player, own in enumerate(each))
     if not outcome:
         return "Draw"
     how = {"resigned": " by resignation", "fault": " by forfeit"}

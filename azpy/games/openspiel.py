@@ -17,6 +17,7 @@ from azpy.errors import MissingPackageError, SettingsError, did_you_mean, one_li
 from azpy.game import Game
 
 PREFIX = "open_spiel:"  # before a game's name in a spec
+MAX_PLAYERS = 6
 
 
 def open_spiel(game: Any) -> State:
@@ -72,9 +73,11 @@ class _Rules:
 
     source: Any  # the pyspiel.Game
     name: str
+    num_players: int
+    zero_sum: bool  # of two players
     num_actions: int
     max_plies: int
-    max_utility: float
+    scale: float  # the utility that is an outcome of 1
     shape: tuple[int, int, int]  # of OpenSpiel's tensor, in its own layout
     channels_last: bool
 
@@ -83,46 +86,50 @@ class _Rules:
         """The facts of a game, or why azpy cannot play it."""
         pyspiel = _pyspiel()
         name, kind, players = str(game), game.get_type(), game.num_players()
+        pays = pyspiel.GameType.Utility
         found = {
-            f"{players} player{'' if players == 1 else 's'}": players != 2,
+            f"{players} players": players > MAX_PLAYERS,
             "players who act at the same time": kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL,
             "hidden information": kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION,
-            "utilities that are not zero sum": kind.utility != pyspiel.GameType.Utility.ZERO_SUM,
             "chance without listed outcomes": kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
             "no observation tensor": not kind.provides_observation_tensor,
         }
         reasons = [reason for reason, is_so in found.items() if is_so]
         if reasons:
             raise SettingsError(
-                f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of two players who act in turn, with "
-                "perfect information, zero sum, listed chance outcomes and an observation tensor"
+                f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of one to {MAX_PLAYERS} players who "
+                "act in turn, with perfect information, listed chance outcomes and an observation tensor"
             )
         try:
             sizes = tuple(game.observation_tensor_shape())
             channels_last = len(sizes) == 3 and game.observation_tensor_layout() == pyspiel.TensorLayout.HWC
             max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
-            num_actions, max_utility = game.num_distinct_actions(), game.max_utility()
+            num_actions, most, least = game.num_distinct_actions(), game.max_utility(), game.min_utility()
         except Exception as error:  # as above
             raise SettingsError(f"OpenSpiel's {name} does not say what azpy needs: {one_line(error, 300)}") from error
-        if not 0 < max_utility < math.inf:
-            raise SettingsError(f"OpenSpiel's {name} has a largest utility of {max_utility}, expected a number above 0")
+        zero_sum = players == 2 and kind.utility == pays.ZERO_SUM
+        # Of two players with a zero sum the most that can be got is the scale, so that a draw is 0.
+        scale = most if zero_sum else max(abs(most), abs(least))
+        if not 0 < scale < math.inf:
+            raise SettingsError(f"OpenSpiel's {name} has a largest utility of {scale}, expected a number above 0")
         shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
-        return cls(game, name, num_actions, max_plies, max_utility, shape, channels_last)
+        return cls(game, name, players, zero_sum, num_actions, max_plies, scale, shape, channels_last)
 
     @property
     def obs_shape(self) -> tuple[int, int, int]:
-        """[C, H, W] with the plane of who is to move."""
-        a, b, c = self.shape
-        return (c + 1, a, b) if self.channels_last else (a + 1, b, c)
+        """[C, H, W] with the planes of who is to move: one of two players, else one a player."""
+        (a, b, c), turns = self.shape, 1 if self.num_players <= 2 else self.num_players
+        return (c + turns, a, b) if self.channels_last else (a + turns, b, c)
 
 
 class OpenSpielGame(Game):
     """A position of an OpenSpiel game; `open_spiel` makes the start.
 
     - Observations are OpenSpiel's own for the player to move, [C, H, W] where its tensor has three dimensions and flat
-      otherwise, and one plane more that is 1 where player 1 is to move: many tensors do not say whose turn it is.
-    - The outcome is what player 0 gets, as a part of the most that can be got. A game that goes on for longer than
-      OpenSpiel says it can is a draw.
+      otherwise, and one plane more that is 1 where player 1 is to move: many tensors do not say whose turn it is. With
+      more than two players there is such a plane for each, 1 where that player is to move.
+    - The outcome is what player 0 gets, or each player where they are not two with a zero sum, as a part of the most
+      that can be won or lost. A game that goes on for longer than OpenSpiel says it can is a draw.
     - The key is a hash of the line of play. OpenSpiel says of no two states that their futures are the same (they may
       look alike and differ in repetitions or clocks), so a position that is reached in two ways is two positions, to
       the cache as well.
@@ -137,9 +144,10 @@ class OpenSpielGame(Game):
         self.state = state
         self.game = PREFIX + rules.name
         self.num_actions, self.obs_shape, self.max_plies = rules.num_actions, rules.obs_shape, rules.max_plies
+        self.num_players, self.zero_sum = rules.num_players, rules.zero_sum
 
     def turn(self) -> int:
-        """Whose turn it is: 0, 1, `azpy.CHANCE`, or `azpy.TERMINAL`."""
+        """Whose turn it is: a player, from 0 on, `azpy.CHANCE`, or `azpy.TERMINAL`."""
         if self.state.is_terminal() or self.state.move_number() >= self.max_plies:
             return TERMINAL
         return CHANCE if self.state.is_chance_node() else int(self.state.current_player())
@@ -160,16 +168,23 @@ class OpenSpielGame(Game):
         """An independent copy."""
         return type(self)(self._rules, self.state.clone())
 
-    def outcome(self) -> float:
-        """The result for player 0, in [-1, 1]."""
-        return float(self.state.returns()[0] / self._rules.max_utility) if self.state.is_terminal() else 0.0
+    def outcome(self) -> float | list[float]:
+        """The result for player 0, or of each player where they are not two with a zero sum; in [-1, 1]."""
+        ended = self.state.is_terminal()
+        each = [own / self._rules.scale for own in self.state.returns()] if ended else [0.0] * self.num_players
+        return each[0] if self.zero_sum else each
 
     def encode(self) -> NDArray[np.float32]:
-        """OpenSpiel's observation for the player to move, and whether that is player 1; float32 of `obs_shape`."""
-        player = self.state.current_player()
-        seen = np.array(self.state.observation_tensor(player), np.float32).reshape(self._rules.shape)
-        planes = np.full(self.obs_shape, player, np.float32)
-        planes[:-1] = seen.transpose(2, 0, 1) if self._rules.channels_last else seen
+        """OpenSpiel's observation for the player to move, and who that is; float32 of `obs_shape`."""
+        player, rules = self.state.current_player(), self._rules
+        seen = np.array(self.state.observation_tensor(player), np.float32).reshape(rules.shape)
+        seen = seen.transpose(2, 0, 1) if rules.channels_last else seen
+        planes = np.zeros(self.obs_shape, np.float32)
+        planes[: len(seen)] = seen
+        if rules.num_players == 2:
+            planes[-1] = player
+        elif rules.num_players > 2:
+            planes[len(seen) + player] = 1.0
         return planes
 
     def key(self) -> int:

@@ -41,7 +41,8 @@ _OPSET, _IR_VERSION = 20, 10
 def to_onnx(network: nn.Module) -> bytes:
     """Writes the network as an ONNX model in evaluation mode: equal weights give equal bytes.
 
-    The model maps `observations` [B, C, H, W] float32 to raw `logits` [B, A] and `values` [B], with a free batch B.
+    The model maps `observations` [B, C, H, W] float32 to raw `logits` [B, A] and `values` [B], with a free batch B. The
+    values are [B, P] where they are one a player.
     Weights keep their `state_dict` names. A module of the user's, which has `obs_shape`, is traced by torch; further
     heads are left out.
 
@@ -153,10 +154,13 @@ def _written(network: Network) -> bytes:
         x = graph.add("Mul", graph.add("Softmax", x, axis=1), "class_values")
         x = graph.add("ReduceSum", x, graph.add("Constant", value_ints=[1]), keepdims=0)
         graph.add("Clip", x, *(graph.add("Constant", value_float=end) for end in (-1.0, 1.0)))
+    elif network.num_values > 1:
+        graph.add("Tanh", x)
     else:
         graph.add("Squeeze", graph.add("Tanh", x), graph.add("Constant", value_ints=[1]))
     graph.nodes[-1].output[0] = "values"
-    shapes = {"observations": network.obs_shape, "logits": (network.num_actions,), "values": ()}
+    each = () if network.num_values == 1 else (network.num_values,)
+    shapes = {"observations": network.obs_shape, "logits": (network.num_actions,), "values": each}
     taken, *given = (helper.make_tensor_value_info(name, 1, ("batch", *shape)) for name, shape in shapes.items())
     weights = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     made = helper.make_graph(graph.nodes, "azpy", [taken], given, weights)

@@ -67,7 +67,7 @@ class Rows:
     """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
 
     `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
-    `value` [B] float32 in [-1, 1] for the player to move.
+    `value` [B] float32 in [-1, 1] for the player to move, or [B, P], one a player, the player to move first.
     """
 
     observations: Tensor
@@ -188,7 +188,7 @@ class Learner:
         if self._decisive == 1:
             return batch
         *rest, value = batch[:4]
-        weights = 1 + (self._decisive - 1) * value.abs()
+        weights = 1 + (self._decisive - 1) * value.abs().reshape(len(value), -1).mean(1)
         weights /= weights.mean().clamp(min=1e-6)  # a batch of decisive games may have hardly any weight
         return [*rest, value, weights * batch[4] if len(batch) > 4 else weights]
 
@@ -241,7 +241,8 @@ class Learner:
                 logits, values = answers(self._running, observations)
                 best = logits.float().masked_fill(~legal, -torch.inf).argmax(1)
                 sums["policy_loss"] += policy_loss(logits.float(), legal, policy).item() * len(value)
-                sums["value_loss"] += nn.functional.mse_loss(values.float(), value, reduction="sum").item()
+                squares = nn.functional.mse_loss(values.float(), value, reduction="sum").item()
+                sums["value_loss"] += squares * len(value) / value.numel()  # the mean of the players' numbers
                 sums["move_match"] += (best == policy.argmax(1)).sum().item()
         return {name: total / count for name, total in sums.items()}
 
@@ -313,7 +314,7 @@ class Learner:
         """
         mine, said = self.network, f"{len(model)} weights by name"
         if isinstance(mine, Network):
-            said = spec_of(model)
+            said = spec_of(model, mine.num_values)
             other = mine.like(said)
             other.load_state_dict(weights_from(other, weights_of_model(other, model)))
             weights = grown(other, mine)
@@ -401,8 +402,8 @@ def _gradient(
 ) -> tuple[float, float, float, dict[str, float]]:
     """Sets a network's gradients to those of a batch's share of the mean losses over `rows`.
 
-    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B]; and weights
-    [B] of the value targets if these do not all count alike.
+    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B] or [B, P]; and
+    weights [B] of the value targets if these do not all count alike.
 
     Returns:
         The batch's share of the means over `rows`: of the policy's loss, of the value's loss times its weight, of the
@@ -419,6 +420,7 @@ def _gradient(
     if weights or classes:
         smoothing = float(getattr(network, "value_smoothing", 0.0))
         losses = _class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
+        losses = losses.mean(1) if losses.ndim == 2 else losses  # of the players' numbers
         value_part = (weights[0] * losses if weights else losses).mean() * share
     else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
         value_part = nn.functional.mse_loss(values.float(), value) * share

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from azpy.errors import DeviceError, ModelError, SettingsError
+from azpy.game import value_width
 
 __all__ = [
     "ByCell",
@@ -170,6 +171,8 @@ class Network(nn.Module):
         policy_planes: as `State.policy_planes`, for "+conv".
         plane_divisors: as `State.plane_divisors`. With "+conv" a plane that is divided by the board's area is read in
             units of 64 cells, so that its numbers mean the same on each board.
+        num_values: numbers of a position's value: one, that of the player to move; or one a player, the player to move
+            first (see `azpy.game.value_width`).
 
     Raises:
         SettingsError: the spec has another form, the cells do not fit, or "+conv" and a game without policy planes.
@@ -185,6 +188,7 @@ class Network(nn.Module):
         action_cells: Sequence[int] | None = None,
         policy_planes: Sequence[int | None] | None = None,
         plane_divisors: Sequence[int] | None = None,
+        num_values: int = 1,
     ) -> None:
         super().__init__()
         match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+conv)?(\+wdl)?", spec)
@@ -196,7 +200,12 @@ class Network(nn.Module):
         depth, width, pools, self.has_any_size = int(match[1]), int(match[2]), bool(match[3]), bool(match[4])
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)
-        self.spec, self.three_classes = spec, match[5] is not None
+        self.spec, self.three_classes, self.num_values = spec, match[5] is not None, num_values
+        if self.three_classes and num_values > 1:
+            raise SettingsError(
+                f"network {spec!r}: win, draw and loss are of two players with a zero sum, and this game has "
+                f"{num_values} players: leave out +wdl"
+            )
         self.value_smoothing = 0.0  # of the targets that it learned from
         try:
             self.action_cells = None if action_cells is None else tuple(operator.index(cell) for cell in action_cells)
@@ -247,7 +256,7 @@ class Network(nn.Module):
                 features = width
             last = nn.Linear(features, self.num_actions)
             self.policy = nn.Sequential(last)
-        hidden, classes = nn.Linear(features, _VALUE_HIDDEN), 3 if self.three_classes else 1
+        hidden, classes = nn.Linear(features, _VALUE_HIDDEN), 3 if self.three_classes else num_values
         self.value = nn.Sequential(*value, hidden, nn.ReLU(), nn.Linear(_VALUE_HIDDEN, classes))
         # Blocks start as the identity, priors even and values near 0.
         for module in self.modules():
@@ -263,8 +272,8 @@ class Network(nn.Module):
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:
         """Makes an untrained network for a game: any position of it, with `action_cells` or without."""
-        facts = (getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors"))
-        return cls(game.obs_shape, game.num_actions, spec, *facts)
+        facts = {name: getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors")}
+        return cls(game.obs_shape, game.num_actions, spec, **facts, num_values=value_width(game))
 
     def _read_planes(self) -> None:
         """Looks at what the game says of its planes, and notes how they are scaled."""
@@ -298,7 +307,7 @@ class Network(nn.Module):
     def like(self, spec: str) -> "Network":
         """An untrained network of another spec for the same game."""
         facts = self.action_cells, self.policy_planes, self.plane_divisors
-        return Network(self.obs_shape, self.num_actions, spec, *facts)
+        return Network(self.obs_shape, self.num_actions, spec, *facts, num_values=self.num_values)
 
     @property
     def own_planes(self) -> int:
@@ -313,14 +322,18 @@ class Network(nn.Module):
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
 
-        With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss.
+        With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss. Where the value has a
+        number for each player: values [B, P], the player to move first.
         """
         if tuple(observations.shape[1:]) != self.obs_shape:
             expected = ", ".join(map(str, self.obs_shape))
             raise ModelError(f"the network takes observations [B, {expected}], got {list(observations.shape)}")
         features = self.trunk(self._seen(observations) if self.has_any_size else observations)
         value = self.value(features)
-        return self.policy(features), value if self.three_classes else torch.tanh(value).squeeze(1)
+        if self.three_classes:
+            return self.policy(features), value
+        value = torch.tanh(value)
+        return self.policy(features), value if self.num_values > 1 else value.squeeze(1)
 
 
 def torch_device(text: str) -> torch.device:
@@ -406,8 +419,8 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     return weights
 
 
-def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """The spec of the network that has these weights.
+def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
+    """The spec of the network that has these weights, and so many numbers of a value.
 
     Raises:
         ModelError: they are of no network of ours.
@@ -417,7 +430,7 @@ def spec_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     named = ((re.fullmatch(r"value\.(\d+)\.weight", name), array) for name, array in arrays.items())
     heads = {int(match[1]): array for match, array in named if match is not None and array.ndim == 2}
     # A file gives its arrays in any order.
-    classes = "+wdl" if heads and len(heads[max(heads)]) == 3 else ""
+    classes = "+wdl" if heads and len(heads[max(heads)]) == 3 and num_values == 1 else ""
     if "trunk.0.0.weight" in arrays:
         pool = "+pool" if any(".pool." in name for name in arrays) else ""
         size = "+conv" if "policy.last.weight" in arrays else ""

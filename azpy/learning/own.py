@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from azpy.errors import ModelError, SettingsError, one_line
+from azpy.game import value_width
 from azpy.learning.muon import Muon
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
@@ -44,8 +45,9 @@ def network_of(game: Any, spec: str) -> nn.Module:
 
     A module of the user's maps observations [B, C, H, W] to `(logits [B, A], values [B] or [B, 1])`, or to these and a
     dict of further outputs by name, whose losses its `loss(name, output, batch)` gives (`batch`: see `Rows`). In place
-    of values in [-1, 1] it may give raw logits [B, 3] of a win, a draw and a loss. It gets the attributes `obs_shape`
-    and `num_actions` if it has none.
+    of values in [-1, 1] it may give raw logits [B, 3] of a win, a draw and a loss. In a game of P players without a
+    zero sum its values are [B, P] in [-1, 1], the player to move first. It gets the attributes `obs_shape` and
+    `num_actions` if it has none.
 
     Raises:
         SettingsError: the function cannot be imported or called, or its module does not fit the game.
@@ -77,18 +79,20 @@ def checked(module: Any, game: Any) -> nn.Module:
     try:
         with torch.no_grad():
             found = module.eval()(torch.ones(_CHECKED_ROWS, *shape))
-            why = _misfit(found, actions)
+            why = _misfit(found, actions, value_width(game))
     except Exception as error:  # of the user's own code, or of answers that are no tensors
         raise ModelError(f"{name} cannot be run: {type(error).__name__}: {one_line(error)}") from error
     if why:
         raise ModelError(f"{name} {why}")
-    module.three_classes = found[1].ndim == 2 and found[1].shape[1] == 3
+    width: Any = value_width(game)  # of any type: torch's modules declare their attributes as tensors
+    module.num_values = width
+    module.three_classes = width == 1 and found[1].ndim == 2 and found[1].shape[1] == 3
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
 
 
-def _misfit(found: Any, actions: int) -> str:
+def _misfit(found: Any, actions: int, num_values: int) -> str:
     """What is wrong with an answer to a few rows, if anything."""
     if not isinstance(found, tuple | list) or len(found) not in (2, 3):
         return f"returns a {type(found).__name__}, expected (logits, values) or (logits, values, heads)"
@@ -97,11 +101,12 @@ def _misfit(found: Any, actions: int) -> str:
     if list(logits.shape) != expected:
         return f"gives logits {list(logits.shape)} for {_CHECKED_ROWS} rows, expected {expected}"
     columns = [1] if values.ndim == 1 else list(values.shape[1:])
-    if len(values) != _CHECKED_ROWS or columns not in ([1], [3]):
-        return f"gives values {list(values.shape)} for {_CHECKED_ROWS} rows, expected {[_CHECKED_ROWS]}"
+    if len(values) != _CHECKED_ROWS or columns not in ([[1], [3]] if num_values == 1 else [[num_values]]):
+        each = [_CHECKED_ROWS] if num_values == 1 else [_CHECKED_ROWS, num_values]
+        return f"gives values {list(values.shape)} for {_CHECKED_ROWS} rows, expected {each}"
     if not (logits.isfinite().all() and values.isfinite().all()):
         return "gives NaN or infinity"
-    if columns == [1] and values.abs().max() > 1:
+    if columns == [num_values] and values.abs().max() > 1:
         return f"gives the value {values.abs().max():.3g}, expected -1 to 1: end with torch.tanh"
     if heads and not isinstance(heads[0], dict):
         return f"gives heads in a {type(heads[0]).__name__}, expected a dict by name"
@@ -135,16 +140,19 @@ def _called(what: str, spec: str, *arguments: Any) -> Any:
 
 
 def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """Logits [B, A], values [B] or raw logits of three classes [B, 3], and the outputs of further heads by name."""
+    """Logits [B, A], values [B] or raw logits of three classes [B, 3], and the outputs of further heads by name.
+
+    Values are [B, P] where the network's `num_values` is above 1.
+    """
     logits, values, *heads = network(observations)
-    classes = values.ndim == 2 and values.shape[1] == 3
-    return logits, values if classes else values.reshape(-1), heads[0] if heads else {}
+    wide = int(getattr(network, "num_values", 1)) > 1 or (values.ndim == 2 and values.shape[1] == 3)
+    return logits, values if wide else values.reshape(-1), heads[0] if heads else {}
 
 
 def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits [B, A] and values [B]: what plays."""
+    """Logits [B, A] and values [B], or [B, P] of several players: what plays."""
     logits, values, _ = outputs(network, observations)
-    if values.ndim == 1:
+    if values.ndim == 1 or int(getattr(network, "num_values", 1)) > 1:
         return logits, values
     win, _, loss = class_values(network)
     shares = values.softmax(1)  # no tensor is made of the numbers: a CUDA graph could not hold the copy

@@ -279,4 +279,4 @@ class Board:
         """Player A's, of a game that is over, in [-1, 1]; -1 or 1 if a player lost it otherwise than by its rules."""
         if self.loser is not None:
             return 2.0 * self.loser - 1.0
-        return self.state.outcome() * (-1 if self.swapped else 1)
+        return float(self.state.outcome()) * (-1 if self.swapped else 1)

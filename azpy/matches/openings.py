@@ -11,6 +11,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import RunError, SettingsError
+from azpy.game import only_two
 from azpy.games.game_files import main_line
 from azpy.games.lines import roll
 from azpy.games.notations import decoded
@@ -71,6 +72,7 @@ class Book:
     def __init__(self, start: _core.State, plies: int | None, seed: int, file: Path | None = None) -> None:
         if plies is not None and plies < 0:
             raise SettingsError(f"opening_plies must be at least 0, got {plies}")
+        only_two(start, "matches are")
         self.plies, self.file, self.left_out = plies, file, 0
         self._start, self._seed = start, seed
         self._keys = set[int]()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.devices import installed_version
 from azpy.evaluators.protocol import Evaluator
+from azpy.game import value_width
 from azpy.games.lines import roll
 from azpy.machine import cpu_name, usable_cores
 from azpy.playing.selfplay import threads_of_trees
@@ -99,11 +100,13 @@ def _rate(step: Callable[[], float], seconds: float) -> float:
 class Zeros:
     """An evaluator that answers zeros at once, so that only the host is measured; see `Evaluator`."""
 
-    def __init__(self, num_actions: int, rows: int) -> None:
-        self._logits, self._values = np.zeros((rows, num_actions), np.float32), np.zeros(rows, np.float32)
+    def __init__(self, game: _core.State, rows: int) -> None:
+        width = value_width(game)
+        self._logits = np.zeros((rows, game.num_actions), np.float32)
+        self._values = np.zeros(rows if width == 1 else (rows, width), np.float32)
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Logits [B, A] and values [B]."""
+        """Logits [B, A] and values [B], or [B, P] of several players."""
         return self._logits[: len(observations)], self._values[: len(observations)]
 
 
@@ -119,7 +122,7 @@ def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5
     start = start.clone()
     roll(start, np.random.default_rng(0))
     search = _core.Search(_core.UniformEvaluator(), simulations=_SIMULATIONS, eval_batch=1)
-    zeros = Zeros(start.num_actions, _TREES * _LEAVES)
+    zeros = Zeros(start, _TREES * _LEAVES)
     trees = _core.VectorSearch([start] * _TREES, zeros, eval_batch=_LEAVES)
     memory = search.run(start).stats["memory_bytes"] / _SIMULATIONS
 

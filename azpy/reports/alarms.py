@@ -11,7 +11,7 @@ __all__ = ["alarms"]
 _RECENT = 3  # iterations that a sign must last
 _YOUNG = 10  # iterations after which a player should beat a random one
 _SEAT = (
-    "Seat {} always wins (seat 0 scores {{first_seat_score:.2f}}): right for a solved game; otherwise the outcome or "
+    "Seat 0 always {} (it scores {{first_seat_score:.2f}}): right for a solved game; otherwise the outcome or "
     "the observation may be seen by the wrong player. Add opening plies."
 )
 # The range of each metric in which there is a sign, and the sentence.
@@ -48,8 +48,8 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
         "Duplicate games: {duplicates:.0%} of the games repeat an earlier one of their iteration. Add opening plies, "
         "temperature plies or root noise.",
     ),
-    ({"first_seat_score": (0.97, 1.0)}, _SEAT.format(0)),
-    ({"first_seat_score": (0.0, 0.03)}, _SEAT.format(1)),
+    ({"first_seat_score": (0.97, 1.0)}, _SEAT.format("wins")),
+    ({"first_seat_score": (0.0, 0.03)}, _SEAT.format("loses")),
 )
 
 

@@ -244,7 +244,7 @@ def _position(record: _core.GameRecord, ply: int, start: _core.State) -> str:
     *_, state = replayed(start, record.actions[:ply].tolist())
     begin, end = record.offsets[ply : ply + 2]
     share, priors, legal = (array[begin:end] for array in (record.targets, record.priors, record.legal))
-    result = record.outcome if record.players[ply] == 0 else -record.outcome
+    result = record.outcomes[record.players[ply]]
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
     lines = [
         f"<tr{' class=played' if legal[i] == record.actions[ply] else ''}>"

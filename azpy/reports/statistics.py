@@ -44,7 +44,7 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
     """Looks at every searched position of some games."""
     plies = [np.flatnonzero(record.flags & SEARCHED) for record in records]
     pairs = list(zip(records, plies, strict=True))
-    results = [np.where(record.players[own] == 0, record.outcome, -record.outcome) for record, own in pairs]
+    results = [np.array(record.outcomes)[record.players[own]] for record, own in pairs]
     lengths = _joined([np.diff(record.offsets)[own] for record, own in pairs], np.int64)
     visits, priors, share = (
         _joined([getattr(record, name) for record in records], np.float64) for name in ("visits", "priors", "targets")
@@ -75,7 +75,7 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         records: at least one game.
 
     Returns:
-        * ``draws``: share of games drawn; ``first_seat_score``: mean score of seat 0, in [0, 1].
+        * ``draws``: share of games in which all players get 0; ``first_seat_score``: mean score of seat 0, in [0, 1].
         * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
         * ``duplicates``: share of games that repeat an earlier one; ``openings``: different first 8 plies over games.
         * ``simulations``: mean of a full search; absent where the games are those of one number.
@@ -86,11 +86,11 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
           for a constant, below 0 for values that mislead. In self-play the network that searched had not learned from
           the games. Absent where nothing was searched, or where all outcomes are equal for the player to move.
     """
-    outcomes = np.array([record.outcome for record in records])
+    outcomes = np.array([record.outcomes for record in records])
     positions = searched_positions(records)
     statistics = {
-        "draws": float((outcomes == 0).mean()),
-        "first_seat_score": float((outcomes.mean() + 1) / 2),
+        "draws": float((outcomes == 0).all(1).mean()),
+        "first_seat_score": float((outcomes[:, 0].mean() + 1) / 2),
         "mean_plies": float(np.mean([len(record) for record in records])),
         "capped": float(np.mean([record.capped for record in records])),
         "duplicates": 1.0 - len({record.actions.tobytes() for record in records}) / len(records),

@@ -23,8 +23,12 @@ _CHARACTER = 6.3  # how wide one is at most, nearly: there is no font to ask
 _LONGEST_NAME = 18  # characters of an action's name
 
 _INK, _LINE, _BEST = "#111827", "#94a3b8", "#c2410c"
-_FILL = {0: "#dbeafe", 1: "#ffedd5", CHANCE: "#ffffff", TERMINAL: "#e5e7eb"}
-_TURN = {0: "player 0 to move", 1: "player 1 to move", CHANCE: "roll", TERMINAL: "game over"}
+_PLAYERS = ("#dbeafe", "#ffedd5", "#dcfce7", "#fce7f3", "#fef9c3", "#ede9fe")
+_FILL = dict(enumerate(_PLAYERS)) | {CHANCE: "#ffffff", TERMINAL: "#e5e7eb"}
+_TURN = {player: f"player {player} to move" for player in range(len(_PLAYERS))} | {
+    CHANCE: "roll",
+    TERMINAL: "game over",
+}
 _MEANING = (
     "N visits, P prior (after a roll the probability), Q mean value for the player named: who chose the action,",
     "player 0 after a roll, the player to move at the root. Actions without visits are not drawn.",
@@ -39,7 +43,7 @@ class Node:
         parent: the index of its parent; None for the root.
         depth: plies below the root, rolls counted.
         name: of the action or the outcome that leads here; empty at the root.
-        turn: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+        turn: a player, `azpy.CHANCE` or `azpy.TERMINAL`.
         view: the player for whom `q` is.
         visits: finished simulations through here.
         q: mean value, in [-1, 1].

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, PLAYED, SEARCHED, GameRecord, State, notation_of
 from azpy.errors import RunError
+from azpy.game import value_width
 from azpy.games.lines import replayed
 from azpy.games.notations import result_of, tags_of, written
 from azpy.runs import storage
@@ -33,7 +34,8 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
     network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move; `root_values`
-    float32 [N], the search's value for the player to move; `game_id` int64 [N] and `ply` int32 [N].
+    float32 [N], the search's value for the player to move; `game_id` int64 [N] and `ply` int32 [N]. In a game of
+    several players without a zero sum, `value_targets` and `root_values` are [N, P], the player to move first.
 
     Returns:
         N.
@@ -52,14 +54,27 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
         table[np.repeat(np.arange(len(plies)), np.diff(record.offsets)[plies]), record.legal] = values
         return table
 
+    width = value_width(start)
+    value_shape = () if width == 1 else (width,)
+
+    def in_turn_order(record: GameRecord, each: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Numbers of the players [T, P], of the searched plies with the player to move first."""
+        plies = searched(record)
+        seats = (record.players[plies, None] + np.arange(width)) % record.num_players
+        rows: NDArray[np.float32] = each[plies[:, None], seats].reshape(-1, *value_shape)
+        return rows
+
+    def outcomes(record: GameRecord) -> NDArray[np.float32]:
+        return np.broadcast_to(np.array(record.outcomes, np.float32), (len(record), record.num_players))
+
     rows, actions = sum(len(searched(record)) for _, record in games), (start.num_actions,)
     columns: dict[str, tuple[str, tuple[int, ...], Callable[[GameRecord], NDArray[Any]]]] = {
         # name -> dtype, shape of a row, the rows of a game
         "observations": ("<f4", tuple(start.obs_shape), observations),
         "legal": ("|b1", actions, lambda record: over_actions(record, 1)),
         "policy_targets": ("<f4", actions, lambda record: over_actions(record, record.targets)),
-        "value_targets": ("<f4", (), lambda record: (record.outcome * (1 - 2 * record.players))[searched(record)]),
-        "root_values": ("<f4", (), lambda record: record.root_values[searched(record)]),
+        "value_targets": ("<f4", value_shape, lambda record: in_turn_order(record, outcomes(record))),
+        "root_values": ("<f4", value_shape, lambda record: in_turn_order(record, record.player_values)),
         "game_id": ("<i8", (), lambda record: np.full(len(searched(record)), record.game_id)),
         "ply": ("<i4", (), searched),
     }
@@ -85,13 +100,13 @@ def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
 def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
-    `outcome` is for player 0, and `result` says it in words; if `resigned`, the player to move after the last ply
-    gave up. `simulations` are those of full searches in a run where their number grows, else None. Each ply has
-    `player` (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in full), `fast`
-    (searched fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also has
-    `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move.
-    A sample has its `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and
-    `target` (the network's target).
+    `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in
+    words; if `resigned`, the player to move after the last ply gave up. `simulations` are those of full searches in
+    a run where their number grows, else None. Each ply has `player` (-1: dice), `action`, its `name` and its
+    `short` name, `searched` (a sample, searched in full), `fast` (searched fast) and `elsewhere` (a move of an
+    imported game that nobody searched). A searched ply also has `network` (hexadecimal), `mixed_networks`
+    (exchanged during the search) and `root_value` for the player to move. A sample has its `search`: the legal
+    actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets

@@ -409,10 +409,11 @@ def frame(*records: GameRecord) -> bytes:
 class SealedGames:
     """The games of a run's finished iterations: `NNNNNN.npz` holds the games of iteration N.
 
-    Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it); for
-    readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0) and `length` (int32 [N],
-    plies). `label` (text: a JSON object) names the iteration and the run; files of the first two formats have none.
-    `folder` may be missing; `run` are facts that identify the run, by name.
+    Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it);
+    for readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0; of several players
+    without a zero sum [N, P]) and `length` (int32 [N], plies). `label` (text: a JSON object) names the iteration
+    and the run; files of the first two formats have none. `folder` may be missing; `run` are facts that identify
+    the run, by name.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
+from azpy.game import only_two
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer, softened
 from azpy.matches.levels import FULL_STRENGTH, Ladder, ladder_of, plain_ladder
@@ -167,6 +168,7 @@ def open_player(
         is_same = not must_be_typed(own) and make_game(own).game == start.game
         if not is_same and not ("+conv" in settings.network and differ_in_size(own, game)):
             raise SettingsError(f"{run} plays {own}, not {game}")
+    only_two(start, "az-play, az-serve and az-engine are")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
     if not isinstance(player, SearchPlayer):

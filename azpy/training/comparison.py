@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError, SettingsError
+from azpy.game import only_two
+from azpy.games.names import make_game
 from azpy.matches.match import match
 from azpy.matches.query import query_text
 from azpy.runs import storage
@@ -45,7 +47,8 @@ class Comparison:
     simulations: int = 100  # a move in matches
 
     def __post_init__(self) -> None:
-        """Checks `games` and `common`."""
+        """Checks the game, `games` and `common`."""
+        only_two(make_game(self.game), "comparisons, which end in a match, are")
         if self.games < 2 or self.games % 2:
             raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
         _refuse_own(self.common)

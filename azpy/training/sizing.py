@@ -19,6 +19,7 @@ from azpy._core import State
 from azpy.devices import no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.game import value_width
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
@@ -142,7 +143,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     slots = max(_SLOTS, settings.pipelines)
     layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "simulations": 16, "eval_batch": 1}
     layout |= {"max_plies": settings.max_plies, "cache_positions": 0}
-    with Play(start, Zeros(start.num_actions, slots), **layout) as play:
+    with Play(start, Zeros(start, slots), **layout) as play:
         done = play.run(_RULES_SECONDS)
     device, devices = settings.device_names[0].replace("tensorrt", "cuda"), len(settings.device_names)
     rows, learned, parameters = {}, {}, {}
@@ -163,7 +164,9 @@ def _learned(learner: Learner, start: State) -> float:
     rng, legal = np.random.default_rng(0), np.ones((_BATCH, start.num_actions), np.bool_)
     planes = rng.integers(0, 2, (_BATCH, *start.obs_shape)).astype(np.float32)
     policies = np.full(legal.shape, 1 / start.num_actions, np.float32)
-    batch = planes, legal, policies, rng.uniform(-1, 1, _BATCH).astype(np.float32)
+    width = value_width(start)
+    values = rng.uniform(-1, 1, _BATCH if width == 1 else (_BATCH, width)).astype(np.float32)
+    batch = planes, legal, policies, values
     batches = SimpleNamespace(sample=lambda rows, **options: batch)
     times = list[float]()
     with contextlib.closing(learner.fit(batches, 1 + _STEPS, batch_size=_BATCH)) as steps:

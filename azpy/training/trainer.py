@@ -374,7 +374,9 @@ class Trainer(Loop):
             # The last match is played after one on the way, too. Older versions do not tell them apart.
             met = {row["opponent"] for row in rows if not (last and row.get("match") == "on the way")}
             due = [name for name in _OPPONENTS if name not in met]
-            if due:
+            if not self._start.zero_sum:
+                yield from self._without_matches()
+            elif due:
                 yield from self._play_matches(due, last)
         sealed = self._run.sealed.iterations()
         page = make_report(
@@ -385,6 +387,12 @@ class Trainer(Loop):
             self._start,
         )
         self._run.replace("report.html", page)
+
+    def _without_matches(self) -> Iterator[Event]:
+        """Says once why there are no matches."""
+        if self._iteration <= self._settings.match_every:
+            players = "1 player" if self._start.num_players == 1 else f"{self._start.num_players} players"
+            yield Noticed(f"no matches: they are for two players with a zero sum, and this game has {players}")
 
     def _play_matches(self, due: Sequence[str], last: bool) -> Iterator[Event]:
         settings, begin, played = self._settings, self._budget.elapsed(), 0

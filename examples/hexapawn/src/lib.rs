@@ -80,6 +80,8 @@ impl Hexapawn {
 }
 
 impl Game for Hexapawn {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         3 * self.cells() as usize
     }
@@ -118,7 +120,7 @@ impl Game for Hexapawn {
         // Who would be to move has lost.
         match self.mover {
             Player::Zero => Value(-1.0),
-            Player::One => Value(1.0),
+            _ => Value(1.0),
         }
     }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::cache::Cache;
 use crate::evaluator::{Batch, Evaluator, Rows};
-use crate::game::{Action, Game, GameFault, PovValue};
+use crate::game::{Action, Game, GameFault, Pov, PovOf};
 use crate::process::Process;
 use crate::search::{Answer, GATHER_AT_MOST, Replies, Search, SearchStats};
 
@@ -168,7 +168,7 @@ fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
 }
 
 /// The memory of a round, kept from one to the next.
-pub struct Rounds<G> {
+pub struct Rounds<G: Game> {
     workers: Workers,
     cache: Option<Arc<Cache>>,
     /// What the evaluator calls its network, this round.
@@ -178,7 +178,7 @@ pub struct Rounds<G> {
     offsets: Vec<u32>,
     actions: Vec<Action>,
     logits: Vec<f32>,
-    values: Vec<PovValue>,
+    values: Vec<PovOf<G>>,
     /// Empty where no evaluator has proven anything, else see [`Batch::proofs`].
     proofs: Vec<u8>,
     /// Rows of this batch by position, where equal positions get equal answers.
@@ -348,7 +348,7 @@ impl<G: Game> Rounds<G> {
         let rows = self.states.len();
         // A row that is left unanswered must not pass for an answer.
         self.logits.resize(self.actions.len(), f32::NAN);
-        self.values.resize(rows, PovValue(f32::NAN));
+        self.values.resize(rows, PovOf::<G>::filled(self.states[0].num_players(), f32::NAN));
         let workers = &self.workers;
         evaluator
             .evaluate_batch(Batch {
@@ -369,14 +369,16 @@ impl<G: Game> Rounds<G> {
             return Err(SearchError::BadReply(format!("{got} proofs in a reply for {rows} rows")));
         }
         for row in 0..rows {
-            let value = self.values[row].0;
-            // Rounding may put a tanh a little past 1; a value on another scale is a mistake.
-            if value.is_nan() || value.abs() > 1.0 + 1e-3 {
-                return Err(SearchError::BadReply(format!(
-                    "value {value} in row {row} of the evaluator's reply, expected a number in [-1, 1]"
-                )));
+            for number in self.values[row].numbers_mut() {
+                let value = *number;
+                // Rounding may put a tanh a little past 1; a value on another scale is a mistake.
+                if value.is_nan() || value.abs() > 1.0 + 1e-3 {
+                    return Err(SearchError::BadReply(format!(
+                        "value {value} in row {row} of the evaluator's reply, expected a number in [-1, 1]"
+                    )));
+                }
+                *number = value.clamp(-1.0, 1.0);
             }
-            self.values[row].0 = value.clamp(-1.0, 1.0);
             let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
             if let Some(bad) = self.logits[range.clone()].iter().position(|logit| !logit.is_finite()) {
                 let (logit, action) = (self.logits[range.start + bad], self.actions[range.start + bad]);

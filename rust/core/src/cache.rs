@@ -4,12 +4,13 @@
 //! same place never share an answer; and an answer whose number of priors does not fit is no hit.
 //!
 //! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each prior; what
-//! the allocator adds to a small piece of memory comes on top.
+//! the allocator adds to a small piece of memory comes on top. Where a network says a number for each player, those of the
+//! other players take 4 bytes each too.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::game::PovValue;
+use crate::game::Pov;
 use crate::rng::mix;
 
 /// Entries that compete for one place. Four: docs/design.md compares other numbers.
@@ -25,8 +26,10 @@ pub const ANSWER_BYTES: usize = size_of::<Option<Entry>>();
 struct Entry {
     network: u64,
     position: u128,
-    value: PovValue,
+    /// For the player to move.
+    value: f32,
     last_used: u32,
+    /// `[L]` the priors, and the numbers of the other players.
     priors: Box<[f32]>,
 }
 
@@ -105,24 +108,40 @@ impl Cache {
         self.shards[shard].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The stored answer, if there is one with `num_legal` priors: appends the priors to `priors` and returns the
-    /// value for the player to move.
-    pub fn get(&self, network: u64, position: u128, num_legal: usize, priors: &mut Vec<f32>) -> Option<PovValue> {
+    /// The stored answer for so many players, if there is one with `num_legal` priors: appends the priors to `priors` and
+    /// returns the values.
+    pub fn get<V: Pov>(
+        &self,
+        network: u64,
+        position: u128,
+        num_legal: usize,
+        players: usize,
+        priors: &mut Vec<f32>,
+    ) -> Option<V> {
+        let mut value = V::filled(players, 0.0);
+        let (own, others) = value.numbers_mut().split_first_mut()?;
+        let stored = num_legal + others.len();
         let (shard, first) = self.place(network, position);
         let mut shard = self.lock(shard);
         shard.clock = shard.clock.wrapping_add(1);
         let clock = shard.clock;
-        let entry =
-            shard.entries.get_mut(first..first + WAYS)?.iter_mut().flatten().find(|entry| {
-                entry.position == position && entry.network == network && entry.priors.len() == num_legal
-            })?;
+        let entry = shard
+            .entries
+            .get_mut(first..first + WAYS)?
+            .iter_mut()
+            .flatten()
+            .find(|entry| entry.position == position && entry.network == network && entry.priors.len() == stored)?;
         entry.last_used = clock;
-        priors.extend_from_slice(&entry.priors);
-        Some(entry.value)
+        priors.extend_from_slice(&entry.priors[..num_legal]);
+        others.copy_from_slice(&entry.priors[num_legal..]);
+        *own = entry.value;
+        Some(value)
     }
 
     /// Stores an answer, in place of the one of its bucket that was not used for longest.
-    pub fn put(&self, network: u64, position: u128, priors: &[f32], value: PovValue) {
+    pub fn put<V: Pov>(&self, network: u64, position: u128, priors: &[f32], value: V) {
+        let (own, others) = value.numbers().split_first().map_or((0.0, &[][..]), |(&own, others)| (own, others));
+        let priors: Box<[f32]> = if others.is_empty() { priors.into() } else { [priors, others].concat().into() };
         let (shard, first) = self.place(network, position);
         let mut shard = self.lock(shard);
         if shard.entries.is_empty() {
@@ -131,7 +150,7 @@ impl Cache {
         }
         shard.clock = shard.clock.wrapping_add(1);
         let clock = shard.clock;
-        let entry = Entry { network, position, value, last_used: clock, priors: priors.into() };
+        let entry = Entry { network, position, value: own, last_used: clock, priors };
         let ways = &mut shard.entries[first..first + WAYS];
         let same = |way: &Option<Entry>| {
             way.as_ref().is_some_and(|entry| entry.position == position && entry.network == network)
@@ -149,18 +168,24 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::game::{PovValue, PovValues};
 
     #[test]
     fn an_answer_comes_back_only_under_its_own_network_position_and_size() {
         let cache = Cache::new(1000);
         cache.put(1, 7, &[0.25, 0.75], PovValue(0.5));
         let mut priors = vec![9.0];
-        assert_eq!(cache.get(1, 7, 2, &mut priors), Some(PovValue(0.5)));
+        assert_eq!(cache.get(1, 7, 2, 2, &mut priors), Some(PovValue(0.5)));
         assert_eq!(priors, [9.0, 0.25, 0.75]);
-        assert_eq!(cache.get(2, 7, 2, &mut priors), None);
-        assert_eq!(cache.get(1, 8, 2, &mut priors), None);
-        assert_eq!(cache.get(1, 7, 3, &mut priors), None);
+        assert_eq!(cache.get::<PovValue>(2, 7, 2, 2, &mut priors), None);
+        assert_eq!(cache.get::<PovValue>(1, 8, 2, 2, &mut priors), None);
+        assert_eq!(cache.get::<PovValue>(1, 7, 3, 2, &mut priors), None);
         assert_eq!(priors.len(), 3);
+        let three = PovValues::new(&[0.5, -0.25, 1.0]);
+        cache.put(1, 9, &[0.25, 0.75], three);
+        assert_eq!(cache.get(1, 9, 2, 3, &mut priors), Some(three));
+        assert_eq!(priors[3..], [0.25, 0.75]);
+        assert_eq!(cache.get::<PovValues>(1, 9, 2, 4, &mut priors), None);
     }
 
     #[test]
@@ -172,7 +197,7 @@ mod tests {
         let mut found = 0;
         for position in 0..10_000_u128 {
             let mut priors = Vec::new();
-            if cache.get(3, position, 1, &mut priors).is_some() {
+            if cache.get::<PovValue>(3, position, 1, 2, &mut priors).is_some() {
                 assert_eq!(priors, [position as f32]);
                 found += 1;
             }
@@ -200,9 +225,9 @@ mod tests {
         for position in 0..4 {
             cache.put(1, position, &[], PovValue(0.0));
         }
-        assert!(cache.get(1, 0, 0, &mut Vec::new()).is_some());
+        assert!(cache.get::<PovValue>(1, 0, 0, 2, &mut Vec::new()).is_some());
         cache.put(1, 4, &[], PovValue(0.0));
-        assert!(cache.get(1, 0, 0, &mut Vec::new()).is_some());
-        assert!(cache.get(1, 1, 0, &mut Vec::new()).is_none());
+        assert!(cache.get::<PovValue>(1, 0, 0, 2, &mut Vec::new()).is_some());
+        assert!(cache.get::<PovValue>(1, 1, 0, 2, &mut Vec::new()).is_none());
     }
 }

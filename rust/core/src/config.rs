@@ -1,5 +1,6 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
+use crate::game::{Game, GameFault, can_prove};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
 use Fpu::Zero;
 
@@ -132,11 +133,12 @@ impl SearchConfig {
         (self.gumbel_actions > 0).then_some(self)
     }
 
-    /// Nodes that the tree may have. A tree whose root moves along is copied, so there may be two of them.
+    /// Nodes that the tree may have, with so many sums of values beside each (see [`crate::search::tree::Tree::new`]). A
+    /// tree whose root moves along is copied, so there may be two of them.
     #[must_use]
-    pub fn max_nodes(&self) -> usize {
-        let squares = if self.c_puct_stdev > 0.0 { size_of::<f64>() } else { 0 };
-        let bytes = size_of::<crate::search::tree::Node>() + squares;
+    pub fn max_nodes(&self, sums: usize) -> usize {
+        let extra = (sums + usize::from(self.c_puct_stdev > 0.0)) * size_of::<f64>();
+        let bytes = size_of::<crate::search::tree::Node>() + extra;
         self.max_memory_mb.map_or(usize::MAX, |mb| ((mb * f64::from(1 << 20)) as usize / (2 * bytes)).max(1))
     }
 
@@ -147,6 +149,17 @@ impl SearchConfig {
     pub fn check(&self) -> Result<(), String> {
         Self::OPTIONS.iter().try_for_each(|row| row.check(self.get(row.name).unwrap_or(OptionValue::None)))?;
         self.check_rule(Self::OPTIONS, |name| (self.get(name), Self::default().get(name)))
+    }
+
+    /// Refuses options that a search of `game` cannot have.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn check_for<G: Game>(&self, game: &G) -> Result<(), String> {
+        if self.solver && !can_prove(game) {
+            return Err(GameFault::Unprovable(game.num_players()).to_string());
+        }
+        Ok(())
     }
 
     /// Whether a search with these options looks at an option.

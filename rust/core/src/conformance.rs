@@ -12,7 +12,7 @@ pub use facts::Facts;
 
 use self::facts::short;
 use crate::bytes::PlaneBytes;
-use crate::game::{Action, Game, PlayError, Turn};
+use crate::game::{Action, Game, Payoff, PlayError, Turn};
 use crate::text::Notation;
 
 /// A broken rule. `E` is the error type of a game that can fail.
@@ -177,11 +177,11 @@ impl<G: Notation, E> Walk<G, E> {
     /// The first rule that is broken.
     pub fn look(&mut self, from_start: bool) -> Result<Look, Violation<E>> {
         let facts = self.facts()?;
-        facts.check(self.start.num_actions())?;
+        facts.check(self.start.num_actions(), self.start.num_players())?;
         self.same("asking", &facts, &self.state, "the same position asked twice differs in")?;
-        let fixed = |state: &G| (state.num_actions(), state.obs_shape(), state.max_plies());
+        let fixed = |state: &G| (state.num_actions(), state.obs_shape(), state.max_plies(), state.num_players());
         if fixed(&self.state) != fixed(&self.start) {
-            let got = format!("{:?} as num_actions, obs_shape and max_plies", fixed(&self.state));
+            let got = format!("{:?} as num_actions, obs_shape, max_plies and num_players", fixed(&self.state));
             return Err(Violation::new("attributes", got, format!("{:?}, as at the start", fixed(&self.start))));
         }
         let what = "two positions after the same actions,";
@@ -292,7 +292,7 @@ impl<G: Notation, E> Walk<G, E> {
             }
             followers.push((action, key));
             if let (Turn::Terminal, Turn::Player(player)) = (turn, facts.turn) {
-                ends.push((action, after.outcome().pov(player).0));
+                ends.push((action, after.outcome().of(player)));
             }
             self.ok(&after).map_err(one_on)?;
         }
@@ -410,7 +410,7 @@ impl<G: Notation, E> Walk<G, E> {
     fn check_images(&self, facts: &Facts) -> Result<(), Violation<E>> {
         for (symmetry, twin) in &self.images {
             let (image, at) = (self.facts_of(twin)?, format!("symmetry {symmetry}: "));
-            if (facts.turn, facts.outcome) != (image.turn, image.outcome) {
+            if (facts.turn, &facts.outcome) != (image.turn, &image.outcome) {
                 let got = at + &facts.differences(&image);
                 return Err(Violation::new("symmetry", got, "the same turn and outcome in the image"));
             }

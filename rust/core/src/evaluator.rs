@@ -1,17 +1,17 @@
 //! What answers for leaves: the contract between the search and a network.
 //!
-//! A batch is rows of positions in; logits over the legal actions and one value a row out. The evaluator owns its
+//! A batch is rows of positions in; logits over the legal actions and the values of each row out. The evaluator owns its
 //! input memory and asks for it to be filled; its replies land in memory the caller owns. It knows nothing of trees.
 
 use std::convert::Infallible;
 use std::ops::Range;
 
 use crate::bytes::PlaneBytes;
-use crate::game::{Action, Game, PovValue, Turn};
+use crate::game::{Action, Game, Payoff, Pov, PovOf, PovValue, Turn, Value};
 use crate::rng::Stream;
 
 /// Positions to evaluate, and where the answers go.
-pub struct Batch<'a, G> {
+pub struct Batch<'a, G: Game> {
     /// `[B]` the positions; it is a player's turn in each.
     pub states: &'a [G],
     /// `[B]` a random stream for each row, the same however the rows are batched.
@@ -22,8 +22,9 @@ pub struct Batch<'a, G> {
     pub actions: &'a [Action],
     /// `[offsets[B]]` to be overwritten: raw logits of the legal actions.
     pub logits: &'a mut [f32],
-    /// `[B]` to be overwritten: values in `[-1, 1]` for the player to move.
-    pub values: &'a mut [PovValue],
+    /// `[B]` to be overwritten: values in `[-1, 1]`, of each player, the player to move first; with two players and zero
+    /// sum that of the player to move alone.
+    pub values: &'a mut [PovOf<G>],
     /// Left empty where nothing is proven, else `[B]`: 0, or 1 + the plies in which the game is over at the most (up to
     /// [`LONGEST_PROOF`]) where the value of a row is exact. A search with a solver takes it up.
     ///
@@ -94,7 +95,7 @@ pub trait Evaluator<G: Game>: Send {
     }
 }
 
-/// Evaluates one observation at a time: the simplest thing to write.
+/// Evaluates one observation at a time, of two players and zero sum: the simplest thing to write.
 pub trait RowEvaluator: Send {
     /// See [`Evaluator::Error`].
     type Error: Send;
@@ -120,7 +121,7 @@ impl<E> RowByRow<E> {
     }
 }
 
-impl<G: Game, E: RowEvaluator> Evaluator<G> for RowByRow<E> {
+impl<G: Game<Payoff = Value>, E: RowEvaluator> Evaluator<G> for RowByRow<E> {
     type Error = E::Error;
 
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
@@ -144,7 +145,7 @@ impl<G: Game> Evaluator<G> for Uniform {
 
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
         batch.logits.fill(0.0);
-        batch.values.fill(PovValue(0.0));
+        batch.values.fill(PovOf::<G>::filled(batch.states[0].num_players(), 0.0));
         Ok(())
     }
 }
@@ -163,16 +164,17 @@ impl<G: Game> Evaluator<G> for Rollout {
         batch.logits.fill(0.0);
         let mut games = RandomGames::default();
         for ((state, &stream), value) in batch.states.iter().zip(batch.streams).zip(batch.values) {
+            let draw = PovOf::<G>::filled(state.num_players(), 0.0);
             // A leaf is a player's turn, unless a game written in Python has failed since; its owner will say so.
             let Turn::Player(player) = state.turn() else {
-                *value = PovValue(0.0);
+                *value = draw;
                 continue;
             };
             let mut state = state.clone();
             let mut stream = Stream::keyed(&[self.seed, stream]);
             // A game that breaks its promises is a draw here.
             let ended = games.play(&mut state, &mut stream);
-            *value = ended.map_or(PovValue(0.0), |_| state.outcome().pov(player));
+            *value = ended.map_or(draw, |_| state.outcome().pov(player));
         }
         Ok(())
     }

@@ -1,43 +1,19 @@
 //! What a game is: the contract between the rules and everything above them.
 //!
-//! Two players, zero sum, perfect information, turns in any order, dice allowed.
+//! One to six players, perfect information, turns in any order, dice allowed. Two players may share a zero sum.
 //! The value is the state: a search clones it, plays on it and drops it. A game knows
 //! nothing of trees, networks or threads.
 
 use std::collections::HashSet;
 use std::fmt;
 
+pub use crate::payoff::{MAX_PLAYERS, Payoff, Player, Pov, PovValue, PovValues, Value, Values};
+
+/// What a network says of a position of `G`.
+pub type PovOf<G> = <<G as Game>::Payoff as Payoff>::Pov;
+
 /// An index into the policy: `0..num_actions` at a player's turn, an outcome's number at a chance turn.
 pub type Action = u32;
-
-/// One of the two players. `Player::One` is the opponent of `Player::Zero`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Player {
-    /// The player from whose view absolute values are given.
-    Zero = 0,
-    /// The other player.
-    One = 1,
-}
-
-impl Player {
-    /// The other player.
-    #[must_use]
-    #[inline]
-    pub fn opponent(self) -> Self {
-        match self {
-            Self::Zero => Self::One,
-            Self::One => Self::Zero,
-        }
-    }
-
-    /// 0 or 1.
-    #[must_use]
-    #[inline]
-    pub fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,38 +24,6 @@ pub enum Turn {
     Chance,
     /// The game is over; `outcome` says how.
     Terminal,
-}
-
-/// A value from the view of player 0, in `[-1, 1]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct Value(pub f32);
-
-/// A value from the view of the player to move, in `[-1, 1]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct PovValue(pub f32);
-
-impl Value {
-    /// The same value seen by `player`.
-    #[must_use]
-    #[inline]
-    pub fn pov(self, player: Player) -> PovValue {
-        match player {
-            Player::Zero => PovValue(self.0),
-            Player::One => PovValue(-self.0),
-        }
-    }
-}
-
-impl PovValue {
-    /// The same value for player 0, where this one was seen by `player`.
-    #[must_use]
-    #[inline]
-    pub fn absolute(self, player: Player) -> Value {
-        match player {
-            Player::Zero => Value(self.0),
-            Player::One => Value(-self.0),
-        }
-    }
 }
 
 /// Why `try_play` refused an action; the state is unchanged.
@@ -138,6 +82,12 @@ pub enum GameFault {
     /// A chance turn without a usable distribution.
     #[error("chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})")]
     BadChance(String),
+    /// A search that is to prove values, in a game of too many players.
+    #[error(
+        "solver and lookahead prove the values of one player, or of two players and zero sum, and this game has {0} \
+         players: search without solver and lookahead"
+    )]
+    Unprovable(usize),
     /// The game goes on for longer than it said.
     #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
     TooLong(usize),
@@ -161,6 +111,16 @@ pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> 
 /// `num_actions`, and never empty at a player's turn; the game ends within `max_plies` (chance turns counted); `encode`
 /// overwrites its whole row; equal `key`s mean equal `encode`, `legal_actions` and future.
 pub trait Game: Clone + Send + Sync + 'static {
+    /// What the game pays at its end: [`Value`] for two players and zero sum, else [`Values`].
+    type Payoff: Payoff;
+
+    /// How many players there are, 1 to [`MAX_PLAYERS`], the same in all positions of a game. A game that pays a [`Value`]
+    /// has two; any other game has to say it.
+    fn num_players(&self) -> usize {
+        const { assert!(Self::Payoff::ZERO_SUM, "a game that pays Values must implement num_players") }
+        2
+    }
+
     /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
     fn num_actions(&self) -> usize;
 
@@ -193,8 +153,8 @@ pub trait Game: Clone + Send + Sync + 'static {
         out.clear();
     }
 
-    /// Who won, for player 0. Called at a terminal state only.
-    fn outcome(&self) -> Value;
+    /// What each player gets, in `[-1, 1]`. Called at a terminal state only.
+    fn outcome(&self) -> Self::Payoff;
 
     /// Overwrites `row` (`C * H * W` values) with the observation. Called at a player's turn only; the planes are
     /// those of the player to move unless the game's encoding says otherwise.
@@ -278,6 +238,11 @@ pub trait Game: Clone + Send + Sync + 'static {
         self.play(action);
         Ok(())
     }
+}
+
+/// Whether one number says what each player gets: then values can be proven.
+pub(crate) fn can_prove<G: Game>(game: &G) -> bool {
+    G::Payoff::ZERO_SUM || game.num_players() == 1
 }
 
 /// [`Game::policy_planes`] that follow from [`Game::action_cells`]; None where two groups have one cell.

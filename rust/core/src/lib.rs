@@ -23,6 +23,7 @@ pub mod engine;
 pub mod evaluator;
 pub mod game;
 pub mod options;
+pub mod payoff;
 pub mod picture;
 pub mod process;
 pub mod rng;

@@ -3,7 +3,7 @@
 //! Lines of play are read by the names of actions, and no game reads more of a text than it can have plies. Whatever an
 //! error repeats of a text is cut ([`shown`]). Knows nothing of any notation.
 
-use crate::game::{Action, Game, GameFault, Player, Turn};
+use crate::game::{Action, Game, GameFault, Payoff, Player, Turn};
 use crate::picture::{Mark, Touch, text_svg};
 use crate::written::{Bounds, Moves, Named, Notes, Told, Unfit, Variations, WrittenGame};
 
@@ -195,7 +195,7 @@ pub trait Notation: Game {
 }
 
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
-/// stalemate".
+/// stalemate". Where two players do not share a zero sum, what each gets: "player 0 gets 1, player 1 gets -0.5, ...".
 pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
     let names = state
         .side_names()
@@ -205,7 +205,12 @@ pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
         let first = name.chars().next().map_or(0, char::len_utf8);
         format!("{}{} wins", name[..first].to_uppercase(), &name[first..])
     };
-    let said = match state.outcome().0 {
+    let each = state.outcome().each();
+    if !G::Payoff::ZERO_SUM {
+        let gets = |(player, own): (usize, &f32)| format!("player {player} gets {own}");
+        return each.numbers().iter().enumerate().map(gets).collect::<Vec<_>>().join(", ");
+    }
+    let said = match each.of(Player::Zero) {
         0.0 => "Draw".to_owned(),
         outcome => won(if outcome > 0.0 { Player::Zero } else { Player::One }),
     };
@@ -430,6 +435,8 @@ mod tests {
     }
 
     impl Game for Names {
+        type Payoff = Value;
+
         fn num_actions(&self) -> usize {
             self.names.len()
         }

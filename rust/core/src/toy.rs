@@ -8,24 +8,25 @@
 
 use std::sync::Arc;
 
-use crate::game::{Action, Game, Player, Turn, Value};
+use crate::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use crate::rng::{Stream, mix};
 use crate::text::Notation;
 
 #[derive(Debug)]
-struct Position {
+struct Position<P> {
     turn: Turn,
     /// Next position and, at a roll, its probability.
     children: Vec<(u32, f32)>,
-    outcome: f32,
+    outcome: P,
 }
 
 /// A position in a tree given in full.
 #[derive(Clone, Debug)]
-pub struct Toy {
-    positions: Arc<Vec<Position>>,
+pub struct Toy<P = Value> {
+    positions: Arc<Vec<Position<P>>>,
     at: u32,
     num_actions: usize,
+    num_players: usize,
     /// Tells trees apart in keys.
     tree: u64,
 }
@@ -46,12 +47,9 @@ impl Toy {
     #[must_use]
     pub fn countdown(n: u32) -> Self {
         let mut positions = Vec::new();
-        fn add(left: u32, player: Player, positions: &mut Vec<Position>) -> u32 {
+        fn add(left: u32, player: Player, positions: &mut Vec<Position<Value>>) -> u32 {
             let at = positions.len() as u32;
-            let outcome = match player.opponent() {
-                Player::Zero => 1.0,
-                Player::One => -1.0,
-            };
+            let outcome = Value(if player == Player::One { 1.0 } else { -1.0 });
             let turn = if left == 0 { Turn::Terminal } else { Turn::Player(player) };
             positions.push(Position { turn, children: Vec::new(), outcome });
             for take in 1..=left.min(2) {
@@ -70,7 +68,7 @@ impl Toy {
         let position = |at| Position {
             turn: if at == plies { Turn::Terminal } else { Turn::Player(Player::Zero) },
             children: if at == plies { Vec::new() } else { vec![(at + 1, 0.0)] },
-            outcome: 1.0,
+            outcome: Value(1.0),
         };
         Self::over((0..=plies).map(position).collect())
     }
@@ -78,59 +76,34 @@ impl Toy {
     /// A random tree, at most `depth` deep, with turns in any order and, if asked, rolls.
     #[must_use]
     pub fn random(seed: u64, depth: u32, rolls: bool) -> Self {
-        let mut positions = Vec::new();
-        fn add(stream: &mut Stream, depth: u32, root: bool, rolls: bool, positions: &mut Vec<Position>) -> u32 {
-            let at = positions.len() as u32;
-            let outcome = (stream.unit() * 2.0 - 1.0) as f32;
-            let turn = match stream.below(8) {
-                0 if !root => Turn::Terminal,
-                1 | 2 if !root && rolls && depth > 0 => Turn::Chance,
-                3..=5 => Turn::Player(Player::Zero),
-                _ => Turn::Player(Player::One),
-            };
-            let turn = if depth == 0 { Turn::Terminal } else { turn };
-            positions.push(Position { turn, children: Vec::new(), outcome });
-            if turn != Turn::Terminal {
-                let width = 1 + stream.below(4);
-                let weights: Vec<f64> = (0..width).map(|_| 0.1 + stream.unit()).collect();
-                let total: f64 = weights.iter().sum();
-                for weight in weights {
-                    let child = add(stream, depth - 1, false, rolls, positions);
-                    positions[at as usize].children.push((child, (weight / total) as f32));
-                }
-            }
-            at
-        }
-        add(&mut Stream::keyed(&[seed]), depth, true, rolls, &mut positions);
-        Self::over(positions)
+        let end = |stream: &mut Stream| Value((stream.unit() * 2.0 - 1.0) as f32);
+        let mover = |_: &mut Stream, drawn| if (3..=5).contains(&drawn) { Player::Zero } else { Player::One };
+        Self::grown(seed, depth, rolls, &end, &mover)
+    }
+
+    /// The same tree with one number a player.
+    #[must_use]
+    pub fn in_values(&self) -> Toy<Values> {
+        let each = |position: &Position<Value>| Position {
+            turn: position.turn,
+            children: position.children.clone(),
+            outcome: position.outcome.each(),
+        };
+        Toy::over(self.positions.iter().map(each).collect())
     }
 
     /// The same tree with the players exchanged.
     #[must_use]
     pub fn swapped(&self) -> Self {
-        let swap = |position: &Position| Position {
+        let swap = |position: &Position<Value>| Position {
             turn: match position.turn {
                 Turn::Player(player) => Turn::Player(player.opponent()),
                 other => other,
             },
             children: position.children.clone(),
-            outcome: -position.outcome,
+            outcome: Value(-position.outcome.0),
         };
         Self::over(self.positions.iter().map(swap).collect())
-    }
-
-    fn over(positions: Vec<Position>) -> Self {
-        let num_actions = positions.iter().map(|position| position.children.len()).max().unwrap_or(1).max(1);
-        let tree = positions.iter().fold(0, |hash, position| {
-            position.children.iter().fold(mix(hash ^ u64::from(position.outcome.to_bits())), |hash, child| {
-                mix(hash ^ u64::from(child.0) ^ u64::from(child.1.to_bits()) << 32)
-            }) ^ position.children.len() as u64
-        });
-        Self { positions: Arc::new(positions), at: 0, num_actions, tree }
-    }
-
-    fn here(&self) -> &Position {
-        &self.positions[self.at as usize]
     }
 
     /// Exact value for player 0 under best play.
@@ -138,18 +111,110 @@ impl Toy {
     pub fn exact(&self) -> f64 {
         let values = self.here().children.iter().map(|&(at, p)| (Self { at, ..self.clone() }.exact(), f64::from(p)));
         match self.here().turn {
-            Turn::Terminal => f64::from(self.here().outcome),
+            Turn::Terminal => f64::from(self.here().outcome.0),
             Turn::Chance => values.map(|(value, probability)| value * probability).sum(),
             Turn::Player(Player::Zero) => values.map(|(value, _)| value).fold(f64::NEG_INFINITY, f64::max),
-            Turn::Player(Player::One) => values.map(|(value, _)| value).fold(f64::INFINITY, f64::min),
+            Turn::Player(_) => values.map(|(value, _)| value).fold(f64::INFINITY, f64::min),
         }
     }
 }
 
-fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32, String> {
+impl Toy<Values> {
+    /// As [`Toy::random`] for so many players: a third of the outcomes are wins of one player (of a single player: the best
+    /// and the worst scores), a third pay all the same, and the others pay each something else.
+    #[must_use]
+    pub fn random_of(players: usize, seed: u64, depth: u32, rolls: bool) -> Self {
+        let end = |stream: &mut Stream| {
+            let kind = stream.below(3);
+            let winner = if players == 1 { stream.below(2) } else { stream.below(players) };
+            let shared = (stream.below(5) as f32 - 2.0) / 2.0;
+            let own = |stream: &mut Stream, player| match kind {
+                0 => f32::from(u8::from(player == winner)) * 2.0 - 1.0,
+                1 => shared,
+                _ => (stream.unit() * 2.0 - 1.0) as f32,
+            };
+            let each: Vec<f32> = (0..players).map(|player| own(stream, player)).collect();
+            Values::new(&each)
+        };
+        let mover = |stream: &mut Stream, _| Player::ALL[stream.below(players)];
+        Self { num_players: players, ..Self::grown(seed, depth, rolls, &end, &mover) }
+    }
+}
+
+impl<P: Payoff> Toy<P> {
+    /// A random tree: `end` draws what a finished game pays, and `mover` whose turn it is, given a draw of 1 to 7.
+    fn grown(
+        seed: u64,
+        depth: u32,
+        rolls: bool,
+        end: &impl Fn(&mut Stream) -> P,
+        mover: &impl Fn(&mut Stream, usize) -> Player,
+    ) -> Self {
+        let mut positions = Vec::new();
+        let add = Grow { rolls, end, mover };
+        add.add(&mut Stream::keyed(&[seed]), depth, true, &mut positions);
+        Self::over(positions)
+    }
+
+    fn over(positions: Vec<Position<P>>) -> Self {
+        let num_players = positions[0].outcome.each().numbers().len();
+        let num_actions = positions.iter().map(|position| position.children.len()).max().unwrap_or(1).max(1);
+        let numbers = |position: &Position<P>| {
+            let each = position.outcome.each();
+            each.numbers().iter().rev().fold(0, |hash, x| mix(hash) ^ u64::from(x.to_bits()))
+        };
+        let tree = positions.iter().fold(0, |hash, position| {
+            position.children.iter().fold(mix(hash ^ numbers(position)), |hash, child| {
+                mix(hash ^ u64::from(child.0) ^ u64::from(child.1.to_bits()) << 32)
+            }) ^ position.children.len() as u64
+        });
+        Self { positions: Arc::new(positions), at: 0, num_actions, num_players, tree }
+    }
+
+    fn here(&self) -> &Position<P> {
+        &self.positions[self.at as usize]
+    }
+}
+
+/// How a random tree grows.
+struct Grow<'a, End, Mover> {
+    rolls: bool,
+    end: &'a End,
+    mover: &'a Mover,
+}
+
+impl<End, Mover> Grow<'_, End, Mover> {
+    fn add<P>(&self, stream: &mut Stream, depth: u32, root: bool, positions: &mut Vec<Position<P>>) -> u32
+    where
+        End: Fn(&mut Stream) -> P,
+        Mover: Fn(&mut Stream, usize) -> Player,
+    {
+        let at = positions.len() as u32;
+        let outcome = (self.end)(stream);
+        let turn = match stream.below(8) {
+            0 if !root => Turn::Terminal,
+            1 | 2 if !root && self.rolls && depth > 0 => Turn::Chance,
+            drawn => Turn::Player((self.mover)(stream, drawn)),
+        };
+        let turn = if depth == 0 { Turn::Terminal } else { turn };
+        positions.push(Position { turn, children: Vec::new(), outcome });
+        if turn != Turn::Terminal {
+            let width = 1 + stream.below(4);
+            let weights: Vec<f64> = (0..width).map(|_| 0.1 + stream.unit()).collect();
+            let total: f64 = weights.iter().sum();
+            for weight in weights {
+                let child = self.add(stream, depth - 1, false, positions);
+                positions[at as usize].children.push((child, (weight / total) as f32));
+            }
+        }
+        at
+    }
+}
+
+fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Result<u32, String> {
     let at = positions.len() as u32;
     *rest = rest.trim_start();
-    let opens = |turn| Position { turn, children: Vec::new(), outcome: 0.0 };
+    let opens = |turn| Position { turn, children: Vec::new(), outcome: Value(0.0) };
     let inner = match (rest.get(..2), rest.chars().next()) {
         (Some("0("), _) => Some(Turn::Player(Player::Zero)),
         (Some("1("), _) => Some(Turn::Player(Player::One)),
@@ -166,7 +231,7 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32,
             number => number.parse().map_err(|_| format!("expected +, -, = or a number, got {number:?}"))?,
         };
         *rest = &rest[end..];
-        positions.push(Position { turn: Turn::Terminal, children: Vec::new(), outcome });
+        positions.push(Position { turn: Turn::Terminal, children: Vec::new(), outcome: Value(outcome) });
         return Ok(at);
     };
     positions.push(opens(turn));
@@ -195,7 +260,13 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position>) -> Result<u32,
     Ok(at)
 }
 
-impl Game for Toy {
+impl<P: Payoff> Game for Toy<P> {
+    type Payoff = P;
+
+    fn num_players(&self) -> usize {
+        self.num_players
+    }
+
     fn num_actions(&self) -> usize {
         self.num_actions
     }
@@ -226,8 +297,8 @@ impl Game for Toy {
         out.extend(self.here().children.iter().enumerate().map(|(index, &(_, p))| (index as Action, p)));
     }
 
-    fn outcome(&self) -> Value {
-        Value(self.here().outcome)
+    fn outcome(&self) -> P {
+        self.here().outcome
     }
 
     /// Three numbers that identify the position, not the player: exchanging the players changes none of them.
@@ -247,7 +318,7 @@ impl Game for Toy {
     }
 }
 
-impl Notation for Toy {}
+impl<P: Payoff> Notation for Toy<P> {}
 
 #[cfg(test)]
 mod tests {

@@ -338,6 +338,8 @@ impl Backgammon {
 }
 
 impl Game for Backgammon {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         2 * PLACES

@@ -124,7 +124,7 @@ impl Breakthrough {
     fn goal(&self, player: Player) -> u64 {
         match player {
             Player::Zero => self.top_row(),
-            Player::One => self.top_row() << (self.num_cells() - self.width()),
+            _ => self.top_row() << (self.num_cells() - self.width()),
         }
     }
 
@@ -149,7 +149,7 @@ impl Breakthrough {
         // Where pieces come from that go to one of these cells.
         let [from_left, from_below, from_right] = match self.mover {
             Player::Zero => [free << (width + 1), empty << width, free << (width - 1)],
-            Player::One => [free >> (width - 1), empty >> width, free >> (width + 1)],
+            _ => [free >> (width - 1), empty >> width, free >> (width + 1)],
         };
         [own & !left & from_left, own & from_below, own & !right & from_right]
     }
@@ -159,7 +159,7 @@ impl Breakthrough {
     fn target(&self, from: usize, direction: usize) -> usize {
         match self.mover {
             Player::Zero => from - self.width() + direction - 1,
-            Player::One => from + self.width() + direction - 1,
+            _ => from + self.width() + direction - 1,
         }
     }
 
@@ -200,6 +200,8 @@ impl Breakthrough {
 }
 
 impl Game for Breakthrough {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         3 * self.num_cells()
@@ -252,8 +254,8 @@ impl Game for Breakthrough {
     #[inline]
     fn outcome(&self) -> Value {
         match self.mover {
-            Player::One => Value(1.0),
             Player::Zero => Value(-1.0),
+            _ => Value(1.0),
         }
     }
 

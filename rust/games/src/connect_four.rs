@@ -180,6 +180,8 @@ fn has_run(stones: u64, step: u32, k: u32) -> bool {
 }
 
 impl Game for ConnectFour {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         self.width()
@@ -236,8 +238,8 @@ impl Game for ConnectFour {
     #[inline]
     fn outcome(&self) -> Value {
         match (self.status, self.mover) {
-            (Status::Won, Player::One) => Value(1.0),
             (Status::Won, Player::Zero) => Value(-1.0),
+            (Status::Won, _) => Value(1.0),
             _ => Value(0.0),
         }
     }

@@ -78,6 +78,8 @@ impl DiceNim {
 }
 
 impl Game for DiceNim {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         SIDES as usize
     }
@@ -130,7 +132,7 @@ impl Game for DiceNim {
         // The last to take is the one who is not to move now.
         match self.mover {
             Player::Zero => Value(-1.0),
-            Player::One => Value(1.0),
+            _ => Value(1.0),
         }
     }
 

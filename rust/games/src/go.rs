@@ -466,6 +466,8 @@ impl<const WORDS: usize> Go<WORDS> {
 }
 
 impl<const WORDS: usize> Game for Go<WORDS> {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + 1

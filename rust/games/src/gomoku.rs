@@ -152,6 +152,8 @@ impl Gomoku {
 }
 
 impl Game for Gomoku {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells()
@@ -196,8 +198,8 @@ impl Game for Gomoku {
     #[inline]
     fn outcome(&self) -> Value {
         match (self.won, self.mover) {
-            (true, Player::One) => Value(1.0),
             (true, Player::Zero) => Value(-1.0),
+            (true, _) => Value(1.0),
             _ => Value(0.0),
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn render(size: usize, letters: &[u8], stone: impl Fn(usize) -> Optio
         for column in 0..size {
             board += match stone(row * size + column) {
                 Some(Player::Zero) => " x",
-                Some(Player::One) => " o",
+                Some(_) => " o",
                 None => " .",
             };
         }
@@ -86,7 +86,7 @@ pub(crate) fn to_svg(
         let (x, y) = (at(cell % size), at(cell / size));
         let (fill, contrast) = match player {
             Player::Zero => ("#161616", "#ffffff"),
-            Player::One => ("#fdfdf8", "#161616"),
+            _ => ("#fdfdf8", "#161616"),
         };
         let _ = write!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"14\" fill=\"{fill}\" stroke=\"#161616\"/>");
         if marked == Some(cell) {

@@ -248,7 +248,7 @@ impl Hex {
         let [x, o] = drawn.counts();
         let swapped = match drawn.mover {
             Player::Zero => o == x + 1,
-            Player::One => o == x && o > 0,
+            _ => o == x && o > 0,
         };
         match drawn.check_turns() {
             Err(error) if self.swap && !swapped => Err(format!("{error}; after a swap x has one less")),
@@ -274,6 +274,8 @@ impl Hex {
 }
 
 impl Game for Hex {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + usize::from(self.swap)
@@ -329,8 +331,8 @@ impl Game for Hex {
     #[inline]
     fn outcome(&self) -> Value {
         match (self.won, self.mover) {
-            (true, Player::One) => Value(1.0),
             (true, Player::Zero) => Value(-1.0),
+            (true, _) => Value(1.0),
             _ => Value(0.0),
         }
     }

@@ -16,7 +16,7 @@ pub(crate) const FULL_BOARD: &str = "by a full board";
 pub(crate) fn mark(player: Player) -> char {
     match player {
         Player::Zero => 'x',
-        Player::One => 'o',
+        _ => 'o',
     }
 }
 
@@ -113,7 +113,7 @@ impl Board {
             Player::Zero if x == o => Ok(()),
             Player::Zero => Err(format!("where x is to move both have as many stones, got {x} of x and {o} of o")),
             Player::One if x == o + 1 => Ok(()),
-            Player::One => Err(format!("where o is to move x has one stone more, got {x} of x and {o} of o")),
+            _ => Err(format!("where o is to move x has one stone more, got {x} of x and {o} of o")),
         }
     }
 

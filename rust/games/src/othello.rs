@@ -231,6 +231,8 @@ impl Othello {
 }
 
 impl Game for Othello {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + 1
@@ -374,7 +376,7 @@ impl Notation for Othello {
             picture.rect(corner.0, corner.1, CELL, CELL, "fill=\"#3f8f5f\" stroke=\"#2c6b46\"");
             match self.disc(cell) {
                 Some(Player::Zero) => picture.circle(x, y, 0.4 * CELL, "fill=\"#111111\""),
-                Some(Player::One) => picture.circle(x, y, 0.4 * CELL, "fill=\"#ffffff\" stroke=\"#9ca3af\""),
+                Some(_) => picture.circle(x, y, 0.4 * CELL, "fill=\"#ffffff\" stroke=\"#9ca3af\""),
                 None => {}
             }
         }

@@ -181,6 +181,8 @@ impl Pig {
 }
 
 impl Game for Pig {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         2
     }

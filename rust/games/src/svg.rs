@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
-use azpy_core::game::{Game, Player, Turn};
+use azpy_core::game::{Game, Player, Turn, Value};
 use azpy_core::picture::{Touch, xml_text};
 
 /// The side of a cell of a board.
@@ -121,7 +121,7 @@ pub(crate) fn numbers(count: usize) -> Vec<String> {
 }
 
 /// How a game stands, in words; `names` are those of the players.
-pub(crate) fn standing<G: Game>(game: &G, names: [&str; 2]) -> String {
+pub(crate) fn standing<G: Game<Payoff = Value>>(game: &G, names: [&str; 2]) -> String {
     match game.turn() {
         Turn::Player(player) => format!("{} to move", names[player.index()]),
         Turn::Chance => "the dice roll".to_owned(),

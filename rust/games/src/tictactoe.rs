@@ -76,6 +76,8 @@ impl TicTacToe {
 }
 
 impl Game for TicTacToe {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         CELLS
     }
@@ -192,7 +194,7 @@ impl Notation for TicTacToe {
                     picture.line((x - arm, y - arm), (x + arm, y + arm), &look(player));
                     picture.line((x - arm, y + arm), (x + arm, y - arm), &look(player));
                 }
-                Some(player @ Player::One) => {
+                Some(player) => {
                     picture.circle(x, y, 0.28 * CELL, &format!("fill=\"none\" {}", look(player)));
                 }
                 None => {}

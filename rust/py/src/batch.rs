@@ -36,6 +36,7 @@ impl<G: Hosted> Batch<G> {
     pub(crate) fn new(states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Self> {
         let first = states.first().and_then(|state| downcast::<G>(*state));
         let roots = states.iter().map(|state| same_game(*state, first)).collect::<PyResult<Vec<&G>>>()?;
+        roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(PyValueError::new_err))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
@@ -126,7 +127,7 @@ pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Vec<Whole>>) -
 
 /// The position in `state`, if it goes with the others.
 pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
-    let size = |game: &G| (game.num_actions(), game.obs_shape());
+    let size = |game: &G| (game.num_actions(), game.obs_shape(), game.num_players());
     downcast::<G>(state)
         .filter(|root| first.is_none_or(|first| size(root) == size(first)))
         .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))

@@ -14,7 +14,7 @@ use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::conformance::{Facts, Look};
 use azpy_core::engine::Served;
-use azpy_core::game::{Action, PlayError, Player, Turn};
+use azpy_core::game::{Action, PlayError, Player, Turn, Values};
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
@@ -48,6 +48,7 @@ macro_rules! plain {
 
 plain! {
     fn num_actions(&self) -> usize;
+    fn num_players(&self) -> usize;
     fn obs_shape(&self) -> [usize; 3];
     fn max_plies(&self) -> usize;
     fn plane_divisors(&self) -> Option<Vec<u16>>;
@@ -94,7 +95,10 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
     /// Plays an action that is known to be on offer, without a question to the game.
     fn play(&mut self, action: Action);
-    fn outcome(&self) -> f32;
+    /// Whether one number is the outcome of two players.
+    fn is_zero_sum(&self) -> bool;
+    /// What each player gets.
+    fn outcome(&self) -> Values;
     fn encode(&self) -> Vec<f32>;
     fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
@@ -104,7 +108,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>>;
     /// See `GameRecord::of_actions` of the core.
-    fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String>;
+    fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<CoreRecord, String>;
     /// The error that its game has met, if any.
     fn check(&self) -> PyResult<()>;
     /// As `check`, and forgets the error.
@@ -200,7 +204,7 @@ pub(crate) trait AnySelfPlay: Stop {
     fn is_paused(&self, patience: Duration) -> bool;
     fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
     fn is_swapped(&self, patience: Duration) -> bool;
-    fn set_resign_below(&self, below: f64);
+    fn set_resign_below(&self, below: f64) -> PyResult<()>;
     fn set_simulations(&self, simulations: u32);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
@@ -215,6 +219,8 @@ pub(crate) trait AnyReplay: Send {
     fn resize(&mut self, max_samples: usize);
     fn num_games(&self) -> usize;
     fn num_samples(&self) -> usize;
+    /// Numbers of a row's value target.
+    fn value_width(&self) -> usize;
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
     /// Where so many rows of the same draw come from.
     fn origins(&self, draw: Draw, rows: usize) -> PyResult<Vec<Origin>>;

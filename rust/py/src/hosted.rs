@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use azpy_core::game::Turn;
 use azpy_core::text::Notation;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// `turn` before a roll.
 pub(crate) const CHANCE: i32 = -1;
@@ -18,6 +19,14 @@ pub(crate) fn turn_number(turn: Turn) -> i32 {
         Turn::Player(player) => player.index() as i32,
         Turn::Chance => CHANCE,
         Turn::Terminal => TERMINAL,
+    }
+}
+
+/// An outcome as Python sees it: player 0's number with one player, or with two and zero sum; else one number a player.
+pub(crate) fn outcome_object<'py>(py: Python<'py>, each: &[f32], zero_sum: bool) -> PyResult<Bound<'py, PyAny>> {
+    match each {
+        [own, ..] if zero_sum || each.len() == 1 => Ok(own.into_pyobject(py)?.into_any()),
+        _ => Ok(PyTuple::new(py, each)?.into_any()),
     }
 }
 

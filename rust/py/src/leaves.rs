@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use azpy_core::bytes::PlaneBytes;
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
-use azpy_core::game::{Game, PovValue};
+use azpy_core::game::{Game, Payoff, Pov};
 use azpy_core::tree::LONGEST_PROOF;
 use numpy::{PyArray1, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -166,7 +166,11 @@ fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>, method: 
         )));
     };
     let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, width]])?;
-    let values = float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?;
+    let players = batch.states[0].num_players();
+    let values = match if G::Payoff::ZERO_SUM { 1 } else { players } {
+        1 => float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?,
+        _ => float32(&pair.get_item(1)?, "values", &[&[rows, players]])?,
+    };
     let borrowed = |error| EvaluatorError::new_err(format!("the evaluator's reply cannot be read: {error}"));
     let logits = logits.try_readonly().map_err(borrowed)?;
     let values = values.try_readonly().map_err(borrowed)?;
@@ -181,9 +185,9 @@ fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>, method: 
             None => logits.iter_mut().zip(actions).for_each(|(to, &action)| *to = view[[row, action as usize]]),
         }
     }
-    for (to, &from) in batch.values.iter_mut().zip(values.as_array()) {
-        *to = PovValue(from);
-    }
+    let values = values.as_array();
+    let numbers = batch.values.iter_mut().flat_map(Pov::numbers_mut);
+    numbers.zip(&values).for_each(|(to, &from)| *to = from);
     if pair.len() == 3 {
         *batch.proofs = proofs(&pair.get_item(2)?, rows)?;
     }

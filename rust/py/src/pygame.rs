@@ -4,9 +4,10 @@
 //! a root share, and from then on every position says that the game is over. The owner of a search or of a `State` looks
 //! there before it uses a reply. Replies are checked here, so that a wrong one is an error that names the method.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, Player, Turn, Value, action_planes};
+use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Value, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -33,6 +34,67 @@ pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyE
 const ADVICE: &str = "az-check-game shows the line of play that leads there";
 const OUTCOME: &str = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw";
 
+/// What a game in Python pays, as its `outcome()` says it.
+pub(crate) trait Told: Payoff {
+    /// What the numbers say; nothing where they are not what was expected. `alone`: it is one number and no sequence.
+    fn read(numbers: &[f32], alone: bool, players: usize) -> Option<Self>;
+
+    /// What was expected in place of so many numbers, in words.
+    fn expected(players: usize, came: usize) -> String;
+}
+
+impl Told for Value {
+    fn read(numbers: &[f32], alone: bool, _players: usize) -> Option<Self> {
+        match *numbers {
+            [own] if alone => Some(Self(own)),
+            [own, other] if own == -other => Some(Self(own)),
+            _ => None,
+        }
+    }
+
+    fn expected(_players: usize, came: usize) -> String {
+        match came {
+            2 => "two numbers in [-1, 1] whose sum is 0, or zero_sum = False for any two numbers".to_owned(),
+            _ => OUTCOME.to_owned(),
+        }
+    }
+}
+
+impl Told for Values {
+    fn read(numbers: &[f32], _alone: bool, players: usize) -> Option<Self> {
+        (numbers.len() == players).then(|| Self::new(numbers))
+    }
+
+    fn expected(players: usize, _came: usize) -> String {
+        match players {
+            1 => "a score in [-1, 1]".to_owned(),
+            _ => format!("{players} numbers in [-1, 1], one a player, player 0 first"),
+        }
+    }
+}
+
+/// How many players a game in Python has, and whether they are two with a zero sum.
+pub(crate) fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
+    let class = object.get_type().name()?.to_string();
+    let wrong = |name: &str, expected: String, value: &Bound<'_, PyAny>| {
+        let text = format!("{class}.{name} must be {expected}, got {value}");
+        broken("attributes", &format!("{name} {value}"), &expected, text)
+    };
+    let players = match object.getattr_opt("num_players")? {
+        None => 2,
+        Some(given) => {
+            let number = given.extract::<usize>().ok().filter(|number| (1..=MAX_PLAYERS).contains(number));
+            let number = if is_bool(&given) { None } else { number };
+            number.ok_or_else(|| wrong("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"), &given))?
+        }
+    };
+    let zero_sum = match object.getattr_opt("zero_sum")? {
+        None => true,
+        Some(given) => given.extract::<bool>().map_err(|_| wrong("zero_sum", "True or False".to_owned(), &given))?,
+    };
+    Ok((players, players == 2 && zero_sum))
+}
+
 #[derive(Clone)]
 struct Info {
     /// The class's name, for errors.
@@ -40,6 +102,7 @@ struct Info {
     /// What records call the game.
     game: String,
     num_actions: usize,
+    num_players: usize,
     obs_shape: [usize; 3],
     max_plies: usize,
     action_cells: Option<Vec<u16>>,
@@ -50,15 +113,16 @@ struct Info {
     fault: Fault,
 }
 
-/// A position held by Python.
-pub(crate) struct PyGame {
+/// A position held by Python, of a game that pays a `P`.
+pub(crate) struct PyGame<P> {
     object: Py<PyAny>,
     info: Arc<Info>,
     /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
     turn: OnceLock<Turn>,
+    pays: PhantomData<fn() -> P>,
 }
 
-impl PyGame {
+impl<P: Told> PyGame<P> {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = object.get_type().name()?.to_string();
@@ -107,6 +171,7 @@ impl PyGame {
         let info = Info {
             game,
             num_actions: number("num_actions")?,
+            num_players: players_of(object)?.0,
             obs_shape,
             max_plies: number("max_plies")?,
             action_cells,
@@ -115,7 +180,8 @@ impl PyGame {
             fault: Fault::default(),
             name: class,
         };
-        Ok(Self { object: object.call_method0("clone")?.unbind(), info: Arc::new(info), turn: OnceLock::new() })
+        let object = object.call_method0("clone")?.unbind();
+        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new(), pays: PhantomData })
     }
 
     /// What records call the game: its attribute `game` if that is text, else the class's name.
@@ -156,23 +222,24 @@ impl PyGame {
     }
 }
 
-impl Clone for PyGame {
+impl<P: Told> Clone for PyGame<P> {
     fn clone(&self) -> Self {
         let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
         // After a failure any object will do: it is never asked again.
         let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self { object, info: self.info.clone(), turn: self.turn.clone() }
+        Self { object, info: self.info.clone(), turn: self.turn.clone(), pays: PhantomData }
     }
 }
 
-impl Hosted for PyGame {
+impl<P: Told> Hosted for PyGame<P> {
     fn fault(&self) -> Option<&Fault> {
         Some(&self.info.fault)
     }
 
     fn renewed(&self) -> Self {
         let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
-        Self { object: Python::attach(|py| self.object.clone_ref(py)), info: Arc::new(info), turn: OnceLock::new() }
+        let object = Python::attach(|py| self.object.clone_ref(py));
+        Self { object, info: Arc::new(info), turn: OnceLock::new(), pays: PhantomData }
     }
 
     fn copied(&self) -> PyResult<Self> {
@@ -185,7 +252,13 @@ impl Hosted for PyGame {
     }
 }
 
-impl Game for PyGame {
+impl<P: Told> Game for PyGame<P> {
+    type Payoff = P;
+
+    fn num_players(&self) -> usize {
+        self.info.num_players
+    }
+
     fn num_actions(&self) -> usize {
         self.info.num_actions
     }
@@ -213,19 +286,23 @@ impl Game for PyGame {
     fn turn(&self) -> Turn {
         self.ask(Turn::Terminal, |object| {
             let reply = object.call_method0("turn")?;
+            let players = self.info.num_players;
+            let mover = |number: i32| Player::from_index(usize::try_from(number).ok().filter(|&own| own < players)?);
             let turn = match reply.extract::<i32>() {
-                Ok(0) => Turn::Player(Player::Zero),
-                Ok(1) => Turn::Player(Player::One),
                 Ok(CHANCE) => Turn::Chance,
                 Ok(TERMINAL) => Turn::Terminal,
-                _ => {
-                    return self.wrong(
-                        "turn",
-                        "turn",
-                        &reply.repr()?.to_string(),
-                        "0 or 1 for the two players that azpy plays, azpy.CHANCE or azpy.TERMINAL",
-                    );
-                }
+                other => match other.ok().and_then(mover) {
+                    Some(player) => Turn::Player(player),
+                    None => {
+                        let each = match players {
+                            1 => "0 for the one player".to_owned(),
+                            2 => "0 or 1 for the two players".to_owned(),
+                            _ => format!("0 to {} for the {players} players", players - 1),
+                        };
+                        let expected = format!("{each} (num_players = {players}), azpy.CHANCE or azpy.TERMINAL");
+                        return self.wrong("turn", "turn", &reply.repr()?.to_string(), &expected);
+                    }
+                },
             };
             match self.turn.get_or_init(|| turn) {
                 first if *first == turn => Ok(turn),
@@ -290,14 +367,16 @@ impl Game for PyGame {
         });
     }
 
-    fn outcome(&self) -> Value {
-        self.ask(Value(0.0), |object| {
+    fn outcome(&self) -> P {
+        let players = self.info.num_players;
+        self.ask(P::draw(players), |object| {
             let reply = object.call_method0("outcome")?;
-            // A bool says who won and who did not: as a number, False is a draw.
-            let number = if is_bool(&reply) { None } else { reply.extract::<f32>().ok() };
-            match number.filter(|value| value.abs() <= 1.0) {
-                Some(value) => Ok(Value(value)),
-                None => self.wrong("outcome", "outcome", &reply.repr()?.to_string(), OUTCOME),
+            let (numbers, alone) = numbers_of(&reply).unwrap_or_default();
+            let outcome =
+                P::read(&numbers, alone, players).filter(|_| numbers.iter().all(|number| number.abs() <= 1.0));
+            match outcome {
+                Some(outcome) => Ok(outcome),
+                None => self.wrong("outcome", "outcome", &short(&reply), &P::expected(players, numbers.len())),
             }
         })
     }
@@ -347,7 +426,7 @@ impl Game for PyGame {
     }
 }
 
-impl Notation for PyGame {
+impl<P: Told> Notation for PyGame<P> {
     /// The action's number where the game has no name for it: many know none of rolls, and names are for people alone.
     fn action_name(&self, action: Action) -> String {
         let name = self.shown(|object| object.call_method1("action_name", (action,))?.extract::<String>());
@@ -419,6 +498,19 @@ impl Notation for PyGame {
                 GameError::new_err(format!("{name}.touches({action}) gave {got}, expected {expected}"))
             })
         })
+    }
+}
+
+/// A number alone, or the numbers of a sequence or an array; nothing for anything else.
+fn numbers_of(reply: &Bound<'_, PyAny>) -> Option<(Vec<f32>, bool)> {
+    // A bool says who won and who did not: as a number, False is a draw.
+    let number = |reply: &Bound<'_, PyAny>| if is_bool(reply) { None } else { reply.extract::<f32>().ok() };
+    match number(reply) {
+        Some(only) => Some((vec![only], true)),
+        None => {
+            let each = reply.try_iter().ok()?.take(MAX_PLAYERS + 1).map(|each| number(&each.ok()?));
+            Some((each.collect::<Option<_>>()?, false))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use azpy_core::game::{Action, Game, PlayError, Player, Turn, Value as Outcome};
+use azpy_core::game::{Action, Game, Payoff, PlayError, Player, Turn, Value as Outcome};
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Named, Notes, Variations};
@@ -33,6 +33,13 @@ struct Any {
 impl Any {
     /// A copy with a place of its own for errors.
     fn of(state: &State) -> PyResult<Self> {
+        if !state.inner.is_zero_sum() {
+            let (spec, players) = (&state.spec, state.inner.num_players());
+            return Err(PyValueError::new_err(format!(
+                "queries are about games of two players with a zero sum, and {spec} ({players} players) is none: search it \
+                 with azpy.Search or azpy.Engine"
+            )));
+        }
         Ok(Self { spec: state.spec.as_str().into(), inner: state.inner.boxed()? })
     }
 
@@ -70,6 +77,8 @@ impl Clone for Any {
 }
 
 impl Game for Any {
+    type Payoff = Outcome;
+
     fn num_actions(&self) -> usize {
         self.inner.num_actions()
     }
@@ -95,7 +104,7 @@ impl Game for Any {
         *out = self.inner.chance_outcomes();
     }
     fn outcome(&self) -> Outcome {
-        Outcome(self.inner.outcome())
+        Outcome(self.inner.outcome().of(Player::Zero))
     }
     fn encode(&self, row: &mut [f32]) {
         row.copy_from_slice(&self.inner.encode());
@@ -565,14 +574,14 @@ impl Line {
     /// ValueError, and changes nothing, if none is legal for this player.
     #[pyo3(signature = (name, player = None))]
     fn play(&mut self, py: Python<'_>, name: &str, player: Option<Whole>) -> PyResult<()> {
-        let player = player_of(player)?;
+        let player = player_of(player, 2)?;
         self.change(py, |line| line.play(name, player))
     }
 
     /// Begins anew at the present board where the game is over by its past alone, and in Go where `player` is not to move.
     #[pyo3(signature = (player = None))]
     fn go_on(&mut self, py: Python<'_>, player: Option<Whole>) -> PyResult<()> {
-        let player = player_of(player)?;
+        let player = player_of(player, 2)?;
         self.change(py, |line| {
             line.go_on(player);
             Ok(())

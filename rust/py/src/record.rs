@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use azpy_core::game::Player;
 use azpy_core::record::GameRecord as CoreRecord;
-use numpy::PyArray1;
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 use crate::errors::caught;
+use crate::hosted::outcome_object;
 use crate::settings::{U64, whole, within};
 use crate::state::State;
 
@@ -36,10 +39,24 @@ impl GameRecord {
         self.0.seed
     }
 
-    /// The result for player 0; 0 if capped, a loss for who resigned.
+    /// The result as `State.outcome` gives it; 0 for each player if capped, a loss for who resigned.
     #[getter]
-    fn outcome(&self) -> f32 {
-        self.0.outcome
+    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let zero_sum = self.0.outcomes.is_empty();
+        let each = if zero_sum { std::slice::from_ref(&self.0.outcome) } else { &self.0.outcomes };
+        outcome_object(py, each, zero_sum)
+    }
+
+    /// The result for each player, player 0 first; of two with a zero sum (x, -x).
+    #[getter]
+    fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, Player::ALL[..self.0.num_players()].iter().map(|&player| self.0.outcome_of(player)))
+    }
+
+    /// How many players the game has.
+    #[getter]
+    fn num_players(&self) -> usize {
+        self.0.num_players()
     }
 
     /// Whether a cap on plies cut it short, as a draw.
@@ -117,6 +134,16 @@ impl GameRecord {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.root_value))
     }
 
+    /// float32 [T, P]: the search's value for each player, player 0 first; 0 where not searched.
+    #[getter]
+    fn player_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let players = self.0.num_players();
+        let of = |ply: usize| Player::ALL[..players].iter().map(move |&player| self.0.root_value_of(ply, player));
+        let values: Vec<f32> = (0..self.0.plies.len()).flat_map(of).collect();
+        let array = Array2::from_shape_vec((self.0.plies.len(), players), values);
+        Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
+    }
+
     /// uint64 [T]: `network_id` of the evaluator that searched, or whose raw policy chose; 0 for none.
     #[getter]
     fn networks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
@@ -159,7 +186,7 @@ impl GameRecord {
     /// Args:
     ///     start: where it begins.
     ///     actions: and chance outcomes, all legal.
-    ///     outcome: for player 0, in [-1, 1]; what the rules say where they end the game.
+    ///     outcome: as `State.outcome` gives it, numbers in [-1, 1]; what the rules say where they end the game.
     ///     game_id, seed: what it is called in its run.
     ///
     /// Raises:
@@ -169,12 +196,16 @@ impl GameRecord {
     fn of_actions(
         start: &State,
         actions: Vec<u32>,
-        outcome: f32,
+        outcome: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = whole)] game_id: i128,
         #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Self> {
         let (game_id, seed) = (within("game_id", game_id, 0, U64)?, within("seed", seed, 0, U64)?);
-        let record = caught(|| Ok(start.inner.record_of(&actions, outcome)));
+        let outcome = match outcome.extract::<f32>() {
+            Ok(only) => vec![only],
+            Err(_) => outcome.extract::<Vec<f32>>()?,
+        };
+        let record = caught(|| Ok(start.inner.record_of(&actions, &outcome)));
         start.inner.take_error()?;
         let record = record?.map_err(PyValueError::new_err)?;
         Ok(Self(Arc::new(CoreRecord { game: start.spec.clone(), game_id, seed, ..record })))
@@ -213,7 +244,8 @@ impl GameRecord {
     }
 
     fn __repr__(&self) -> String {
-        let CoreRecord { game, game_id, outcome, plies, .. } = &*self.0;
+        let CoreRecord { game, game_id, outcome, outcomes, plies, .. } = &*self.0;
+        let outcome = if outcomes.is_empty() { outcome.to_string() } else { format!("{outcomes:?}") };
         format!("<azpy.GameRecord {game_id} of {game}, {} plies, outcome {outcome}>", plies.len())
     }
 }

@@ -51,6 +51,9 @@ impl<G: Hosted> AnyReplay for Replay<G> {
     fn num_samples(&self) -> usize {
         self.0.num_samples()
     }
+    fn value_width(&self) -> usize {
+        self.0.value_width()
+    }
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
         self.0.sample(draw, samples, self.workers(workers));
         self.check()
@@ -188,7 +191,8 @@ impl ReplayBuffer {
     ///
     /// Returns:
     ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for illegal actions),
-    ///     value targets float32 [B] for the player to move; with imported_value_weight also weights float32 [B] of the
+    ///     value targets float32 [B] for the player to move (in a game of several players without a zero sum float32 [B, P],
+    ///     one a player in turn order, the player to move first); with imported_value_weight also weights float32 [B] of the
     ///     value targets. A ply of an imported game that nobody searched has no root value: its value target is the
     ///     outcome, and its policy target the action played, with a share of 0.05 spread over the legal actions.
     ///     With details also a dict: `game_ids` uint64 [B], `plies` int64 [B] (the row is the position before this ply of
@@ -238,7 +242,8 @@ impl ReplayBuffer {
         let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
         let legal = PyArray2::<bool>::zeros(py, [rows, actions], false);
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
-        let values = PyArray1::<f32>::zeros(py, [rows], false);
+        let width = self.locked(py, |inner| inner.value_width())?;
+        let values = PyArray2::<f32>::zeros(py, [rows, width], false);
         let weights = PyArray1::<f32>::zeros(py, [rows], false);
         let origins = {
             let mut arrays = (observations.readwrite(), legal.readwrite(), policies.readwrite(), values.readwrite());
@@ -270,7 +275,8 @@ impl ReplayBuffer {
                 })
             })??
         };
-        let mut found = vec![observations.into_any(), legal.into_any(), policies.into_any(), values.into_any()];
+        let mut found = vec![observations.into_any(), legal.into_any(), policies.into_any()];
+        found.push(if width == 1 { values.reshape([rows])?.into_any() } else { values.into_any() });
         if imported_value_weight.is_some() {
             found.push(weights.into_any());
         }

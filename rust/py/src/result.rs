@@ -237,6 +237,13 @@ impl SearchResult {
         self.inner.value
     }
 
+    /// float32 [P]: mean value of the position for each player, player 0 first; when the game is over, the outcomes. In a
+    /// game of two players and zero sum (x, -x).
+    #[getter]
+    fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.inner.values)
+    }
+
     /// int64 [L]: -1, or the plies in which the game is proven to end, with the value in `q`, after the action (254 for
     /// 254 and more). Only with `solver`.
     #[getter]
@@ -363,7 +370,10 @@ impl SearchResult {
 
     fn __repr__(&self) -> String {
         let Some(action) = self.inner.action else {
-            return format!("<azpy.SearchResult of a finished game, outcome {} for player 0>", self.inner.value);
+            return match &self.inner.values[..] {
+                values if values.len() > 2 => format!("<azpy.SearchResult of a finished game, outcome {values:?}>"),
+                _ => format!("<azpy.SearchResult of a finished game, outcome {} for player 0>", self.inner.value),
+            };
         };
         let visits: u64 = self.inner.visits.iter().map(|&visits| u64::from(visits)).sum();
         format!("<azpy.SearchResult action {action}, value {:.3}, {visits} visits>", self.inner.value)

@@ -38,6 +38,7 @@ impl<G: Hosted> Playing<G> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
+        config.check_for(start).map_err(PyValueError::new_err)?;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
         Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
     }
@@ -82,8 +83,8 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn is_swapped(&self, patience: Duration) -> bool {
         self.core.is_swapped(patience)
     }
-    fn set_resign_below(&self, below: f64) {
-        self.core.set_resign_below(below);
+    fn set_resign_below(&self, below: f64) -> PyResult<()> {
+        self.core.set_resign_below(below).map_err(PyValueError::new_err)
     }
     fn set_simulations(&self, simulations: u32) {
         self.core.set_simulations(simulations);
@@ -341,7 +342,7 @@ impl SelfPlay {
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
         check_resign_below(below)?;
         let playing = self.open()?;
-        py.detach(|| playing.set_resign_below(below));
+        py.detach(|| playing.set_resign_below(below))?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use azpy_core::evaluator::RandomGames;
-use azpy_core::game::{Action, PlayError, Player, Turn};
+use azpy_core::game::{Action, Payoff, PlayError, Player, Turn, Values};
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::rng::Stream;
 use azpy_core::written::{Bounds, Variations, WrittenGame};
@@ -55,8 +55,11 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn play(&mut self, action: Action) {
         self.0.play(action);
     }
-    fn outcome(&self) -> f32 {
-        self.0.outcome().0
+    fn is_zero_sum(&self) -> bool {
+        G::Payoff::ZERO_SUM
+    }
+    fn outcome(&self) -> Values {
+        self.0.outcome().each()
     }
     fn encode(&self) -> Vec<f32> {
         let mut row = vec![0.0; self.0.obs_shape().iter().product()];
@@ -78,7 +81,10 @@ impl<G: Hosted> AnyState for Typed<G> {
         let Some((game, rest)) = self.0.read_game(text)? else { return Ok(None) };
         let mut end = self.0.clone();
         game.actions.iter().flatten().for_each(|&action| end.play(action));
-        let outcome = (end.turn() == Turn::Terminal).then(|| end.outcome().0);
+        if !G::Payoff::ZERO_SUM {
+            return Err("written games are read for two players with a zero sum; this game has none".to_owned());
+        }
+        let outcome = (end.turn() == Turn::Terminal).then(|| end.outcome().of(Player::Zero));
         Ok(Some((game, outcome, text.len() - rest.len())))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String> {
@@ -88,7 +94,7 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>> {
         Some(Box::new(Typed(self.0.without_past(mover)?)))
     }
-    fn record_of(&self, actions: &[Action], outcome: f32) -> Result<CoreRecord, String> {
+    fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<CoreRecord, String> {
         CoreRecord::of_actions(&self.0, actions, outcome)
     }
     fn check(&self) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use azpy_core::game::{Player, Turn};
+use azpy_core::game::{Player, Turn, Value, Values};
 use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
@@ -14,8 +14,8 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use crate::batch::{SIGNALS_EVERY, try_play};
 use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
-use crate::hosted::turn_number;
-use crate::pygame::PyGame;
+use crate::hosted::{outcome_object, turn_number};
+use crate::pygame::{PyGame, Told, players_of};
 use crate::registry::{make, params, spec_of};
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
@@ -69,6 +69,14 @@ impl State {
         })
     }
 
+    /// What each player gets, for the method that is named.
+    fn outcomes(&self, asked: &str) -> PyResult<Values> {
+        if self.ask(|state| state.turn() == Turn::Terminal)? {
+            return self.ask(|state| state.outcome());
+        }
+        Err(PyValueError::new_err(format!("the game is not over yet: {asked}() needs is_terminal")))
+    }
+
     /// Asks the position; an error of a game written in Python comes before what followed from it.
     fn ask<T>(&self, question: impl FnOnce(&dyn AnyState) -> T) -> PyResult<T> {
         let reply = question(&*self.inner);
@@ -86,10 +94,11 @@ impl State {
     }
 }
 
-/// A player as Python names it.
-pub(crate) fn player_of(number: Option<Whole>) -> PyResult<Option<Player>> {
-    let number = number.map(|Whole(number)| within::<usize>("player", number, 0, 1)).transpose()?;
-    Ok(number.map(|number| [Player::Zero, Player::One][number]))
+/// One of so many players as Python names it.
+pub(crate) fn player_of(number: Option<Whole>, players: usize) -> PyResult<Option<Player>> {
+    let last = players as i128 - 1;
+    let number = number.map(|Whole(number)| within::<usize>("player", number, 0, last)).transpose()?;
+    Ok(number.and_then(Player::from_index))
 }
 
 #[pymethods]
@@ -146,7 +155,20 @@ impl State {
         self.inner.object().map(|object| object.clone_ref(py))
     }
 
-    /// Whose turn it is: 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+    /// How many players the game has, 1 to 6.
+    #[getter]
+    fn num_players(&self) -> usize {
+        self.inner.num_players()
+    }
+
+    /// Whether the game has two players and one loses what the other wins. Then values and outcomes are one number; of
+    /// other games they are one number a player.
+    #[getter]
+    fn zero_sum(&self) -> bool {
+        self.inner.is_zero_sum()
+    }
+
+    /// Whose turn it is: the player's number, `azpy.CHANCE` or `azpy.TERMINAL`.
     #[getter]
     fn turn(&self) -> PyResult<i32> {
         self.ask(|state| turn_number(state.turn()))
@@ -251,12 +273,17 @@ impl State {
         Ok(Self { spec: self.spec.clone(), inner: self.inner.boxed()? })
     }
 
-    /// The result for player 0: 1 a win, -1 a loss. Raises ValueError before the end.
-    fn outcome(&self) -> PyResult<f32> {
-        if self.is_terminal()? {
-            return self.ask(|state| state.outcome());
-        }
-        Err(PyValueError::new_err("the game is not over yet: outcome() needs is_terminal"))
+    /// The result for player 0 where two players share a zero sum: 1 a win, -1 a loss. Of one player the score, in [-1, 1].
+    /// Else a tuple of one number a player. Raises ValueError before the end.
+    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        outcome_object(py, self.outcomes("outcome")?.numbers(), self.inner.is_zero_sum())
+    }
+
+    /// The result for each player, player 0 first, whatever their number: of two with a zero sum (x, -x). Raises
+    /// ValueError before the end.
+    #[pyo3(name = "outcomes")]
+    fn each_outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.outcomes("outcomes")?.numbers())
     }
 
     /// float32 [C, H, W], seen by the player to move. Raises ValueError unless it is a player's turn.
@@ -381,7 +408,7 @@ impl State {
     #[pyo3(signature = (player = None))]
     fn without_past(&self, player: Option<Whole>) -> PyResult<Self> {
         let copy = self.copy()?;
-        let mover = player_of(player)?;
+        let mover = player_of(player, self.inner.num_players())?;
         let inner = copy.ask(|state| state.without_past(mover))?;
         let refused =
             || PyValueError::new_err(format!("in this position of {} the other player is to move", self.spec));
@@ -631,7 +658,7 @@ fn colored(state: &dyn AnyState, text: &str) -> String {
                 if alone(place.checked_sub(1)) && alone(Some(place + 1)) { state.owner(number, glyph) } else { None };
             match owner {
                 Some(Player::Zero) => out += &format!("\x1b[1;31m{glyph}\x1b[0m"),
-                Some(Player::One) => out += &format!("\x1b[1;34m{glyph}\x1b[0m"),
+                Some(_) => out += &format!("\x1b[1;34m{glyph}\x1b[0m"),
                 None => out.push(glyph),
             }
         }
@@ -687,8 +714,11 @@ fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<
         let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
         return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
     }
-    let game = PyGame::new(object)?;
-    Ok((game.game().to_string(), Box::new(Typed(game))))
+    fn held<P: Told>(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+        let game = PyGame::<P>::new(object)?;
+        Ok((game.game().to_string(), Box::new(Typed(game))))
+    }
+    if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
 }
 
 /// As [`any_state`], or the name of a built-in game.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::doors::AnyWalk;
 use crate::errors::caught;
-use crate::hosted::{Hosted, turn_number};
+use crate::hosted::{Hosted, outcome_object, turn_number};
 use crate::pygame::broken;
 use crate::state::any_state;
 
@@ -27,7 +27,7 @@ pub(crate) struct Facts {
 
 #[pymethods]
 impl Facts {
-    /// 0, 1, `azpy.CHANCE` or `azpy.TERMINAL`.
+    /// The player's number, `azpy.CHANCE` or `azpy.TERMINAL`.
     #[getter]
     fn turn(&self) -> i32 {
         turn_number(self.facts.turn)
@@ -58,10 +58,10 @@ impl Facts {
         array.ok().map(|array| array.into_pyarray(py))
     }
 
-    /// The result for player 0. None before the end.
+    /// The result as `State.outcome` gives it. None before the end.
     #[getter]
-    fn outcome(&self) -> Option<f32> {
-        self.facts.outcome
+    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.facts.outcome.as_deref().map(|told| outcome_object(py, told, told.len() == 1)).transpose()
     }
 
     /// The position's key.

@@ -33,7 +33,9 @@ struct Called<G> {
     make: Make<G>,
 }
 
-impl<G: Notation> Game for Called<G> {
+impl<G: Notation + Game<Payoff = Outcome>> Game for Called<G> {
+    type Payoff = Outcome;
+
     fn num_actions(&self) -> usize {
         self.inner.num_actions()
     }
@@ -66,7 +68,7 @@ impl<G: Notation> Game for Called<G> {
     }
 }
 
-impl<G: Notation> Notation for Called<G> {
+impl<G: Notation + Game<Payoff = Outcome>> Notation for Called<G> {
     fn action_name(&self, action: Action) -> String {
         self.inner.action_name(action)
     }
@@ -103,7 +105,7 @@ impl<G: Notation> Notation for Called<G> {
     }
 }
 
-impl<G: Notation> Position for Called<G> {
+impl<G: Notation + Game<Payoff = Outcome>> Position for Called<G> {
     fn game(&self) -> &str {
         &self.game
     }

@@ -1,7 +1,7 @@
 //! What a search can ask of a position, and the rules that each answer keeps by itself.
 
 use super::Violation;
-use crate::game::{Action, Game, Turn};
+use crate::game::{Action, Game, Payoff, Turn};
 
 /// All that a search can ask of a position.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +14,8 @@ pub struct Facts {
     pub chances: Vec<f32>,
     /// Empty but at a player's turn.
     pub observation: Vec<f32>,
-    /// For player 0, at the end.
-    pub outcome: Option<f32>,
+    /// At the end: one number a player, or player 0's with two players and zero sum.
+    pub outcome: Option<Vec<f32>>,
     /// The position's number.
     pub key: u128,
 }
@@ -40,7 +40,9 @@ impl Facts {
                 actions = outcomes.iter().map(|&(outcome, _)| outcome).collect();
             }
             Turn::Terminal => {
-                outcome = Some(state.outcome().0);
+                let each = state.outcome().each();
+                let told = if G::Payoff::ZERO_SUM { &each.numbers()[..1] } else { each.numbers() };
+                outcome = Some(told.to_vec());
                 actions.clear();
                 outcomes.clear();
             }
@@ -67,7 +69,7 @@ impl Facts {
         note(self.turn != other.turn, "turn", self.turn.to_string(), other.turn.to_string());
         note(self.actions != other.actions, actions, format!("{:?}", self.actions), format!("{:?}", other.actions));
         note(self.chances != other.chances, "chances", format!("{:?}", self.chances), format!("{:?}", other.chances));
-        let outcome = |facts: &Self| facts.outcome.map_or_else(|| "none".to_owned(), |outcome| format!("{outcome:?}"));
+        let outcome = |facts: &Self| facts.outcome.as_deref().map_or_else(|| "none".to_owned(), shown);
         note(self.outcome != other.outcome, "outcome", outcome(self), outcome(other));
         note(self.key != other.key, "key", self.key.to_string(), other.key.to_string());
         if self.observation != other.observation {
@@ -77,11 +79,15 @@ impl Facts {
     }
 
     /// What a reply by itself must be.
-    pub(super) fn check<E>(&self, num_actions: usize) -> Result<(), Violation<E>> {
+    pub(super) fn check<E>(&self, num_actions: usize, num_players: usize) -> Result<(), Violation<E>> {
         let broken = |rule, got: String, expected: String| Err(Violation::new(rule, got, expected));
         let actions = short(&format!("{:?}", self.actions));
         match self.turn {
             Turn::Player(player) => {
+                if player.index() >= num_players {
+                    let expected = format!("players 0 to {}, as num_players is {num_players}", num_players - 1);
+                    return broken("turn", format!("the turn of player {}", player.index()), expected);
+                }
                 let expected = format!("at least one, as it is the turn of player {}", player.index());
                 let Some(&last) = self.actions.iter().max() else {
                     return broken("legal-none", "no legal action".into(), expected);
@@ -112,13 +118,26 @@ impl Facts {
                 }
             }
             Turn::Terminal => {
-                let outcome = self.outcome.unwrap_or(f32::NAN);
-                if !(-1.0..=1.0).contains(&outcome) {
-                    return broken("outcome", outcome.to_string(), "a number from -1 to 1, for player 0".into());
+                let told = self.outcome.as_deref().unwrap_or(&[]);
+                if told.is_empty() || !told.iter().all(|number| (-1.0..=1.0).contains(number)) {
+                    let expected = match told.len() {
+                        0 | 1 if num_players == 2 => "a number from -1 to 1, for player 0",
+                        _ => "a number from -1 to 1 for each player",
+                    };
+                    let got = if let [only] = told { only.to_string() } else { shown(told) };
+                    return broken("outcome", got, expected.into());
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// An outcome as a sentence has it.
+fn shown(outcome: &[f32]) -> String {
+    match outcome {
+        [only] => format!("{only:?}"),
+        all => format!("{all:?}"),
     }
 }
 

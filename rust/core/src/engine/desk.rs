@@ -14,7 +14,7 @@ use crate::search::{Search, Stop};
 const ROUNDS_REMEMBERED: usize = 8;
 
 /// The open searches of one network.
-pub struct Desk<G, T> {
+pub struct Desk<G: Game, T> {
     config: SearchConfig,
     max_batch: usize,
     /// Fewer rows than this are not shared out to several lanes.

@@ -17,7 +17,7 @@ const KNOWN_A_ROUND: u64 = 1024;
 const BETWEEN_REPORTS: u32 = 4;
 
 /// Searches that a desk has given out, for a round.
-pub struct Lane<G, T> {
+pub struct Lane<G: Game, T> {
     pub(super) rounds: Rounds<G>,
     pub(super) open: Vec<Open<G, T>>,
     pub(super) took: Took<G, T>,
@@ -30,14 +30,14 @@ pub struct Lane<G, T> {
 }
 
 /// Searches that a round took out of the queue.
-pub struct Took<G, T> {
+pub struct Took<G: Game, T> {
     /// They are done, or have met a fault ([`crate::search::Search::fault`]), or their owners have left.
     pub ended: Vec<Open<G, T>>,
     /// They were in a batch that the evaluator could not answer. They have nothing in flight.
     pub failed: Vec<Open<G, T>>,
 }
 
-impl<G, T> Default for Took<G, T> {
+impl<G: Game, T> Default for Took<G, T> {
     fn default() -> Self {
         Self { ended: Vec::new(), failed: Vec::new() }
     }

@@ -81,7 +81,7 @@ impl<T> Request<T> {
 }
 
 /// A search and the request that it answers.
-pub struct Open<G, T> {
+pub struct Open<G: Game, T> {
     /// The search, with its tree.
     pub search: Search<G>,
     /// The request.
@@ -113,7 +113,7 @@ impl<G: Game, T> Open<G, T> {
     }
 }
 
-impl<G, T> AsMut<Search<G>> for Open<G, T> {
+impl<G: Game, T> AsMut<Search<G>> for Open<G, T> {
     fn as_mut(&mut self) -> &mut Search<G> {
         &mut self.search
     }

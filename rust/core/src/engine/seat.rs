@@ -20,13 +20,13 @@ enum Command<T> {
 }
 
 /// A position of the past, and the tree that it had.
-struct Past<G> {
+struct Past<G: Game> {
     position: G,
     search: Option<Search<G>>,
 }
 
 /// A game that goes on. Requests of one game are answered in the order in which they came.
-pub struct Seat<G, T> {
+pub struct Seat<G: Game, T> {
     config: SearchConfig,
     seed: u64,
     /// Searches of the kept tree so far: each has draws of its own.

@@ -7,9 +7,12 @@
 //! A look goes one ply deeper at a time, so it finds the soonest end. A player who took any win within the plies could
 //! put the win off for ever.
 //!
+//! Of one player who looks ahead, a whole win is the best score and a whole loss the worst one. With three and more players
+//! a loss of one says nothing of who wins, so no look is made.
+//!
 //! `memory` has a list of actions for each ply of a line, with any content.
 
-use crate::game::{Action, Game, Player, Turn, Value};
+use crate::game::{Action, Game, Payoff, Player, PovValue, Turn, Value};
 
 /// Who wins, as the value for player 0, and in how many plies; `None` if lines of `memory.len()` plies do not tell.
 /// `player` is to move in `state`.
@@ -17,9 +20,9 @@ pub(super) fn forced_end<G: Game>(state: &G, player: Player, memory: &mut [Vec<A
     (1..=memory.len()).find_map(|plies| {
         let memory = &mut memory[..plies];
         if wins(state, player, memory).is_some() {
-            return Some((whole_win(player), plies));
+            return Some((PovValue(1.0).absolute(player), plies));
         }
-        loses(state, player, memory).then(|| (whole_win(player.opponent()), plies))
+        loses(state, player, memory).then(|| (PovValue(-1.0).absolute(player), plies))
     })
 }
 
@@ -35,7 +38,7 @@ fn wins<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Optio
     actions.iter().copied().find(|&action| {
         let next = after(state, action);
         match next.turn() {
-            Turn::Terminal => next.outcome() == whole_win(player),
+            Turn::Terminal => next.outcome().of(player) == 1.0,
             Turn::Player(other) if other == player => wins(&next, player, deeper).is_some(),
             Turn::Player(other) => loses(&next, other, deeper),
             Turn::Chance => false,
@@ -53,19 +56,12 @@ fn loses<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> bool
         && actions.iter().all(|&action| {
             let next = after(state, action);
             match next.turn() {
-                Turn::Terminal => next.outcome() == whole_win(player.opponent()),
+                Turn::Terminal => next.outcome().of(player) == -1.0,
                 Turn::Player(other) if other == player => loses(&next, player, deeper),
                 Turn::Player(other) => wins(&next, other, deeper).is_some(),
                 Turn::Chance => false,
             }
         })
-}
-
-fn whole_win(player: Player) -> Value {
-    match player {
-        Player::Zero => Value(1.0),
-        Player::One => Value(-1.0),
-    }
 }
 
 fn after<G: Game>(state: &G, action: Action) -> G {

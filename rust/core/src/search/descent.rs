@@ -1,7 +1,7 @@
 //! The way down: from the root to a leaf, a finished game, or a leaf already in flight.
 
 use super::Search;
-use crate::game::{Game, GameFault, Player, PovValue, Turn, Value, check_chance};
+use crate::game::{Game, GameFault, Payoff, Player, PovValue, Turn, check_chance};
 use crate::search::ahead::{forced_end, winning_action};
 use crate::search::gumbel;
 use crate::search::puct::select;
@@ -9,11 +9,11 @@ use crate::search::solver;
 use crate::search::tree::{Kind, NodeId, ROOT};
 
 /// Where a descent ended.
-pub(super) enum Descent {
+pub(super) enum Descent<P> {
     /// The position is the last of `states`; whether it is that of the last node.
     Leaf(Player, bool),
     /// A position of known value; and in how many plies the game is over, if the tree does not know yet.
-    Known(Value, Option<usize>),
+    Known(P, Option<usize>),
     Collision,
 }
 
@@ -22,7 +22,7 @@ impl<G: Game> Search<G> {
     /// leaf to `states`.
     ///
     /// `PLAIN`: see [`Search::is_plain`].
-    pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent, GameFault> {
+    pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent<G::Payoff>, GameFault> {
         let mut state = self.position.clone();
         let max_plies = state.max_plies();
         let start = self.round.paths.len();
@@ -34,7 +34,8 @@ impl<G: Game> Search<G> {
             let kind = self.tree.node(id).kind;
             if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
                 self.tree.mark(id);
-                return Ok(Descent::Known(PovValue(proven).absolute(chooser), None));
+                let value = PovValue(proven).absolute(chooser);
+                return Ok(Descent::Known(G::Payoff::of_proven(value), None));
             }
             // Chosen before it is marked: the descent itself is not among those in flight.
             let chosen = match kind {
@@ -69,7 +70,7 @@ impl<G: Game> Search<G> {
                             } else if !PLAIN
                                 && let Some((value, plies)) = forced_end(&state, player, &mut self.scratch.lines)
                             {
-                                return Ok(Descent::Known(value, Some(plies)));
+                                return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
                             }
                             self.tree.set_kind(id, Kind::Pending);
                             self.round.states.push(state);
@@ -122,8 +123,7 @@ impl<G: Game> Search<G> {
             let forced = if id == ROOT && self.root.exploring { self.config.forced_visits } else { 0.0 };
             return select::<false>(&self.tree, id, player, chooser, &self.config, forced);
         };
-        let sign = if player == chooser { 1.0 } else { -1.0 };
-        let choice = gumbel::Choice::at(&self.tree, id, sign, self.position.num_actions());
+        let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.position.num_actions());
         let chosen = if id == ROOT {
             self.root.halving.select(&choice, rule, &mut self.scratch.scores)
         } else {
@@ -134,7 +134,7 @@ impl<G: Game> Search<G> {
 
     /// A roll for whose outcomes a full tree has no room: goes on without nodes to where a player has the turn. The
     /// values that come back are those of the roll all the same.
-    fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent, GameFault> {
+    fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
         for _ in 0..=state.max_plies() {
             match state.turn() {
                 Turn::Terminal => return Ok(Descent::Known(state.outcome(), None)),

@@ -6,6 +6,7 @@
 //! here cancels. Descents in flight count as visits where visits say whose turn it is, and nowhere else.
 
 use crate::config::SearchConfig;
+use crate::game::Player;
 use crate::search::tree::{Node, NodeId, Tree};
 
 /// One node's children as the player who chooses there sees them.
@@ -19,10 +20,10 @@ pub(crate) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// The children of a decision node; `sign` is 1 where the node's own sum is in the view of the player who chooses.
-    pub(crate) fn at(tree: &'a Tree, id: NodeId, sign: f64, num_actions: usize) -> Self {
-        let node = tree.node(id);
-        Self { children: tree.children(id), value_sum: sign * node.value_sum, visits: node.visits, num_actions }
+    /// The children of a decision node, where `player` chooses among them and `chooser` chose the node.
+    pub(crate) fn at(tree: &'a Tree, id: NodeId, player: Player, chooser: Player, num_actions: usize) -> Self {
+        let value_sum = tree.sum_for(id, player, chooser);
+        Self { children: tree.children(id), value_sum, visits: tree.node(id).visits, num_actions }
     }
 
     /// `ln P + sigma(completed Q)` for every child into `out` (sections 4 and 5; equations 8, 10 and 11 and appendix D).

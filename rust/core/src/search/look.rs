@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::game::{Action, Game, Player, Turn, Value};
+use crate::game::{Action, Game, Payoff, Player, Turn};
 use crate::search::line;
 pub use crate::search::spread::standard_errors;
 use crate::search::tree::{Kind, Node, NodeId, ROOT, Tree};
@@ -110,8 +110,8 @@ pub fn picture<G: Game>(
                 next.view = mover(next.turn);
                 // A search does not visit a root at which the game is over.
                 next.q = match next.turn {
-                    Turn::Terminal => root.outcome().0,
-                    _ => Value(mean).pov(next.view).0,
+                    Turn::Terminal => root.outcome().of(Player::Zero),
+                    _ => (tree.sum_for(ROOT, next.view, Player::Zero) / f64::from(visits.max(1))) as f32,
                 };
                 root.clone()
             }

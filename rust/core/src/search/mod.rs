@@ -5,7 +5,7 @@
 //! last visit; `n` simulations are exactly `n` visits below the root, or fewer where `evaluations` ran out first.
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, Turn};
+use crate::game::{Action, Game, GameFault, Turn, can_prove};
 use crate::rng::{Stream, mix};
 use crate::search::root::Root;
 use crate::search::round::Round;
@@ -31,7 +31,7 @@ pub use stats::{SearchStats, Stop};
 
 /// A search in progress over the tree of one position.
 #[derive(Clone, Debug)]
-pub struct Search<G> {
+pub struct Search<G: Game> {
     position: G,
     config: SearchConfig,
     tree: Tree,
@@ -42,7 +42,7 @@ pub struct Search<G> {
 }
 
 /// So that rounds take searches alone, and searches in something else.
-impl<G> AsMut<Self> for Search<G> {
+impl<G: Game> AsMut<Self> for Search<G> {
     fn as_mut(&mut self) -> &mut Self {
         self
     }
@@ -96,9 +96,10 @@ struct Scratch {
 impl<G: Game> Search<G> {
     /// A search of `root` that has not begun.
     pub fn new(root: G, config: SearchConfig) -> Self {
+        let sums = if can_prove(&root) { 0 } else { root.num_players() };
         Self {
+            tree: Tree::new(config.max_nodes(sums), sums, config.c_puct_stdev > 0.0),
             position: root,
-            tree: Tree::new(config.max_nodes(), config.c_puct_stdev > 0.0),
             config,
             root: Root::default(),
             run: Run::new(Stream::keyed(&[])),
@@ -112,9 +113,12 @@ impl<G: Game> Search<G> {
     /// ends with [`Stop::Visits`], where the root's visits would pass [`tree::MOST_VISITS`].
     ///
     /// # Errors
-    /// A root at a chance turn is refused.
+    /// A root at a chance turn is refused, and a solver in a game in which nothing is proven.
     pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
         self.run = Run::new(stream);
+        if self.config.solver && !can_prove(&self.position) {
+            return Err(GameFault::Unprovable(self.position.num_players()));
+        }
         match self.position.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
             Turn::Terminal => self.end(Stop::GameOver),

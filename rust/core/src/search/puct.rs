@@ -27,10 +27,7 @@ pub(crate) fn select<const PLAIN: bool>(
     let children = tree.children(id);
     let total = f64::from(node.visits + node.in_flight);
     let c = exploration::<PLAIN>(tree, id, config);
-    let parent_q = || {
-        let q = node.value_sum / f64::from(node.visits.max(1));
-        if player == chooser { q } else { -q }
-    };
+    let parent_q = || tree.sum_for(id, player, chooser) / f64::from(node.visits.max(1));
     let fpu = match config.fpu {
         Fpu::Zero => 0.0,
         Fpu::Parent => parent_q(),
@@ -61,16 +58,19 @@ fn exploration<const PLAIN: bool>(tree: &Tree, id: NodeId, config: &SearchConfig
     if PLAIN {
         return c;
     }
-    tree.squares(id).map_or(c, |squares| c * spread_factor(node, squares, config.c_puct_stdev))
+    let player = node.kind.view();
+    // Of two players either one's sum will do: its sign does not count.
+    let factor = |squares| spread_factor(node, tree.sum_for(id, player, player), squares, config.c_puct_stdev);
+    tree.squares(id).map_or(c, |squares| c * factor(squares))
 }
 
 /// `1 + scale (stdev / typical - 1)`, where the variance is that of the values backed up so far with [`FAITH`] visits'
 /// worth of a typical one mixed in (KataGo's dynamic variance-scaled cPUCT and its constants).
-fn spread_factor(node: &Node, squares: f64, scale: f64) -> f64 {
+fn spread_factor(node: &Node, sum: f64, squares: f64, scale: f64) -> f64 {
     const TYPICAL: f64 = 0.4;
     const FAITH: f64 = 2.0;
     let visits = f64::from(node.visits);
-    let mean = node.mean();
+    let mean = sum / visits.max(1.0);
     let variance = (squares / visits.max(1.0) - mean * mean).max(0.0);
     let mixed = (FAITH * TYPICAL * TYPICAL + visits * variance) / (FAITH + visits);
     1.0 + scale * (mixed.sqrt() / TYPICAL - 1.0)

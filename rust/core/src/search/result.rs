@@ -1,7 +1,7 @@
 //! What a search reports: the action to play, the policy to learn, and what it thought of each action.
 
 use super::{Search, Stop};
-use crate::game::{Action, Game, Player, Turn, Value};
+use crate::game::{Action, Game, Payoff, Player, Turn};
 use crate::search::gumbel::Choice;
 use crate::search::puct::pruned_visits;
 use crate::search::solver::best_proven;
@@ -31,6 +31,8 @@ pub struct SearchResult {
     /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
     /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
     pub value: f32,
+    /// `[P]` the same for each player, player 0 first.
+    pub values: Vec<f32>,
     /// 0, or 1 + the plies in which the game is proven to end with this value.
     pub proof: u8,
     /// The action to play: a proven win; else the most visited (then higher prior, then lower action), or what the lower
@@ -51,11 +53,11 @@ impl<G: Game> Search<G> {
         let root = self.tree.node(ROOT);
         let Turn::Player(player) = self.position.turn() else {
             let over = self.position.turn() == Turn::Terminal;
-            let value = if over { self.position.outcome().0 } else { root.mean() as f32 };
-            return SearchResult { value, stop: self.run.stop, ..SearchResult::default() };
+            let values = if over { self.position.outcome().each().numbers().to_vec() } else { self.root_values() };
+            return SearchResult { value: values[0], values, stop: self.run.stop, ..SearchResult::default() };
         };
         let children = self.tree.children(ROOT);
-        let chosen = self.chosen();
+        let (chosen, values) = (self.chosen(), self.root_values());
         SearchResult {
             actions: children.iter().map(|child| child.action).collect(),
             visits: children.iter().map(|child| child.visits).collect(),
@@ -63,13 +65,21 @@ impl<G: Game> Search<G> {
             q: children.iter().map(|child| child.mean() as f32).collect(),
             proofs: children.iter().map(|child| child.proof).collect(),
             target: self.target(chosen),
-            value: Value(root.mean() as f32).pov(player).0,
+            value: values[player.index()],
+            values,
             proof: root.proof,
             action: chosen.map(|index| children[index].action),
             principal_variation: chosen.map_or_else(Vec::new, |chosen| self.principal_variation(chosen)),
             depth: self.run.depth,
             stop: self.run.stop,
         }
+    }
+
+    /// `[P]` mean value of the root for each player; 0 without visits.
+    fn root_values(&self) -> Vec<f32> {
+        let visits = f64::from(self.tree.node(ROOT).visits.max(1));
+        let mean = |&player: &Player| (self.tree.sum_for(ROOT, player, Player::Zero) / visits) as f32;
+        Player::ALL[..self.position.num_players()].iter().map(mean).collect()
     }
 
     /// The line that the chosen action begins.
@@ -97,8 +107,8 @@ impl<G: Game> Search<G> {
     /// The root's children as Gumbel's rule wants them.
     fn choice(&self) -> Choice<'_> {
         // The root's own sum is in player 0's view.
-        let sign = if self.position.turn() == Turn::Player(Player::Zero) { 1.0 } else { -1.0 };
-        Choice::at(&self.tree, ROOT, sign, self.position.num_actions())
+        let player = self.tree.node(ROOT).kind.view();
+        Choice::at(&self.tree, ROOT, player, Player::Zero, self.position.num_actions())
     }
 
     fn target(&self, chosen: Option<usize>) -> Vec<f32> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Search;
 use super::descent::Descent;
 use crate::cache::Cache;
-use crate::game::{Action, Game, GameFault, Player, PovValue, Value};
+use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
 use crate::rng::mix;
 use crate::search::puct::softmax;
 use crate::search::solver;
@@ -16,41 +16,41 @@ pub(crate) const GATHER_AT_MOST: u64 = 4096;
 
 /// Where a leaf's answer is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Answer<V> {
     /// In this row of the batch; `u32::MAX` until the batch is made.
     Row(u32),
     /// Found in the cache: priors from here in `hit_priors`.
-    Cached { priors: u32, value: PovValue },
+    Cached { priors: u32, value: V },
 }
 
 /// A leaf that waits for its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Leaf {
+pub(crate) struct Leaf<V> {
     pub(super) path: Range<u32>,
     pub(crate) legal: Range<u32>,
     player: Player,
     pub(crate) key: u128,
     pub(crate) stream: u64,
-    pub(crate) answer: Answer,
+    pub(crate) answer: Answer<V>,
     /// Whether its node is this position. Where a full tree could not take a roll, it is one behind that roll.
     at_node: bool,
 }
 
 /// The answers to one batch, as an evaluator leaves them.
 #[derive(Clone, Copy)]
-pub(crate) struct Replies<'a> {
+pub(crate) struct Replies<'a, V> {
     /// Where the logits of a row begin.
     pub(crate) offsets: &'a [u32],
     pub(crate) logits: &'a [f32],
-    pub(crate) values: &'a [PovValue],
+    pub(crate) values: &'a [V],
     /// See [`Batch::proofs`](crate::evaluator::Batch::proofs); rows behind its end have none.
     pub(crate) proofs: &'a [u8],
 }
 
 /// One round's leaves, in gathering order. All of it keeps its memory from round to round.
 #[derive(Clone, Debug)]
-pub(crate) struct Round<G> {
-    pub(crate) leaves: Vec<Leaf>,
+pub(crate) struct Round<G: Game> {
+    pub(crate) leaves: Vec<Leaf<PovOf<G>>>,
     /// Positions of the leaves that the cache did not answer.
     pub(crate) states: Vec<G>,
     pub(crate) legal: Vec<Action>,
@@ -59,7 +59,7 @@ pub(crate) struct Round<G> {
     collided: Vec<Range<u32>>,
 }
 
-impl<G> Default for Round<G> {
+impl<G: Game> Default for Round<G> {
     fn default() -> Self {
         Self {
             leaves: Vec::new(),
@@ -130,7 +130,7 @@ impl<G: Game> Search<G> {
                     if self.config.solver
                         && let Some(plies) = plies
                     {
-                        solver::prove(&mut self.tree, &self.round.paths[path], value, plies);
+                        solver::prove(&mut self.tree, &self.round.paths[path], value.proven(), plies);
                     }
                     self.round.paths.truncate(start as usize);
                     self.run.remaining -= 1;
@@ -161,11 +161,11 @@ impl<G: Game> Search<G> {
 
     /// Ends a simulation.
     #[inline]
-    fn ascend(&mut self, path: Range<usize>, value: Value) {
+    fn ascend(&mut self, path: Range<usize>, value: G::Payoff) {
         let path = &self.round.paths[path];
         self.run.depth = self.run.depth.max(path.len() - 1);
         if self.config.solver {
-            solver::ascend(&mut self.tree, path, value);
+            solver::ascend(&mut self.tree, path, value.proven());
         } else {
             self.tree.ascend(path, value);
         }
@@ -216,9 +216,11 @@ impl<G: Game> Search<G> {
         }
         if let Some((cache, network)) = cache {
             leaf.key = state.key();
-            let priors = self.round.hit_priors.len() as u32;
+            let (priors, players) = (self.round.hit_priors.len() as u32, state.num_players());
             // The cache has the priors of all legal actions.
-            if !restricted && let Some(value) = cache.get(network, leaf.key, legal.len(), &mut self.round.hit_priors) {
+            if !restricted
+                && let Some(value) = cache.get(network, leaf.key, legal.len(), players, &mut self.round.hit_priors)
+            {
                 leaf.answer = Answer::Cached { priors, value };
                 self.round.states.pop();
             }
@@ -228,7 +230,7 @@ impl<G: Game> Search<G> {
     }
 
     /// Takes the round's leaves up, in the order they were gathered, and then releases the collisions.
-    pub(crate) fn apply(&mut self, replies: Replies<'_>, cache: Option<(&Cache, u64)>) {
+    pub(crate) fn apply(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>) {
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
@@ -275,7 +277,8 @@ impl<G: Game> Search<G> {
             self.ascend(path.clone(), value);
             // The root is searched, whatever is known of it: an action is to be chosen.
             if proof != 0 && self.config.solver && path.len() > 1 && leaf.at_node {
-                solver::prove(&mut self.tree, &self.round.paths[path], value, usize::from(proof) - 1);
+                let plies = usize::from(proof) - 1;
+                solver::prove(&mut self.tree, &self.round.paths[path], value.proven(), plies);
             }
         }
         self.round.leaves.clear();

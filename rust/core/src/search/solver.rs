@@ -1,5 +1,5 @@
 //! Proven values: what follows for a position from finished games below it (MCTS-solver, Winands, Björnsson and Saito
-//! 2008, with draws and dice).
+//! 2008, with draws and dice). With one player, or with two and zero sum: there one number says what everybody gets.
 //!
 //! A decision is proven when an action wins for certain, or when all its children are proven: then it is worth the best
 //! of them. A roll is proven when all its outcomes are: then it is worth their expectation. The visits that a proven

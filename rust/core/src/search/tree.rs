@@ -18,9 +18,13 @@
 //! - A node that found no room for its children in a full tree is evaluated anew at each visit. It keeps these visits if
 //!   it gets children later, when the root has moved on and there is room.
 //!
+//! A node holds one number of the values backed up: the sum for the player who chose the node, which is all that a choice
+//! between children needs. Of two players with a zero sum, or of one, every other sum follows from it. Where it does not,
+//! the tree keeps the sums for all players beside the nodes.
+//!
 //! The tree does not know the rules, the formula that chooses, or where values come from.
 
-use crate::game::{Action, Player, Value};
+use crate::game::{Action, Payoff, Player, Value};
 
 /// An index into the arena.
 pub type NodeId = u32;
@@ -118,35 +122,45 @@ pub struct Tree {
     spare: Vec<Node>,
     /// Nodes it may have; the root and its children come even so.
     max_nodes: usize,
-    /// Sums of the squares of the values backed up, one a node; empty unless asked for.
-    squares: Vec<f64>,
-    spare_squares: Vec<f64>,
+    /// Sums for each player that every node has beside it: P, or 0 where `Node::value_sum` says enough.
+    sums: usize,
+    /// Whether every node has the sum of the squares of the values behind these, as the player to move sees them.
+    squares: bool,
+    /// What every node has beside it, one after another; empty where that is nothing.
+    beside: Vec<f64>,
+    spare_beside: Vec<f64>,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        Self::new(usize::MAX, false)
+        Self::new(usize::MAX, 0, false)
     }
 }
 
 impl Tree {
-    /// A root alone, in a tree that has room for `max_nodes` nodes and keeps squares of values if asked to.
+    /// A root alone, in a tree that has room for `max_nodes` nodes. It keeps the sums of the values of so many players beside
+    /// each node, and squares of values if asked to. `sums` is 0 with one player, or with two and zero sum.
     #[must_use]
-    pub fn new(max_nodes: usize, squares: bool) -> Self {
+    pub fn new(max_nodes: usize, sums: usize, squares: bool) -> Self {
         // Indices are 32 bits, and one more node may always be expanded.
         let max_nodes = max_nodes.min((u32::MAX - u32::from(u16::MAX)) as usize);
-        let squares = if squares { vec![0.0] } else { Vec::new() };
-        Self { nodes: vec![Node::new(0, 1.0)], spare: Vec::new(), max_nodes, squares, spare_squares: Vec::new() }
+        let beside = vec![0.0; sums + usize::from(squares)];
+        let (nodes, spare, spare_beside) = (vec![Node::new(0, 1.0)], Vec::new(), Vec::new());
+        Self { nodes, spare, max_nodes, sums, squares, beside, spare_beside }
+    }
+
+    /// How many numbers a node has beside it.
+    #[inline]
+    fn width(&self) -> usize {
+        self.sums + usize::from(self.squares)
     }
 
     /// Forgets everything but the allocated memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.nodes.push(Node::new(0, 1.0));
-        if !self.squares.is_empty() {
-            self.squares.clear();
-            self.squares.push(0.0);
-        }
+        self.beside.clear();
+        self.beside.resize(self.width(), 0.0);
     }
 
     /// The node with this index.
@@ -174,8 +188,8 @@ impl Tree {
     /// Memory held, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let squares = self.squares.capacity() + self.spare_squares.capacity();
-        (self.nodes.capacity() + self.spare.capacity()) * size_of::<Node>() + squares * size_of::<f64>()
+        let beside = self.beside.capacity() + self.spare_beside.capacity();
+        (self.nodes.capacity() + self.spare.capacity()) * size_of::<Node>() + beside * size_of::<f64>()
     }
 
     /// Whether there is room for so many children of one more node.
@@ -185,11 +199,23 @@ impl Tree {
         self.nodes.len() + children <= self.max_nodes
     }
 
-    /// The sum of the squares of the values backed up through a node, where the tree keeps them.
+    /// The sum of the squares of the values backed up through a node, where the tree keeps them: as the player to move
+    /// there sees them.
     #[must_use]
     #[inline]
     pub fn squares(&self, id: NodeId) -> Option<f64> {
-        self.squares.get(id as usize).copied()
+        self.squares.then(|| self.beside[id as usize * self.width() + self.sums])
+    }
+
+    /// The sum of the values backed up through a node for `player`, given who chose the node.
+    #[must_use]
+    #[inline]
+    pub fn sum_for(&self, id: NodeId, player: Player, chooser: Player) -> f64 {
+        if self.sums > 0 {
+            return self.beside[id as usize * self.width() + player.index()];
+        }
+        let sum = self.node(id).value_sum;
+        if player == chooser { sum } else { -sum }
     }
 
     /// Notes that a descent passes through the node.
@@ -219,9 +245,10 @@ impl Tree {
         }
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
-        if !self.squares.is_empty() {
-            self.squares.reserve_exact(self.nodes.capacity() - self.squares.len());
-            self.squares.resize(needed, 0.0);
+        let width = self.width();
+        if width > 0 {
+            self.beside.reserve_exact(self.nodes.capacity() * width - self.beside.len());
+            self.beside.resize(needed * width, 0.0);
         }
         let node = &mut self.nodes[id as usize];
         node.kind = kind;
@@ -232,26 +259,32 @@ impl Tree {
     /// Ends a simulation: adds `value` to every node of `path` (root first) from the view of whoever chose it.
     /// The only writer of `visits`; of `value_sum` there is one more, [`Tree::settle`].
     #[inline]
-    pub fn ascend(&mut self, path: &[NodeId], value: Value) {
-        if !self.squares.is_empty() {
-            let square = f64::from(value.0) * f64::from(value.0);
-            path.iter().for_each(|&id| self.squares[id as usize] += square);
+    pub fn ascend<P: Payoff>(&mut self, path: &[NodeId], value: P) {
+        let width = self.width();
+        if width > 0 {
+            let each = value.each();
+            for &id in path {
+                let beside = &mut self.beside[id as usize * width..][..width];
+                beside[..self.sums].iter_mut().zip(each.numbers()).for_each(|(sum, &own)| *sum += f64::from(own));
+                if self.squares {
+                    let seen = f64::from(value.of(self.nodes[id as usize].kind.view()));
+                    beside[self.sums] += seen * seen;
+                }
+            }
         }
-        let mut seen = f64::from(value.0);
+        let mut seen = f64::from(value.of(Player::Zero));
         for &id in path {
             let node = &mut self.nodes[id as usize];
             node.in_flight -= 1;
             node.visits += 1;
             node.value_sum += seen;
-            seen = match node.kind {
-                Kind::Decision(player) => f64::from(value.pov(player).0),
-                _ => f64::from(value.0),
-            };
+            seen = f64::from(value.of(node.kind.view()));
         }
     }
 
     /// Notes that the last node of `path` (root first) is proven to be worth `value`, the game being over after `plies`
-    /// more at the most: its visits are taken to have found that value, here and in the sums above.
+    /// more at the most: its visits are taken to have found that value, here and in the sums above. With one player, or with
+    /// two and zero sum.
     pub fn settle(&mut self, path: &[NodeId], value: Value, plies: usize) {
         let (&last, above) = path.split_last().expect("a path has its root");
         let chooser = above.last().map_or(Player::Zero, |&id| self.node(id).kind.view());
@@ -267,10 +300,9 @@ impl Tree {
             node.value_sum += if viewer == Player::Zero { change } else { -change };
             viewer = node.kind.view();
         }
-        if !self.squares.is_empty() {
-            let visits = f64::from(self.node(last).visits);
-            let change = f64::from(value.0) * f64::from(value.0) * visits - self.squares[last as usize];
-            path.iter().for_each(|&id| self.squares[id as usize] += change);
+        if let Some(found) = self.squares(last) {
+            let change = f64::from(value.0) * f64::from(value.0) * f64::from(self.node(last).visits) - found;
+            path.iter().for_each(|&id| self.beside[id as usize] += change);
         }
     }
 
@@ -302,12 +334,12 @@ impl Tree {
     /// Makes the root's child under `action` the new root and drops everything else; without such a child, or where it
     /// was never expanded, the tree is cleared. Nothing may be in flight.
     pub fn keep_subtree(&mut self, action: Action) {
-        let (mut nodes, mut squares) = (std::mem::take(&mut self.spare), std::mem::take(&mut self.spare_squares));
-        if self.copy_subtree(action, &mut nodes, &mut squares) {
+        let (mut nodes, mut beside) = (std::mem::take(&mut self.spare), std::mem::take(&mut self.spare_beside));
+        if self.copy_subtree(action, &mut nodes, &mut beside) {
             self.spare = std::mem::replace(&mut self.nodes, nodes);
-            self.spare_squares = std::mem::replace(&mut self.squares, squares);
+            self.spare_beside = std::mem::replace(&mut self.beside, beside);
         } else {
-            (self.spare, self.spare_squares) = (nodes, squares);
+            (self.spare, self.spare_beside) = (nodes, beside);
             self.clear();
         }
     }
@@ -315,46 +347,41 @@ impl Tree {
     /// The tree below an action of the root, as [`Tree::keep_subtree`] keeps it. This one stays as it is.
     #[must_use]
     pub fn subtree(&self, action: Action) -> Self {
-        let mut below = Self::new(self.max_nodes, !self.squares.is_empty());
-        let (mut nodes, mut squares) = (Vec::new(), Vec::new());
-        if self.copy_subtree(action, &mut nodes, &mut squares) {
+        let mut below = Self::new(self.max_nodes, self.sums, self.squares);
+        let (mut nodes, mut beside) = (Vec::new(), Vec::new());
+        if self.copy_subtree(action, &mut nodes, &mut beside) {
             nodes.shrink_to_fit();
-            squares.shrink_to_fit();
-            (below.nodes, below.squares) = (nodes, squares);
+            beside.shrink_to_fit();
+            (below.nodes, below.beside) = (nodes, beside);
         }
         below
     }
 
     /// Copies what lies below an action of the root into `new`; whether anything is known of it.
-    fn copy_subtree(&self, action: Action, new: &mut Vec<Node>, new_squares: &mut Vec<f64>) -> bool {
+    fn copy_subtree(&self, action: Action, new: &mut Vec<Node>, new_beside: &mut Vec<f64>) -> bool {
         let known = |child: &Node| child.action == action && child.kind != Kind::New;
         let Some(index) = self.children(ROOT).iter().position(known) else {
             return false;
         };
-        let old = &self.nodes;
+        let (old, width) = (&self.nodes, self.width());
         let mut root = self.children(ROOT)[index].clone();
-        if old[0].kind == Kind::Decision(Player::One) {
-            root.value_sum = -root.value_sum;
-        }
+        let first = old[0].first_child as usize + index;
+        root.value_sum = self.sum_for(first as NodeId, Player::Zero, old[0].kind.view());
         new.clear();
         // Not by doubling, so that both halves keep to the room that there is.
         new.reserve_exact(old.len());
         new.push(root);
-        let squares = !self.squares.is_empty();
-        new_squares.clear();
-        if squares {
-            new_squares.reserve_exact(old.len());
-            new_squares.push(self.squares[old[0].first_child as usize + index]);
-        }
+        let beside = |first: usize, count: usize| &self.beside[first * width..(first + count) * width];
+        new_beside.clear();
+        new_beside.reserve_exact(old.len() * width);
+        new_beside.extend_from_slice(beside(first, 1));
         // Breadth first: the part of `new` not yet looked at is the queue.
         let mut next = 0;
         while next < new.len() {
             let (first, count) = (new[next].first_child as usize, usize::from(new[next].num_children));
             new[next].first_child = new.len() as NodeId;
             new.extend_from_slice(&old[first..first + count]);
-            if squares {
-                new_squares.extend_from_slice(&self.squares[first..first + count]);
-            }
+            new_beside.extend_from_slice(beside(first, count));
             next += 1;
         }
         true

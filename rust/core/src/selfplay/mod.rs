@@ -34,6 +34,7 @@ pub mod resign;
 mod shared;
 pub mod timing;
 
+use play::check_resignation;
 pub use play::{SelfPlayConfig, choose, sharpen};
 pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
 
@@ -54,7 +55,7 @@ where
     /// Starts playing from `start`, with a pipeline for each of the evaluators, which are of one network.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, or an option is not for this game.
     pub fn start(
         start: &G,
         config: SelfPlayConfig,
@@ -63,6 +64,7 @@ where
         workers: &Workers,
         cache: Option<Arc<Cache>>,
     ) -> Result<Self, String> {
+        config.check_for(start)?;
         let pipelines = evaluators.len();
         let shared = Arc::new(Shared::new(layout, pipelines, config.resign_below));
         let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };
@@ -199,8 +201,13 @@ where
     }
 
     /// Changes `Resign::below` from each pipeline's next round on.
-    pub fn set_resign_below(&self, below: f64) {
+    ///
+    /// # Errors
+    /// In a game in which nobody resigns.
+    pub fn set_resign_below(&self, below: f64) -> Result<(), String> {
+        check_resignation::<G>(below)?;
         self.shared.lock().resign_below = below;
+        Ok(())
     }
 
     /// Has the games that begin from now on search so many simulations a move, in place of those of the options. Their

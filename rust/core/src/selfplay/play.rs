@@ -3,7 +3,7 @@
 //! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, PovValue, Turn, check_chance};
+use crate::game::{Action, Game, GameFault, Payoff, PovValue, Turn, check_chance};
 use crate::options::{MOST, OptionValue, Rule, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
@@ -93,6 +93,15 @@ impl SelfPlayConfig {
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
     }
 
+    /// Refuses what games of `start`'s kind cannot be played with.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn check_for<G: Game>(&self, start: &G) -> Result<(), String> {
+        check_resignation::<G>(self.resign_below)?;
+        self.search.check_for(start)
+    }
+
     /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
     #[must_use]
     pub fn temperature_at(&self, ply: usize) -> f64 {
@@ -110,6 +119,14 @@ impl SelfPlayConfig {
     fn is_fast(&self, game_id: u64, ply: usize) -> bool {
         stream_for(self.seed, game_id, ply as u64 | SEARCH_KIND).unit() >= self.full_search_share
     }
+}
+
+/// Refuses resignation in a game in which nobody wins where one player gives up.
+pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), String> {
+    if G::Payoff::ZERO_SUM || below <= -1.0 {
+        return Ok(());
+    }
+    Err(format!("resign_below {below} is for two players with a zero sum; this game has none: give -1, nobody resigns"))
 }
 
 /// A game in a slot.
@@ -132,7 +149,7 @@ pub(crate) struct GameInPlay {
 
 impl GameInPlay {
     /// A game that has not begun; `simulations` is its own number if it has one.
-    pub(crate) fn new(config: &SelfPlayConfig, game_id: u64, simulations: Option<u32>) -> Self {
+    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, simulations: Option<u32>) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
         let opening = up_to(config.opening_plies);
@@ -144,8 +161,7 @@ impl GameInPlay {
                 seed: config.seed,
                 control: config.resign().is_control(config.seed, game_id),
                 simulations,
-                offsets: vec![0],
-                ..GameRecord::default()
+                ..GameRecord::begun(start)
             },
             opening,
             policy_until,
@@ -160,9 +176,11 @@ impl GameInPlay {
 
     /// A game that began in another process, and its position; `None` if it is of another run.
     pub(crate) fn begun<G: Game>(config: &SelfPlayConfig, start: &G, record: GameRecord) -> Option<(Self, G)> {
-        let mut game = Self::new(config, record.game_id, record.simulations);
+        let mut game = Self::new(config, start, record.game_id, record.simulations);
         let mut position = start.clone();
-        let fits = record.game == config.game && record.seed == config.seed;
+        let fits = record.game == config.game
+            && record.seed == config.seed
+            && record.outcomes.len() == game.record.outcomes.len();
         if !fits || record.plies.iter().any(|ply| position.try_play(ply.action).is_err()) {
             return None;
         }
@@ -193,12 +211,12 @@ pub(crate) fn finish_move<G: Game>(
     let ply = record.plies.len();
     let result = search.result();
     let drawn_from_policy = ply < game.policy_until;
-    let may_resign = !drawn_from_policy && record.resign_ply.is_none();
+    let may_resign = G::Payoff::ZERO_SUM && !drawn_from_policy && record.resign_ply.is_none();
     if may_resign && game.streaks.note(&config.resign(), player, &result) {
         record.resign_ply = Some(ply as u32);
         if !record.control {
             record.resigned = true;
-            record.outcome = PovValue(-1.0).absolute(player).0;
+            record.set_outcome(PovValue(-1.0).absolute(player));
             game.over = true;
             return;
         }
@@ -228,8 +246,7 @@ pub(crate) fn finish_move<G: Game>(
         record.priors.extend_from_slice(&result.priors);
         record.targets.extend_from_slice(&result.target);
     }
-    record.plies.push(entry);
-    record.offsets.push(record.legal.len() as u32);
+    record.push(entry, if drawn_from_policy { &[] } else { &result.values });
     game.without_tree = false;
     advance(search, action, config.tree_reuse);
 }
@@ -252,7 +269,8 @@ pub(crate) fn begin_move<G: Game>(
         }
         if turn == Turn::Terminal || config.max_plies.is_some_and(|cap| ply >= cap) {
             record.capped = turn != Turn::Terminal;
-            record.outcome = if record.capped { 0.0 } else { search.root().outcome().0 };
+            let draw = || G::Payoff::draw(search.root().num_players());
+            record.set_outcome(if record.capped { draw() } else { search.root().outcome() });
             game.over = true;
             return;
         }
@@ -293,8 +311,7 @@ pub(crate) fn begin_move<G: Game>(
             }
             Turn::Terminal => unreachable!("handled above"),
         };
-        record.plies.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 });
-        record.offsets.push(record.legal.len() as u32);
+        record.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 }, &[]);
         advance(search, action, config.tree_reuse);
     }
 }

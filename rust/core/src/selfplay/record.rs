@@ -6,22 +6,25 @@
 //! imported game that the rules do not end, what its file says), the searched samples name exactly the legal actions,
 //! and their policy targets are distributions.
 
-use crate::game::{Action, Game, Player, PovValue, Turn, Value};
+use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, Values};
 
 /// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
-/// from the visits, format 3 no imported games, format 4 no simulations of a game's own; all are still read.
-const FORMAT: u32 = 5;
+/// from the visits, format 3 no imported games, format 4 no simulations of a game's own, format 5 only two players with a
+/// zero sum; all are still read.
+const FORMAT: u32 = 6;
 /// The formats of games that need no later one: their bytes are those of before it.
 const FORMAT_OF_SELFPLAY: u32 = 3;
 const FORMAT_OF_IMPORTED: u32 = 4;
+const FORMAT_OF_SIMULATIONS: u32 = 5;
 /// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three, format 3 the first four,
-/// format 4 the first five.
+/// format 4 the first five, format 5 the first six.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
 const SIMULATIONS: u8 = 32;
+const MANY: u8 = 64;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
 /// What the entries of a policy target may miss 1 by, together: they come as rounded numbers.
@@ -62,7 +65,7 @@ pub fn played_target(action: Action, legal: &[Action]) -> Vec<f32> {
 pub struct Ply {
     /// The action or chance outcome.
     pub action: Action,
-    /// 0 or 1; -1 at a chance turn.
+    /// The player's number; -1 at a chance turn.
     pub player: i8,
     /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`OPPONENT`], [`PLAYED`].
     pub flags: u8,
@@ -77,6 +80,12 @@ impl Ply {
     #[must_use]
     pub fn is_searched(&self) -> bool {
         self.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+    }
+
+    /// The player to move; none at a chance turn.
+    #[must_use]
+    pub fn mover(&self) -> Option<Player> {
+        Player::from_index(usize::try_from(self.player).ok()?)
     }
 
     /// Whether it can be learned from.
@@ -97,6 +106,9 @@ pub struct GameRecord {
     pub seed: u64,
     /// For player 0; 0 if capped.
     pub outcome: f32,
+    /// `[P]` the outcome for each player, player 0 first. Empty in a game of two players and zero sum, where `outcome` says
+    /// it.
+    pub outcomes: Vec<f32>,
     /// Cut short by a cap on plies and scored as a draw.
     pub capped: bool,
     /// The player to move after the last ply gave up: the outcome is a loss for that player, whatever the rules would
@@ -112,6 +124,8 @@ pub struct GameRecord {
     pub simulations: Option<u32>,
     /// `[T]`
     pub plies: Vec<Ply>,
+    /// `[T, P]` the search's values for each player, player 0 first; 0 where not searched. Empty where `outcomes` is.
+    pub root_values: Vec<f32>,
     /// `[T + 1]` where the entries of a ply begin and end in the four below; empty for a ply that is not [`SEARCHED`].
     pub offsets: Vec<u32>,
     /// `[K]` legal actions, ply by ply, ascending.
@@ -146,6 +160,53 @@ impl GameRecord {
         }
     }
 
+    /// A game of `G` that has not begun.
+    pub(crate) fn begun<G: Game>(start: &G) -> Self {
+        let outcomes = if G::Payoff::ZERO_SUM { Vec::new() } else { vec![0.0; start.num_players()] };
+        Self { outcomes, offsets: vec![0], ..Self::default() }
+    }
+
+    /// Notes how it ended.
+    pub(crate) fn set_outcome<P: Payoff>(&mut self, outcome: P) {
+        self.outcome = outcome.of(Player::Zero);
+        if !P::ZERO_SUM {
+            self.outcomes = outcome.each().numbers().to_vec();
+        }
+    }
+
+    /// Adds a ply, the entries of which are there; `values` `[P]` are those of its search, none without one.
+    pub(crate) fn push(&mut self, ply: Ply, values: &[f32]) {
+        let begin = self.root_values.len();
+        self.root_values.resize(begin + self.outcomes.len(), 0.0);
+        self.root_values[begin..].iter_mut().zip(values).for_each(|(to, &value)| *to = value);
+        self.plies.push(ply);
+        self.offsets.push(self.legal.len() as u32);
+    }
+
+    /// How many players the game has.
+    #[must_use]
+    pub fn num_players(&self) -> usize {
+        if self.outcomes.is_empty() { 2 } else { self.outcomes.len() }
+    }
+
+    /// What a player got in the end.
+    #[must_use]
+    pub fn outcome_of(&self, player: Player) -> f32 {
+        let one = || Value(self.outcome).pov(player).0;
+        if self.outcomes.is_empty() { one() } else { self.outcomes[player.index()] }
+    }
+
+    /// What the search of a ply found for a player; 0 where there was none.
+    #[must_use]
+    pub fn root_value_of(&self, ply: usize, player: Player) -> f32 {
+        let players = self.outcomes.len();
+        if players > 0 {
+            return self.root_values[ply * players + player.index()];
+        }
+        let entry = self.plies[ply];
+        entry.mover().map_or(0.0, |mover| PovValue(entry.root_value).absolute(mover).pov(player).0)
+    }
+
     /// Number of plies that can be learned from.
     #[must_use]
     pub fn samples(&self) -> usize {
@@ -156,18 +217,25 @@ impl GameRecord {
     #[must_use]
     pub fn false_resignation(&self) -> bool {
         let ply = self.resign_ply.filter(|_| !self.resigned).and_then(|ply| self.plies.get(ply as usize));
-        ply.is_some_and(|ply| {
-            let player = if ply.player == 0 { Player::Zero } else { Player::One };
-            Value(self.outcome).pov(player).0 >= 0.0
-        })
+        ply.and_then(Ply::mover).is_some_and(|player| self.outcome_of(player) >= 0.0)
     }
 
-    /// A game of which only the actions and the outcome are known, from `start`: each ply of a player is a sample.
+    /// A game of which only the actions and the outcome are known, from `start`: each ply of a player is a sample. The
+    /// outcome is one number a player, or player 0's with two players and zero sum.
     ///
     /// # Errors
     /// What is wrong, see [`GameRecord::check`].
-    pub fn of_actions<G: Game>(start: &G, actions: &[Action], outcome: f32) -> Result<Self, String> {
-        let (mut state, mut plies) = (start.clone(), Vec::with_capacity(actions.len()));
+    pub fn of_actions<G: Game>(start: &G, actions: &[Action], outcomes: &[f32]) -> Result<Self, String> {
+        let (mut state, mut record) = (start.clone(), Self { imported: true, ..Self::begun(start) });
+        let (players, numbers) = (start.num_players(), if G::Payoff::ZERO_SUM { 1 } else { start.num_players() });
+        if outcomes.len() != numbers {
+            let got = outcomes.len();
+            return Err(format!("{got} numbers as the outcome of a game of {players} players, expected {numbers}"));
+        }
+        record.outcome = outcomes[0];
+        if !G::Payoff::ZERO_SUM {
+            record.outcomes = outcomes.to_vec();
+        }
         for (index, &action) in actions.iter().enumerate() {
             let (player, flags) = match state.turn() {
                 Turn::Player(player) => (player.index() as i8, PLAYED),
@@ -175,10 +243,8 @@ impl GameRecord {
                 Turn::Terminal => return Err(format!("ply {index} comes after the end of the game")),
             };
             state.try_play(action).map_err(|error| format!("ply {index}: {error}"))?;
-            plies.push(Ply { action, player, flags, root_value: 0.0, network: 0 });
+            record.push(Ply { action, player, flags, root_value: 0.0, network: 0 }, &[]);
         }
-        let offsets = vec![0; plies.len() + 1];
-        let record = Self { outcome, imported: true, plies, offsets, ..Self::default() };
         record.check(start).map(|()| record)
     }
 
@@ -199,6 +265,8 @@ impl GameRecord {
             && self.visits.len() == k
             && self.priors.len() == k
             && (self.targets.is_empty() || self.targets.len() == k)
+            && self.root_values.len() == self.plies.len() * self.outcomes.len()
+            && self.outcomes.len() <= MAX_PLAYERS
     }
 
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
@@ -208,6 +276,11 @@ impl GameRecord {
     pub fn check<G: Game>(&self, start: &G) -> Result<(), String> {
         if !self.shape_fits() {
             return Err("its arrays do not fit together".into());
+        }
+        if self.outcomes.len() != if G::Payoff::ZERO_SUM { 0 } else { start.num_players() } {
+            let sum = if self.outcomes.is_empty() { " and zero sum" } else { "" };
+            let (got, players) = (self.num_players(), start.num_players());
+            return Err(format!("it is a record of {got} players{sum}, the game has {players}"));
         }
         let mut state = start.clone();
         let mut legal = Vec::new();
@@ -239,26 +312,39 @@ impl GameRecord {
                 return Err("it is said to be imported, and to have ended in self-play".into());
             }
             Turn::Player(_) | Turn::Chance if self.imported => {
-                let is_outcome = self.outcome.is_finite() && self.outcome.abs() <= 1.0;
-                if is_outcome { Value(self.outcome) } else { return Err(format!("{} is no outcome", self.outcome)) }
+                let told = self.each_outcome();
+                let wrong = told.numbers().iter().find(|number| !(-1.0..=1.0).contains(*number));
+                wrong.map_or(Ok(told), |number| Err(format!("{number} is no outcome")))?
             }
             Turn::Terminal if self.resigned => return Err("it is said to be resigned, but it ended".into()),
-            Turn::Terminal if !self.capped => state.outcome(),
+            Turn::Terminal if !self.capped => state.outcome().each(),
             Turn::Terminal => return Err("it is said to be cut short, but it ended".into()),
-            Turn::Player(player) if self.resigned && !self.capped => PovValue(-1.0).absolute(player),
+            Turn::Player(_) if self.resigned && !G::Payoff::ZERO_SUM => {
+                return Err("it is said to be resigned, which only one of two players with a zero sum can do".into());
+            }
+            Turn::Player(player) if self.resigned && !self.capped => PovValue(-1.0).absolute(player).each(),
             _ if self.resigned => return Err("it is said to be resigned, but not at a player's turn".into()),
-            _ if self.capped => Value(0.0),
+            _ if self.capped => G::Payoff::draw(start.num_players()).each(),
             _ => return Err("it stops before the end of the game".into()),
         };
         self.check_resignation()?;
         if self.simulations.is_some_and(|simulations| simulations == 0 || self.imported) {
             return Err("it is said to have simulations that no game of self-play has".into());
         }
-        if outcome.0 == self.outcome {
-            Ok(())
-        } else {
-            Err(format!("its outcome is said to be {}, the rules say {}", self.outcome, outcome.0))
+        let (told, rules) = (self.each_outcome(), outcome);
+        if told == rules && self.outcome == told.of(Player::Zero) {
+            return Ok(());
         }
+        let shown = |values: Values| match self.outcomes.len() {
+            0 => values.of(Player::Zero).to_string(),
+            _ => format!("{:?}", values.numbers()),
+        };
+        Err(format!("its outcome is said to be {}, the rules say {}", shown(told), shown(rules)))
+    }
+
+    /// The outcome of each player.
+    fn each_outcome(&self) -> Values {
+        if self.outcomes.is_empty() { Value(self.outcome).each() } else { Values::new(&self.outcomes) }
     }
 
     /// Whether a ply's numbers are some that a search can give.
@@ -275,6 +361,12 @@ impl GameRecord {
             return Err(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
         }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
+        let players = self.outcomes.len();
+        let found = &self.root_values[index * players..(index + 1) * players];
+        let own = ply.mover().and_then(|mover| found.get(mover.index())).is_none_or(|&own| own == ply.root_value);
+        if !own || !found.iter().all(|&value| number(value)) {
+            return Err(format!("ply {index} has values {found:?}, and {} for the player to move", ply.root_value));
+        }
         if !number(ply.root_value) || !self.priors[range.clone()].iter().all(|&prior| number(prior)) {
             return Err(format!("ply {index} has a value or prior that is none"));
         }
@@ -307,7 +399,8 @@ impl GameRecord {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
         let format = match (self.simulations, self.imported) {
-            (Some(_), _) => FORMAT,
+            _ if !self.outcomes.is_empty() => FORMAT,
+            (Some(_), _) => FORMAT_OF_SIMULATIONS,
             (None, true) => FORMAT_OF_IMPORTED,
             (None, false) => FORMAT_OF_SELFPLAY,
         };
@@ -320,10 +413,14 @@ impl GameRecord {
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let resignation = flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
         let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
-        let own = flag(self.simulations.is_some(), SIMULATIONS);
+        let own = flag(self.simulations.is_some(), SIMULATIONS) | flag(!self.outcomes.is_empty(), MANY);
         out.push(flag(self.capped, CAPPED) | resignation | more | own);
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
         out.extend(self.simulations.iter().flat_map(|simulations| simulations.to_le_bytes()));
+        if !self.outcomes.is_empty() {
+            out.push(self.outcomes.len() as u8);
+            self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
+        }
         out.extend((self.plies.len() as u32).to_le_bytes());
         out.extend((self.legal.len() as u32).to_le_bytes());
         for ply in &self.plies {
@@ -338,6 +435,7 @@ impl GameRecord {
         self.visits.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.priors.iter().for_each(|x| out.extend(x.to_le_bytes()));
         self.targets.iter().for_each(|x| out.extend(x.to_le_bytes()));
+        self.root_values.iter().for_each(|x| out.extend(x.to_le_bytes()));
         out
     }
 
@@ -363,16 +461,23 @@ impl GameRecord {
             2 => CAPPED | RESIGNED | CONTROL,
             3 => CAPPED | RESIGNED | CONTROL | TARGETS,
             4 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED,
-            _ => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS,
+            5 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS,
+            _ => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS | MANY,
         };
         if flags & !known != 0 {
             return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
         }
         let resign_ply = if format == 1 { None } else { Some(reader.u32()?).filter(|&ply| ply != NO_PLY) };
         let simulations = if flags & SIMULATIONS == 0 { None } else { Some(reader.u32()?) };
+        let players = if flags & MANY == 0 { 0 } else { usize::from(reader.u8()?) };
+        if flags & MANY != 0 && !(1..=MAX_PLAYERS).contains(&players) {
+            return Err(format!("a game record of {players} players, expected 1 to {MAX_PLAYERS}"));
+        }
+        let outcomes = (0..players).map(|_| reader.u32().map(f32::from_bits)).collect::<Result<_, _>>()?;
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
         let num_targets = if flags & TARGETS == 0 { 0 } else { num_legal };
-        let needed = num_plies as u64 * 22 + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
+        let num_values = num_plies * players;
+        let needed = num_plies as u64 * (22 + 4 * players as u64) + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
         if needed != reader.0.len() as u64 {
             return Err(format!("a game record with {} bytes of plies, expected {needed}", reader.0.len()));
         }
@@ -405,6 +510,7 @@ impl GameRecord {
             game_id,
             seed,
             outcome,
+            outcomes,
             capped: flags & CAPPED != 0,
             resigned: flags & RESIGNED != 0,
             control: flags & CONTROL != 0,
@@ -417,6 +523,7 @@ impl GameRecord {
             visits: words(num_legal)?,
             priors: floats(words(num_legal)?),
             targets: floats(words(num_targets)?),
+            root_values: floats(words(num_values)?),
         };
         // Here too, so that a record can be looked at before it is checked.
         if record.shape_fits() { Ok(record) } else { Err("a game record whose arrays do not fit together".into()) }

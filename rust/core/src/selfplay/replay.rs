@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use crate::batched::Workers;
-use crate::game::{Game, Player, PovValue, Value};
+use crate::game::{Game, MAX_PLAYERS, Payoff, Player};
 use crate::rng::Stream;
 use crate::selfplay::record::{GameRecord, PLAYED, played_target};
 
@@ -23,7 +23,8 @@ pub struct Samples<'a> {
     pub legal: &'a mut [bool],
     /// `[B, A]` policy targets, 0 for illegal actions.
     pub policies: &'a mut [f32],
-    /// `[B]` value targets for the player to move.
+    /// `[B, W]` value targets. W is 1 with two players and zero sum: that of the player to move. Else it is P, one a player,
+    /// the player to move first.
     pub values: &'a mut [f32],
     /// `[B]` weights of the value targets, see [`Draw::imported_value_weight`].
     pub weights: &'a mut [f32],
@@ -244,6 +245,12 @@ impl<G: Game> ReplayBuffer<G> {
         self.games.front().map_or(0, |oldest| (self.added - oldest.first) as usize)
     }
 
+    /// Numbers W of a row's value target; see [`Samples::values`].
+    #[must_use]
+    pub fn value_width(&self) -> usize {
+        if G::Payoff::ZERO_SUM { 1 } else { self.start.num_players() }
+    }
+
     /// Draws a batch.
     ///
     /// # Panics
@@ -255,13 +262,13 @@ impl<G: Game> ReplayBuffer<G> {
             .chunks_exact_mut(row_len)
             .zip(samples.legal.chunks_exact_mut(actions))
             .zip(samples.policies.chunks_exact_mut(actions))
-            .zip(samples.values.iter_mut().zip(samples.weights))
+            .zip(samples.values.chunks_exact_mut(self.value_width()).zip(samples.weights))
             .enumerate()
             .collect();
-        workers.for_each(&mut rows, |(row, (((observation, legal), policy), (value, weight)))| {
+        workers.for_each(&mut rows, |(row, (((observation, legal), policy), (values, weight)))| {
             let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
             let places = self.places(draw, &mut stream);
-            self.fill(&places, draw, &mut stream, observation, legal, policy, (value, weight));
+            self.fill(&places, draw, &mut stream, observation, legal, policy, (values, weight));
         });
     }
 
@@ -322,7 +329,7 @@ impl<G: Game> ReplayBuffer<G> {
         observation: &mut [f32],
         legal: &mut [bool],
         policy: &mut [f32],
-        (value, weight): (&mut f32, &mut f32),
+        (values, weight): (&mut [f32], &mut f32),
     ) {
         let of = |&(game, ply): &Place| (&*self.games[game as usize].record, ply as usize);
         let Origin { record, ply, state, symmetry } = self.origin_of(places[0], draw, stream);
@@ -341,14 +348,16 @@ impl<G: Game> ReplayBuffer<G> {
         } else {
             state.legal_actions(&mut actions);
         }
-        let (mut shares, mut worth, mut weights) = (vec![0.0; actions.len()], 0.0, 0.0);
+        let (mut shares, mut worth, mut weights) = (vec![0.0; actions.len()], [0.0; MAX_PLAYERS], 0.0);
         for place in places {
             let ((record, ply), share) = (of(place), self.weight(place.0, draw));
             let entry = record.plies[ply];
             let target =
                 if entry.flags & PLAYED == 0 { record.target(ply) } else { played_target(entry.action, &actions) };
             shares.iter_mut().zip(target).for_each(|(sum, share)| *sum += f64::from(share));
-            worth += share * f64::from(value_target(record, ply, draw));
+            for (seat, worth) in worth[..values.len()].iter_mut().enumerate() {
+                *worth += share * f64::from(value_target(record, ply, seat, draw));
+            }
             weights += share;
         }
         // Of one place: its own numbers, to the last bit.
@@ -358,34 +367,33 @@ impl<G: Game> ReplayBuffer<G> {
             policy[action] = (sum / places.len() as f64) as f32;
         }
         // Without any weight the target counts for nothing.
-        *value = if weights > 0.0 { (worth / weights) as f32 } else { 0.0 };
+        for (value, worth) in values.iter_mut().zip(worth) {
+            *value = if weights > 0.0 { (worth / weights) as f32 } else { 0.0 };
+        }
         *weight = (weights / places.len() as f64) as f32;
     }
 }
 
-/// What the value of a ply should be, for its player.
-fn value_target(record: &GameRecord, ply: usize, draw: Draw) -> f32 {
-    let end = if draw.value_lambda < 1.0 { lambda_return(record, ply, draw.value_lambda) } else { record.outcome };
-    let outcome = Value(end).pov(mover(record.plies[ply].player)).0;
+/// What the value of a ply should be, for the player who is so many seats after its player in turn order.
+fn value_target(record: &GameRecord, ply: usize, seat: usize, draw: Draw) -> f32 {
+    let mover = record.plies[ply].mover().map_or(0, Player::index);
+    let player = Player::ALL[(mover + seat) % record.num_players()];
+    let lambda = draw.value_lambda;
+    let end = if lambda < 1.0 { lambda_return(record, ply, player, lambda) } else { record.outcome_of(player) };
     if record.plies[ply].flags & PLAYED != 0 {
-        return outcome; // nobody searched it
+        return end; // nobody searched it
     }
-    (1.0 - draw.root_value_weight) * outcome + draw.root_value_weight * record.plies[ply].root_value
+    (1.0 - draw.root_value_weight) * end + draw.root_value_weight * record.root_value_of(ply, player)
 }
 
-/// The lambda return of a ply (Sutton 1988) for player 0: of the values q of the searches from this ply on, and of the
+/// The lambda return of a ply (Sutton 1988) for a player: of the values q of the searches from this ply on, and of the
 /// outcome z, the mean `sum over k of (1 - lambda) lambda^k q_k, + lambda^n z`, where n plies were searched. A ply without a
 /// search (dice, an opening) has no value and takes no weight.
-fn lambda_return(record: &GameRecord, ply: usize, lambda: f64) -> f32 {
-    let searched = record.plies[ply..].iter().rev().filter(|entry| entry.is_searched());
-    searched.fold(f64::from(record.outcome), |later, entry| {
-        let own = PovValue(entry.root_value).absolute(mover(entry.player)).0;
-        (1.0 - lambda) * f64::from(own) + lambda * later
+fn lambda_return(record: &GameRecord, ply: usize, player: Player, lambda: f64) -> f32 {
+    let searched = (ply..record.plies.len()).rev().filter(|&later| record.plies[later].is_searched());
+    searched.fold(f64::from(record.outcome_of(player)), |later, ply| {
+        (1.0 - lambda) * f64::from(record.root_value_of(ply, player)) + lambda * later
     }) as f32
-}
-
-fn mover(player: i8) -> Player {
-    if player == 0 { Player::Zero } else { Player::One }
 }
 
 /// The plies of a game that can be learned from.

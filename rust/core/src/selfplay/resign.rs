@@ -1,6 +1,6 @@
 //! When a player gives up a lost game, and which games are played on to see how often that would have been wrong.
 
-use crate::game::Player;
+use crate::game::{MAX_PLAYERS, Player};
 use crate::search::{SearchResult, stream_for};
 
 /// Tells the stream that picks control games from those of a game's plies.
@@ -8,7 +8,8 @@ const CONTROL: u64 = u64::MAX - 1;
 
 /// When players resign: the rule, the share of control games and the aim of a threshold that keeps wrong resignations
 /// rare are AlphaGo Zero's (Silver et al. 2017, Methods, "Self-play"); several searches in a row are KataGo's
-/// (`resignConsecTurns`).
+/// (`resignConsecTurns`). Only of two players with a zero sum does one win where the other gives up: in other games nobody
+/// resigns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resign {
     /// A search finds the position lost when the root's value and its most visited action's are both below this, for
@@ -39,7 +40,7 @@ impl Resign {
 
 /// How many of its last searches in a row each player found lost.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Streaks([u32; 2]);
+pub(crate) struct Streaks([u32; MAX_PLAYERS]);
 
 impl Streaks {
     /// Takes a search of `player` into account; says whether it is time to resign.

@@ -33,6 +33,8 @@ fn sound() -> Bent {
 }
 
 impl Game for Bent {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         3
     }

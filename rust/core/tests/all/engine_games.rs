@@ -17,6 +17,8 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
     #[derive(Clone)]
     struct Only(Asked, Vec<Action>);
     impl Game for Only {
+        type Payoff = Value;
+
         fn num_actions(&self) -> usize {
             self.0.num_actions()
         }

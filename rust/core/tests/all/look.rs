@@ -1,6 +1,6 @@
 //! What a look at a finished search shows is what happened in it.
 
-use crate::common::{Naive, check_tree, hashed, hashed_answer, run};
+use crate::common::{Naive, go_on, hashed, hashed_answer, run};
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
@@ -31,13 +31,6 @@ fn assert_errors(found: &[f32], values: &[Vec<f64>]) {
 }
 
 /// More simulations in a tree that is there.
-fn go_on(search: &mut Search<Toy>, simulations: u32, seed: u64) {
-    search.begin(simulations, Stream::keyed(&[seed])).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(search), &mut hashed()).unwrap() {}
-    check_tree(search);
-}
-
 /// Plays on along the most visited actions and outcomes to the next player's turn; `None` where there is none.
 fn best_way(search: &Search<Toy>) -> Option<Vec<u32>> {
     let (mut search, mut way) = (search.clone(), Vec::new());
@@ -69,8 +62,9 @@ fn standard_errors_are_those_of_the_recorded_values_also_in_a_reused_tree() {
         }
         for ply in 0.. {
             assert_eq!(search.result().visits, naive.visits());
-            let recorded =
-                |edge: &crate::common::Edge<Toy>| edge.2.as_ref().map_or(Vec::new(), |child| child.values.clone());
+            let recorded = |edge: &crate::common::Edge<Toy>| {
+                edge.2.iter().flat_map(|child| &child.values).map(|value| f64::from(value.0)).collect()
+            };
             let values: Vec<Vec<f64>> = naive.children.iter().map(recorded).collect();
             assert_errors(&standard_errors(search.tree()), &values);
             compared += values.iter().filter(|values| values.len() > 1).count();
@@ -83,7 +77,7 @@ fn standard_errors_are_those_of_the_recorded_values_also_in_a_reused_tree() {
                 let taken = naive.children.into_iter().find(|child| child.0 == action);
                 naive = *taken.and_then(|child| child.2).unwrap();
             }
-            go_on(&mut search, 50, ply);
+            go_on(&mut search, 50, ply, &mut hashed());
             dice = Stream::keyed(&[ply]);
             dice.bits();
             for _ in 0..50 {
@@ -148,7 +142,7 @@ fn standard_errors_are_those_of_the_values_of_all_positions_below_at_any_batch()
                     break;
                 };
                 way.into_iter().for_each(|action| search.advance(action));
-                go_on(&mut search, 100, seed);
+                go_on(&mut search, 100, seed, &mut hashed());
             }
         }
     }

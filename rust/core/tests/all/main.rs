@@ -9,6 +9,7 @@ mod forced_wins;
 mod look;
 mod options;
 mod oracle;
+mod players;
 mod properties;
 mod record;
 mod selfplay;

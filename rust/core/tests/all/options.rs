@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use crate::common::{Hashed, Naive, check_tree, hashed, run};
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::{RootNoise, SearchConfig};
-use azpy_core::evaluator::{Batch, Evaluator, RowByRow};
+use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, Stop};
@@ -139,7 +139,7 @@ fn bounds(state: &Toy, plies: usize) -> (f64, f64) {
     });
     next.reduce(|(low, high), (a, b)| match player {
         Player::Zero => (low.max(a), high.max(b)),
-        Player::One => (low.min(a), high.min(b)),
+        _ => (low.min(a), high.min(b)),
     })
     .unwrap()
 }
@@ -327,7 +327,7 @@ fn a_full_tree_is_searched_on_without_growing() {
 }
 
 /// Notes the largest batch.
-struct Widest(RowByRow<Hashed>, usize);
+struct Widest(Hashed, usize);
 
 impl<G: Game> Evaluator<G> for Widest {
     type Error = Infallible;
@@ -427,7 +427,7 @@ fn the_lower_confidence_bound_is_that_of_the_values_backed_up() {
         naive.simulate(&config, &mut dice);
         for _ in 0..200 {
             let before = naive.visits();
-            let value = naive.simulate(&config, &mut dice);
+            let value = f64::from(naive.simulate(&config, &mut dice).0);
             let tried = naive.visits().iter().zip(&before).position(|(now, then)| now > then).unwrap();
             values[tried].push(if player == Player::Zero { value } else { -value });
         }

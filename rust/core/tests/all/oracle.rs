@@ -31,9 +31,10 @@ fn assert_equal<G: Game>(root: &G, config: SearchConfig, simulations: u32) {
     assert_eq!(result.visits, naive.visits(), "{config:?}, {simulations} simulations of\n{}", root.render());
     assert_eq!(result.visits.iter().sum::<u32>(), simulations);
     let Turn::Player(player) = root.turn() else { unreachable!() };
-    let sign = if player.index() == 0 { 1.0 } else { -1.0 };
-    let mean = sign * naive.w0 / f64::from(naive.n);
-    assert!((f64::from(result.value) - mean).abs() < 1e-6);
+    for (found, sum) in result.values.iter().zip(&naive.sums) {
+        assert!((f64::from(*found) - sum / f64::from(naive.n)).abs() < 1e-6);
+    }
+    assert_eq!((result.values.len(), result.values[player.index()]), (root.num_players(), result.value));
     assert_eq!(search.tree().nodes().iter().filter(|node| node.visits > 0).count(), count(&naive));
 }
 

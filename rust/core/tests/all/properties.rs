@@ -7,7 +7,7 @@ use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::{Fpu, RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
-use azpy_core::game::{Game, GameFault, PovValue, Turn};
+use azpy_core::game::{Game, GameFault, PovValue, Turn, Value};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop};
 use azpy_core::toy::Toy;
@@ -28,7 +28,7 @@ impl Network {
     }
 }
 
-impl<G: Game> Evaluator<G> for Network {
+impl<G: Game<Payoff = Value>> Evaluator<G> for Network {
     type Error = &'static str;
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
         self.calls += 1;
@@ -160,7 +160,7 @@ fn an_evaluators_error_comes_back_and_leaves_nothing_in_flight() {
 
 struct Bad(f32, f32);
 
-impl<G: Game> Evaluator<G> for Bad {
+impl<G: Game<Payoff = Value>> Evaluator<G> for Bad {
     type Error = ();
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), ()> {
         batch.logits.fill(self.0);
@@ -327,6 +327,8 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
 struct Broken(&'static str, u32);
 
 impl Game for Broken {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         2
     }
@@ -362,7 +364,7 @@ impl Game for Broken {
     fn play(&mut self, _: u32) {
         self.1 += 1;
     }
-    fn outcome(&self) -> azpy_core::game::Value {
+    fn outcome(&self) -> Value {
         azpy_core::game::Value(0.0)
     }
     fn encode(&self, row: &mut [f32]) {

@@ -122,12 +122,12 @@ fn what_no_imported_game_can_be_is_refused() {
     }
     // Where the rules do not end it, the file says who won.
     for outcome in [1.0, 0.5, -1.0] {
-        GameRecord::of_actions(&toy(), &[1], outcome).unwrap();
+        GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap();
     }
     for outcome in [1.5, f32::NAN] {
-        assert!(GameRecord::of_actions(&toy(), &[1], outcome).unwrap_err().contains("is no outcome"));
+        assert!(GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap_err().contains("is no outcome"));
     }
-    assert!(GameRecord::of_actions(&toy(), &[1, 1, 0], -1.0).unwrap_err().contains("after the end of the game"));
+    assert!(GameRecord::of_actions(&toy(), &[1, 1, 0], &[-1.0]).unwrap_err().contains("after the end of the game"));
 }
 
 #[test]
@@ -139,7 +139,9 @@ fn what_a_format_does_not_have_is_refused() {
     assert!(refused(2, 8, NO_PLY, TARGETS).contains("flags 0x08, which format 2 does not have"));
     assert!(refused(3, 16, NO_PLY, &[]).contains("flags 0x10, which format 3 does not have"));
     assert!(refused(4, 32, NO_PLY, &[]).contains("flags 0x20, which format 4 does not have"));
-    assert!(refused(6, 0, NO_PLY, &[]).contains("format 6, expected 1 to 5"));
+    assert!(refused(5, 64, NO_PLY, &[]).contains("flags 0x40, which format 5 does not have"));
+    assert!(refused(6, 128, NO_PLY, &[]).contains("flags 0x80, which format 6 does not have"));
+    assert!(refused(7, 0, NO_PLY, &[]).contains("format 7, expected 1 to 6"));
     assert!(refused(3, 8, NO_PLY, &[]).contains("bytes of plies, expected"));
     assert!(refused(3, 0, NO_PLY, TARGETS).contains("bytes of plies, expected"));
 }

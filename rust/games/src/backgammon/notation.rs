@@ -49,7 +49,7 @@ fn place(name: &str) -> Result<u32, String> {
 fn letter(player: Player) -> &'static str {
     match player {
         Player::Zero => "x",
-        Player::One => "o",
+        _ => "o",
     }
 }
 

@@ -252,6 +252,8 @@ fn repetition_hash(board: &Board) -> u64 {
 }
 
 impl Game for Chess {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         64 * PLANES

@@ -337,6 +337,8 @@ impl Trictrac {
 }
 
 impl Game for Trictrac {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         ACTIONS
@@ -397,7 +399,7 @@ impl Game for Trictrac {
     fn outcome(&self) -> Value {
         Value(match self.winner() {
             Some(Player::Zero) => 1.0,
-            Some(Player::One) => -1.0,
+            Some(_) => -1.0,
             None => 0.0,
         })
     }

@@ -318,6 +318,8 @@ impl WallGame {
 }
 
 impl Game for WallGame {
+    type Payoff = Value;
+
     #[inline]
     fn num_actions(&self) -> usize {
         2 * self.board.cells() + if self.rules.classic_policy { 4 } else { 8 }

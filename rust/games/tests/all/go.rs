@@ -135,7 +135,7 @@ impl Naive {
             });
             score += match owner {
                 Some(Player::Zero) => 1.0,
-                Some(Player::One) => -1.0,
+                Some(_) => -1.0,
                 None => 0.0,
             };
         }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use azpy_core::game::Turn;
+use azpy_core::game::{Payoff, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
@@ -41,7 +41,7 @@ fn record<G: Notation>(name: &str, start: &G, seed: u64) -> String {
                 writeln!(text, "outcomes: {}", outcomes.join(", ")).unwrap();
             }
             Turn::Terminal => {
-                writeln!(text, "outcome: {}", state.outcome().0).unwrap();
+                writeln!(text, "outcome: {}", state.outcome().of(Player::Zero)).unwrap();
                 break;
             }
         }
@@ -83,7 +83,7 @@ fn fingerprint<G: Notation>(start: &G, games: u64) -> u64 {
                 }
                 Turn::Player(_) | Turn::Chance => {}
                 Turn::Terminal => {
-                    add(u64::from(state.outcome().0.to_bits()));
+                    add(u64::from(state.outcome().of(Player::Zero).to_bits()));
                     break;
                 }
             }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
 use proptest::prelude::*;
@@ -291,7 +291,7 @@ impl<G: Notation> Texts for G {
             state.play(action);
             plies += 1;
         }
-        assert!(state.outcome().0.abs() <= 1.0, "{text:?}");
+        assert!(state.outcome().of(Player::Zero).abs() <= 1.0, "{text:?}");
         true
     }
 

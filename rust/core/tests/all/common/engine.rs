@@ -46,6 +46,8 @@ impl Asked {
 }
 
 impl Game for Asked {
+    type Payoff = Value;
+
     fn num_actions(&self) -> usize {
         8
     }

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::{Fpu, SearchConfig};
-use azpy_core::evaluator::{Evaluator, RowByRow, RowEvaluator};
-use azpy_core::game::{Action, Game, Player, PovValue, Turn};
+use azpy_core::evaluator::{Batch, Evaluator, RowEvaluator};
+use azpy_core::game::{Action, Game, Payoff, Pov, PovOf, PovValue, Turn};
 use azpy_core::rng::{Stream, mix};
 use azpy_core::search::Search;
 use azpy_core::tree::Kind;
@@ -34,8 +34,32 @@ impl RowEvaluator for Hashed {
     }
 }
 
-pub fn hashed() -> RowByRow<Hashed> {
-    RowByRow::new(Hashed)
+/// Of several players each has a number of its own: the player to move that of [`hashed_answer`].
+pub fn hashed_values<G: Game>(state: &G, legal: &[Action], logits: &mut [f32]) -> PovOf<G> {
+    let mut row = vec![0.0; state.obs_shape().iter().product()];
+    state.encode(&mut row);
+    let mut values = PovOf::<G>::filled(state.num_players(), hashed_answer(&row, legal, logits));
+    for (seat, number) in values.numbers_mut().iter_mut().enumerate().skip(1) {
+        row.push(seat as f32);
+        *number = hashed_answer(&row, &[], &mut []);
+    }
+    values
+}
+
+impl<G: Game> Evaluator<G> for Hashed {
+    type Error = Infallible;
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
+        for row in 0..batch.rows() {
+            let range = batch.range(row);
+            batch.values[row] =
+                hashed_values(&batch.states[row], &batch.actions[range.clone()], &mut batch.logits[range]);
+        }
+        Ok(())
+    }
+}
+
+pub fn hashed() -> Hashed {
+    Hashed
 }
 
 /// A search of `root`, run to its end; checks on the way out that the counts add up.
@@ -54,6 +78,19 @@ pub fn run<G: Game>(
         check_tree(&search);
     }
     search
+}
+
+/// So many simulations more, of the tree that there is.
+pub fn go_on<G: Game>(
+    search: &mut Search<G>,
+    simulations: u32,
+    seed: u64,
+    evaluator: &mut impl Evaluator<G, Error = Infallible>,
+) {
+    search.begin(simulations, Stream::keyed(&[seed])).unwrap();
+    let mut rounds = Rounds::new(Workers::Serial, None);
+    while rounds.run(std::slice::from_mut(search), evaluator).unwrap() {}
+    check_tree(search);
 }
 
 /// Promise 2: nothing in flight, sums of visits, |Q| <= 1, priors that sum to 1.
@@ -85,27 +122,28 @@ pub type Edge<G> = (Action, f32, Option<Box<Naive<G>>>);
 
 /// Textbook PUCT: recursive, one leaf at a time, a heap node a position. Dice are drawn from the same stream as the
 /// search's, in the same order.
-pub struct Naive<G> {
+pub struct Naive<G: Game> {
     game: G,
     pub n: u32,
-    pub w0: f64,
-    /// Sum of the squares of the values.
-    pub w2: f64,
-    /// What was taken up through here, for player 0.
-    pub values: Vec<f64>,
+    /// `[P]` the sums of the values for each player, and of their squares.
+    pub sums: Vec<f64>,
+    squares: Vec<f64>,
+    /// What was taken up through here.
+    pub values: Vec<G::Payoff>,
     pub children: Vec<Edge<G>>,
     expanded: bool,
 }
 
 impl<G: Game> Naive<G> {
     pub fn new(game: G) -> Self {
-        Self { game, n: 0, w0: 0.0, w2: 0.0, values: Vec::new(), children: Vec::new(), expanded: false }
+        let zeros = vec![0.0; game.num_players()];
+        Self { n: 0, sums: zeros.clone(), squares: zeros, values: vec![], children: vec![], expanded: false, game }
     }
 
-    /// One simulation; the value for player 0.
-    pub fn simulate(&mut self, config: &SearchConfig, dice: &mut Stream) -> f64 {
+    /// One simulation; what it found.
+    pub fn simulate(&mut self, config: &SearchConfig, dice: &mut Stream) -> G::Payoff {
         let value = match self.game.turn() {
-            Turn::Terminal => f64::from(self.game.outcome().0),
+            Turn::Terminal => self.game.outcome(),
             Turn::Chance => {
                 let mut outcomes = Vec::new();
                 self.game.chance_outcomes(&mut outcomes);
@@ -117,26 +155,25 @@ impl<G: Game> Naive<G> {
             }
             Turn::Player(player) if !self.expanded => {
                 self.expanded = true;
-                let (mut legal, mut row) = (Vec::new(), vec![0.0; self.game.obs_shape().iter().product()]);
+                let mut legal = Vec::new();
                 self.game.legal_actions(&mut legal);
-                self.game.encode(&mut row);
                 let mut logits = vec![0.0; legal.len()];
-                let value = hashed_answer(&row, &legal, &mut logits);
+                let value = hashed_values(&self.game, &legal, &mut logits);
                 let highest = logits.iter().copied().fold(f32::MIN, f32::max);
                 let weights: Vec<f32> = logits.iter().map(|logit| (logit - highest).exp()).collect();
                 let sum: f32 = weights.iter().sum();
                 self.children =
                     legal.iter().zip(weights).map(|(&action, weight)| (action, weight * (1.0 / sum), None)).collect();
-                f64::from(PovValue(value).absolute(player).0)
+                value.absolute(player)
             }
             Turn::Player(player) => {
-                let sign = if player == Player::Zero { 1.0 } else { -1.0 };
+                let own = player.index();
                 let n = f64::from(self.n);
                 let c = config.c_puct + config.c_puct_base.map_or(0.0, |base| ((1.0 + n + base) / base).ln());
-                let mean = self.w0 / n;
-                let stdev = ((2.0 * 0.16 + self.w2 - n * mean * mean) / (2.0 + n)).max(0.0).sqrt();
+                let mean = self.sums[own] / n;
+                let stdev = ((2.0 * 0.16 + self.squares[own] - n * mean * mean) / (2.0 + n)).max(0.0).sqrt();
                 let c = c * (1.0 + config.c_puct_stdev * (stdev / 0.4 - 1.0));
-                let parent_q = sign * mean;
+                let parent_q = mean;
                 let tried: f64 = self.children.iter().filter(|c| c.2.is_some()).map(|c| f64::from(c.1)).sum();
                 let fpu = match config.fpu {
                     Fpu::Zero => 0.0,
@@ -145,7 +182,7 @@ impl<G: Game> Naive<G> {
                 };
                 let score = |(_, prior, child): &Edge<G>| {
                     let visits = child.as_ref().map_or(0.0, |child| f64::from(child.n));
-                    let q = child.as_ref().map_or(fpu, |child| sign * child.w0 / visits);
+                    let q = child.as_ref().map_or(fpu, |child| child.sums[own] / visits);
                     q + c * n.sqrt() * (f64::from(*prior) / (1.0 + visits))
                 };
                 let scores: Vec<f64> = self.children.iter().map(score).collect();
@@ -154,8 +191,10 @@ impl<G: Game> Naive<G> {
             }
         };
         self.n += 1;
-        self.w0 += value;
-        self.w2 += value * value;
+        for (player, number) in value.each().numbers().iter().map(|&number| f64::from(number)).enumerate() {
+            self.sums[player] += number;
+            self.squares[player] += number * number;
+        }
         self.values.push(value);
         value
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use azpy_core::batched::Workers;
 use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, PovValue, Turn};
+use azpy_core::game::{Game, PovValue, Turn, Value};
 use azpy_core::record::GameRecord;
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
@@ -33,7 +33,7 @@ impl Network {
     }
 }
 
-impl<G: Game> Evaluator<G> for Network {
+impl<G: Game<Payoff = Value>> Evaluator<G> for Network {
     type Error = &'static str;
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
         self.calls.fetch_add(1, Ordering::SeqCst);

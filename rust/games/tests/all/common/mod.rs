@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_core::text::play_named;
 use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, Told, Variations};
@@ -202,7 +202,7 @@ impl Solver {
     /// The value of `state` for player 0 if both play best and dice are averaged.
     pub(crate) fn value<G: Game>(&mut self, state: &G) -> f64 {
         match state.turn() {
-            Turn::Terminal => return f64::from(state.outcome().0),
+            Turn::Terminal => return f64::from(state.outcome().of(Player::Zero)),
             Turn::Chance | Turn::Player(_) => {}
         }
         if let Some(&value) = self.known.get(&state.key()) {

@@ -1,0 +1,307 @@
+//! One to six players: plain max^n, visit for visit, and what a second player's number must not change.
+
+use std::convert::Infallible;
+
+use crate::common::{Naive, go_on, hashed, hashed_values, run};
+use azpy_core::batched::Workers;
+use azpy_core::config::{Fpu, SearchConfig};
+use azpy_core::evaluator::{Batch, Evaluator};
+use azpy_core::game::{Game, GameFault, Payoff, Player, Pov, Turn, Values};
+use azpy_core::look::standard_errors;
+use azpy_core::record::GameRecord;
+use azpy_core::replay::{Draw, ReplayBuffer, Samples};
+use azpy_core::rng::Stream;
+use azpy_core::search::Search;
+use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
+use azpy_core::toy::Toy;
+
+fn configs() -> [SearchConfig; 5] {
+    let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
+    [
+        base,
+        SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
+        SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
+        SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), ..base },
+        SearchConfig { c_puct_stdev: 0.85, ..base },
+    ]
+}
+
+/// The twin after so many simulations, each drawn from the stream that the search had.
+fn naive(naive: &mut Naive<Toy<Values>>, config: &SearchConfig, simulations: u32, seed: u64) {
+    let mut dice = Stream::keyed(&[seed]);
+    // The search's own first draw: a seed for streams that leaves may ask for.
+    dice.bits();
+    for _ in 0..simulations {
+        naive.simulate(config, &mut dice);
+    }
+}
+
+/// What the search knows is what the twin wrote down: mean values of every player, and the standard errors for the player to move.
+fn assert_equal(search: &Search<Toy<Values>>, twin: &Naive<Toy<Values>>) {
+    let result = search.result();
+    assert_eq!(result.visits, twin.visits(), "{}", search.root().render());
+    let Turn::Player(player) = search.root().turn() else { unreachable!() };
+    for (found, sum) in result.values.iter().zip(&twin.sums) {
+        assert!((f64::from(*found) - sum / f64::from(twin.n)).abs() < 1e-6, "{result:?} {:?}", twin.sums);
+    }
+    assert_eq!((result.values.len(), result.value), (twin.sums.len(), result.values[player.index()]));
+    let errors = standard_errors(search.tree());
+    for (index, (_, _, child)) in twin.children.iter().enumerate() {
+        let Some(child) = child else { continue };
+        let mean = child.sums[player.index()] / f64::from(child.n);
+        assert!((f64::from(result.q[index]) - mean).abs() < 1e-6);
+        if child.n > 1 {
+            let deviation = |value: &Values| (f64::from(value.of(player)) - mean).powi(2);
+            let sum: f64 = child.values.iter().map(deviation).sum();
+            let error = (sum / f64::from(child.n * (child.n - 1))).sqrt();
+            assert!((f64::from(errors[index]) - error).abs() < 1e-6, "{} {error}", errors[index]);
+        }
+    }
+}
+
+#[test]
+fn visits_equal_recursive_max_n_for_one_to_four_players_also_in_a_reused_tree() {
+    let mut reused = 0;
+    for players in 1..=4 {
+        for seed in 0..250 {
+            let toy = Toy::random_of(players, seed, 6, seed % 2 == 1);
+            for config in configs() {
+                let simulations = [1, 7, 60, 200][seed as usize % 4];
+                let mut search = run(&toy, config, simulations, seed, &mut hashed());
+                let mut twin = Naive::new(toy.clone());
+                naive(&mut twin, &config, simulations + 1, seed);
+                assert_equal(&search, &twin);
+                // The tree goes on below the most visited action, where a player has the turn and it was evaluated.
+                let action = search.result().action.unwrap();
+                let child = twin.children.into_iter().find(|child| child.0 == action).and_then(|child| child.2);
+                search.advance(action);
+                let Some(mut twin) = child.filter(|child| !child.children.is_empty()) else { continue };
+                if !matches!(search.root().turn(), Turn::Player(_)) {
+                    continue;
+                }
+                go_on(&mut search, 40, seed, &mut hashed());
+                naive(&mut twin, &config, 40, seed);
+                assert_equal(&search, &twin);
+                reused += 1;
+            }
+        }
+    }
+    assert!(reused > 1_000, "{reused}");
+}
+
+/// [`hashed`] where the other one of two players has the negative of what the player to move has.
+struct Opposed;
+
+impl<G: Game> Evaluator<G> for Opposed {
+    type Error = Infallible;
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
+        for row in 0..batch.rows() {
+            let range = batch.range(row);
+            let mut values = hashed_values(&batch.states[row], &batch.actions[range.clone()], &mut batch.logits[range]);
+            if let [own, other] = values.numbers_mut() {
+                *other = -*own;
+            }
+            batch.values[row] = values;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn two_players_with_a_zero_sum_are_searched_alike_by_one_number_and_by_two() {
+    let gumbel = SearchConfig { gumbel_actions: 4, ..SearchConfig::default() };
+    let others = [
+        SearchConfig { eval_batch: 8, virtual_loss: 2.0, ..SearchConfig::default() },
+        SearchConfig { lcb: Some(1.5), forced_visits: 2.0, ..SearchConfig::default() },
+        gumbel,
+        SearchConfig { eval_batch: 1, ..gumbel },
+    ];
+    for seed in 0..60 {
+        let toy = Toy::random(seed, 7, seed % 2 == 1);
+        for config in configs().into_iter().chain(others) {
+            let mut one = run(&toy, config, 200, seed, &mut Opposed);
+            let mut two = run(&toy.in_values(), config, 200, seed, &mut Opposed);
+            for ply in 0..3 {
+                assert_eq!(two.result(), one.result(), "seed {seed}, ply {ply}, {config:?}");
+                let errors = [standard_errors(one.tree()), standard_errors(two.tree())];
+                for (a, b) in errors[0].iter().zip(&errors[1]) {
+                    assert!((a - b).abs() < 1e-6 || (a.is_nan() && b.is_nan()));
+                }
+                let Some(action) = one.result().action else { break };
+                one.advance(action);
+                two.advance(action);
+                if !matches!(one.root().turn(), Turn::Player(_)) {
+                    break;
+                }
+                go_on(&mut one, 50, ply, &mut Opposed);
+                go_on(&mut two, 50, ply, &mut Opposed);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_leaves_at_a_time_leave_nothing_in_flight_and_converge_to_the_exact_max_n_values() {
+    for players in 1..=6 {
+        for seed in 0..20 {
+            let toy = Toy::random_of(players, seed, 3, true);
+            let config = SearchConfig { eval_batch: 8, c_puct: 4.0, ..SearchConfig::default() };
+            let search = run(&toy, config, 20_000, seed, &mut hashed());
+            let Some(exact) = max_n(&toy) else { continue };
+            for (found, exact) in search.result().values.iter().zip(&exact) {
+                assert!((f64::from(*found) - exact).abs() < 0.15, "{players}, {seed}: {found} against {exact}");
+            }
+        }
+    }
+}
+
+/// The values of every player if each takes what is best for it; `None` where two actions are as good for the player and
+/// not for the others.
+fn max_n(toy: &Toy<Values>) -> Option<Vec<f64>> {
+    let numbers = |values: Values| values.numbers().iter().map(|&number| f64::from(number)).collect();
+    let after = |action| {
+        let mut next = toy.clone();
+        next.play(action);
+        max_n(&next)
+    };
+    match toy.turn() {
+        Turn::Terminal => Some(numbers(toy.outcome())),
+        Turn::Chance => {
+            let mut outcomes = Vec::new();
+            toy.chance_outcomes(&mut outcomes);
+            let mut mean = vec![0.0; toy.num_players()];
+            for (outcome, probability) in outcomes {
+                let add = |(sum, value): (&mut f64, f64)| *sum += f64::from(probability) * value;
+                mean.iter_mut().zip(after(outcome)?).for_each(add);
+            }
+            Some(mean)
+        }
+        Turn::Player(player) => {
+            let mut legal = Vec::new();
+            toy.legal_actions(&mut legal);
+            let values = legal.into_iter().map(after).collect::<Option<Vec<_>>>()?;
+            let own = |values: &Vec<f64>| values[player.index()];
+            let best = values.iter().max_by(|a, b| own(a).total_cmp(&own(b)))?;
+            // Near ties are visited alike for long.
+            let unlike = |other: &Vec<f64>| own(best) - own(other) < 0.2 && other != best;
+            (!values.iter().any(unlike)).then(|| best.clone())
+        }
+    }
+}
+
+#[test]
+fn values_of_one_player_are_proven_and_those_of_three_are_refused() {
+    let config = SearchConfig { solver: true, lookahead: 2, ..SearchConfig::default() };
+    let mut proven = 0;
+    for seed in 0..100 {
+        let toy = Toy::random_of(1, seed, 5, seed % 2 == 0);
+        let search = run(&toy, config, 3_000, seed, &mut hashed());
+        let (result, exact) = (search.result(), max_n(&toy));
+        if result.proof != 0 {
+            proven += 1;
+            let best = exact.map_or(result.value, |exact| exact[0] as f32);
+            assert!((result.value - best).abs() < 1e-5, "seed {seed}: {} against {best}", result.value);
+        }
+    }
+    assert!(proven > 60, "{proven}");
+    let mut search = Search::new(Toy::random_of(3, 1, 5, false), config);
+    let fault = search.begin(10, Stream::keyed(&[1])).unwrap_err();
+    assert_eq!(fault, GameFault::Unprovable(3));
+    assert!(fault.to_string().contains("this game has 3 players: search without solver and lookahead"));
+}
+
+fn games_of(start: &Toy<Values>) -> Vec<GameRecord> {
+    let config = SelfPlayConfig { simulations: 12, game: "toy".into(), ..SelfPlayConfig::default() };
+    let layout = Layout { slots: 3, first_game: 0, games: Some(6), stagger: 0, inside: || Box::new(|body| body()) };
+    let play = SelfPlay::start(start, config, &layout, vec![hashed()], &Workers::Serial, None).unwrap();
+    let mut records = Vec::new();
+    while !play.is_over() {
+        records.extend(play.next(std::time::Duration::from_millis(20)).unwrap());
+    }
+    records
+}
+
+#[test]
+fn a_record_holds_a_number_for_each_player_and_no_other_ones_pass() {
+    for players in [1, 2, 3, 6] {
+        let start = Toy::random_of(players, 5, 12, true);
+        for record in games_of(&start) {
+            record.check(&start).unwrap();
+            assert_eq!(GameRecord::from_bytes(&record.to_bytes()).unwrap(), record);
+            let mut end = start.clone();
+            for (index, ply) in record.plies.iter().enumerate() {
+                if let Turn::Player(mover) = end.turn() {
+                    assert_eq!(record.root_value_of(index, mover), ply.root_value);
+                }
+                end.play(ply.action);
+            }
+            assert_eq!((end.turn(), record.outcomes.as_slice()), (Turn::Terminal, end.outcome().numbers()));
+            let said = |change: fn(&mut GameRecord)| {
+                let mut other = record.clone();
+                change(&mut other);
+                other.check(&start).unwrap_err()
+            };
+            assert!(
+                said(|record| *record.outcomes.last_mut().unwrap() = 0.125).contains("its outcome is said to be [")
+            );
+            assert!(said(|record| record.outcome = 0.125).contains("its outcome is said to be"));
+            assert!(said(|record| record.root_values[0] = f32::NAN).contains("ply 0 has values"));
+            assert!(said(|record| record.root_values.truncate(1)).contains("do not fit together"));
+            let two = |record: &mut GameRecord| (record.outcomes, record.root_values) = Default::default();
+            assert!(said(two).contains("it is a record of 2 players and zero sum, the game has"));
+        }
+    }
+}
+
+#[test]
+fn value_targets_begin_with_the_player_to_move() {
+    let start = Toy::random_of(3, 5, 12, true);
+    let mut buffer = ReplayBuffer::new(start.clone(), 1_000);
+    buffer.extend(games_of(&start).into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
+    assert_eq!(buffer.value_width(), 3);
+    let draw = Draw { seed: 4, root_value_weight: 0.25, value_lambda: 0.5, ..Draw::default() };
+    let (rows, actions) = (64, start.num_actions());
+    let mut values = vec![f32::NAN; rows * 3];
+    let samples = Samples {
+        observations: &mut vec![0.0; rows * 3],
+        legal: &mut vec![false; rows * actions],
+        policies: &mut vec![0.0; rows * actions],
+        values: &mut values,
+        weights: &mut vec![0.0; rows],
+    };
+    buffer.sample(draw, samples, &Workers::Serial);
+    let mut movers = [0; 3];
+    for (row, found) in values.chunks(3).enumerate() {
+        let origin = buffer.origin(draw, row);
+        let Turn::Player(mover) = origin.state.turn() else { unreachable!() };
+        movers[mover.index()] += 1;
+        for (seat, &found) in found.iter().enumerate() {
+            let player = Player::ALL[(mover.index() + seat) % 3];
+            let mut end = f64::from(origin.record.outcomes[player.index()]);
+            for later in (origin.ply..origin.record.plies.len()).rev() {
+                if origin.record.plies[later].is_searched() {
+                    end = 0.5 * f64::from(origin.record.root_values[3 * later + player.index()]) + 0.5 * end;
+                }
+            }
+            let own = f64::from(origin.record.root_values[3 * origin.ply + player.index()]);
+            assert!((f64::from(found) - (0.75 * end + 0.25 * own)).abs() < 1e-6);
+        }
+    }
+    assert!(movers.iter().all(|&rows| rows > 0));
+}
+
+#[test]
+fn nobody_resigns_where_one_players_loss_is_no_win() {
+    let start = Toy::random_of(3, 5, 12, true);
+    let layout = Layout { slots: 1, first_game: 0, games: Some(0), stagger: 0, inside: || Box::new(|body| body()) };
+    let play = |resign_below, solver| {
+        let search = SearchConfig { solver, ..SearchConfig::default() };
+        let config = SelfPlayConfig { resign_below, search, ..SelfPlayConfig::default() };
+        SelfPlay::start(&start, config, &layout, vec![hashed()], &Workers::Serial, None)
+    };
+    assert!(play(-0.9, false).err().unwrap().contains("resign_below -0.9 is for two players with a zero sum"));
+    assert!(play(-1.0, true).err().unwrap().contains("this game has 3 players"));
+    let going = play(-1.0, false).unwrap();
+    assert!(going.set_resign_below(-0.5).unwrap_err().contains("give -1, nobody resigns"));
+    going.set_resign_below(-1.0).unwrap();
+}
