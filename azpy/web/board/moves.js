@@ -49,7 +49,8 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     mark(inner, "class", `move${isHere ? " here" : ""}${position.comment === "" ? "" : " noted"}`);
     mark(inner, "aria-current", isHere ? "step" : null);
     const label = position.mover === null ? `${position.label.replace(/^(\d)-(\d)$/, "$1$2")}:` : position.label;
-    const glyphs = (position.notes.NAG ?? []).map((number) => Object.hasOwn(GLYPHS, number) ? GLYPHS[number] : `$${number}`).join(" ");
+    const sign = (/** @type {string} */ nag) => (Object.hasOwn(GLYPHS, nag) ? GLYPHS[nag] : `$${nag}`);
+    const glyphs = (position.notes.NAG ?? []).map(sign).join(" ");
     const said = [head(item), label, glyphs, position.comment === "" ? "" : "(with a comment)"];
     const spoken = [said[0] || `${places.get(position)?.number}.`, ...said.slice(1)];
     mark(inner, "aria-label", spoken.filter((part) => part !== "").join(" "));
