@@ -80,7 +80,8 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     return make("li", {}, button);
   };
   const keyOf = (/** @type {Item} */ { position, isVariation }) => `${position.id} ${isVariation}`;
-  const show = (/** @type {Element} */ parent, /** @type {Item[]} */ items) => keep(parent, items, keyOf, create, update);
+  /** @type {(parent: Element, items: Item[]) => void} */
+  const show = (parent, items) => keep(parent, items, keyOf, create, update);
   show(list, following(game.root));
   byId("no_moves").hidden = game.root.children.length > 0;
   if (!isNew) return;
