@@ -198,8 +198,12 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.one("new").click()
     board.until(lambda: board.moves == [])
     board.click("A1")
+    second = board.driver.current_window_handle
     board.driver.switch_to.window(first)
     board.click("B2")
     board.one("open_archive").click()
     assert len(board.all("#games_before button")) == 1
     board.one("archive_cancel").click()
+    board.driver.switch_to.window(second)
+    board.driver.close()
+    board.driver.switch_to.window(first)

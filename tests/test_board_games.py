@@ -81,6 +81,7 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     board.until(lambda: board.tree == tree)
     board.one("open_save").click()
     assert board.one("save_game").text == "PGN with variations"
+    (saved / "chess.pgn").unlink(missing_ok=True)
     board.one("save_game").click()
     board.until((saved / "chess.pgn").exists)
     board.one("save_cancel").click()

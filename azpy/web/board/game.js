@@ -121,7 +121,7 @@ function networkOf(found) {
   return found.answer.rootInfo.network;
 }
 
-/** Whether a search went to its own end, and was not asked for less. @param {Found} found @param {number} least visits */
+/** Whether a search went to its own end, and was asked for enough. @param {Found} found @param {number} least visits */
 function isWhole({ answer, visits }, least) {
   const { stop } = answer.rootInfo;
   const isShort = stop === "simulations" && visits < least;

@@ -49,7 +49,8 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     mark(inner, "class", `move${isHere ? " here" : ""}${position.comment === "" ? "" : " noted"}`);
     mark(inner, "aria-current", isHere ? "step" : null);
     const label = position.mover === null ? `${position.label.replace(/^(\d)-(\d)$/, "$1$2")}:` : position.label;
-    const glyphs = (position.notes.NAG ?? []).map((number) => Object.hasOwn(GLYPHS, number) ? GLYPHS[number] : `$${number}`).join(" ");
+    const sign = (/** @type {string} */ nag) => (Object.hasOwn(GLYPHS, nag) ? GLYPHS[nag] : `$${nag}`);
+    const glyphs = (position.notes.NAG ?? []).map(sign).join(" ");
     const said = [head(item), label, glyphs, position.comment === "" ? "" : "(with a comment)"];
     const spoken = [said[0] || `${places.get(position)?.number}.`, ...said.slice(1)];
     mark(inner, "aria-label", spoken.filter((part) => part !== "").join(" "));
@@ -79,7 +80,8 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     return make("li", {}, button);
   };
   const keyOf = (/** @type {Item} */ { position, isVariation }) => `${position.id} ${isVariation}`;
-  const show = (/** @type {Element} */ parent, /** @type {Item[]} */ items) => keep(parent, items, keyOf, create, update);
+  /** @type {(parent: Element, items: Item[]) => void} */
+  const show = (parent, items) => keep(parent, items, keyOf, create, update);
   show(list, following(game.root));
   byId("no_moves").hidden = game.root.children.length > 0;
   if (!isNew) return;
