@@ -272,13 +272,17 @@ impl Tree {
                 }
             }
         }
-        let mut seen = f64::from(value.of(Player::Zero));
+        let first = f64::from(value.of(Player::Zero));
+        let mut seen = first;
         for &id in path {
             let node = &mut self.nodes[id as usize];
             node.in_flight -= 1;
             node.visits += 1;
             node.value_sum += seen;
-            seen = f64::from(value.of(node.kind.view()));
+            seen = match node.kind {
+                Kind::Decision(player) => f64::from(value.of(player)),
+                _ => first,
+            };
         }
     }
 
