@@ -202,6 +202,15 @@ class Board:
         assert said
         return refused
 
+    def save(self, file: Path, button: str = "save_game") -> str:
+        """What a button of the save dialog saves as this file: a whole file, and no earlier one."""
+        file.unlink(missing_ok=True)
+        self.one("open_save").click()
+        self.one(button).click()
+        text = self.until(lambda: file.exists() and file.read_text())
+        self.one("save_cancel").click()
+        return str(text)
+
     def errors(self) -> list[str]:
         """What the browser complains of since the last call, such as a breach of the page's policy."""
         return [one["message"] for one in self.driver.get_log("browser") if one["level"] in {"SEVERE", "WARNING"}]

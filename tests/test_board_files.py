@@ -33,16 +33,6 @@ def shapes(board: Board) -> list[str]:
     return sorted(mark.get_attribute("class").removeprefix("noted ") for mark in board.all("#overlay .noted"))
 
 
-def saved_game(board: Board, file: Path) -> str:
-    """What the page saves as PGN or SGF."""
-    file.unlink(missing_ok=True)
-    board.one("open_save").click()
-    board.one("save_game").click()
-    board.until(file.exists)
-    board.one("save_cancel").click()
-    return file.read_text()
-
-
 def test_an_sgf_keeps_its_komi_and_all_that_it_says(board: Board, address: str, saved: Path) -> None:
     board.open(address, "go")
     assert board.load(SGF) == ""
@@ -60,7 +50,7 @@ def test_an_sgf_keeps_its_komi_and_all_that_it_says(board: Board, address: str, 
     assert board.one("comment").get_attribute("value") == "Good] here"
     board.one("comment").send_keys(Keys.END, "!")
     file = saved / "go_size_5_komi_7_5_superko_1.sgf"
-    game = sgf.Sgf_game.from_string(saved_game(board, file))
+    game = sgf.Sgf_game.from_string(board.save(file))
     root, main = game.get_root(), game.get_main_sequence()
     assert (game.get_komi(), game.get_handicap(), root.get("C")) == (0.5, 2, "A start.")
     assert [root.get(name) for name in ("PB", "PW", "RE", "EV", "DT", "BR")] == [
@@ -90,7 +80,7 @@ def test_a_pgn_keeps_its_comments_glyphs_and_headers(board: Board, address: str,
     board.until(lambda: board.one("comment").get_attribute("value") == "Before.")
     board.one("on").click()
     board.until(lambda: shapes(board) == ["arrow", "circle"])
-    text = saved_game(board, saved / "chess.pgn")
+    text = board.save(saved / "chess.pgn")
     ours, theirs = (chess.pgn.read_game(io.StringIO(one)) for one in (text, PGN))
     assert ours is not None
     assert theirs is not None
@@ -182,7 +172,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.until(lambda: board.moves == ["C3", "C2", "D3"])
     board.one("last").click()
     board.until(lambda: board.one("status").text == "Black wins by resignation.")
-    assert "RE[B+R]" in saved_game(board, saved / "go_size_5_komi_7_5_superko_1.sgf")
+    assert "RE[B+R]" in board.save(saved / "go_size_5_komi_7_5_superko_1.sgf")
     board.one("undo").click()
     board.until(lambda: board.state == "open")
     board.script("const now = performance.now.bind(performance); performance.now = () => now() + 300000")

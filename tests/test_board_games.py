@@ -81,11 +81,8 @@ def test_chess_with_a_drag_a_cancelled_touch_a_file_and_a_promotion(board: Board
     board.until(lambda: board.tree == tree)
     board.one("open_save").click()
     assert board.one("save_game").text == "PGN with variations"
-    (saved / "chess.pgn").unlink(missing_ok=True)
-    board.one("save_game").click()
-    board.until((saved / "chess.pgn").exists)
     board.one("save_cancel").click()
-    game = chess.pgn.read_game(io.StringIO((saved / "chess.pgn").read_text()))
+    game = chess.pgn.read_game(io.StringIO(board.save(saved / "chess.pgn")))
     assert game is not None
     assert (game.headers["White"], game.headers["Result"], len(game.variations[0].variations[0].variations)) == (
         "Ann",
@@ -142,12 +139,8 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved
     board.until(lambda: board.moves == moves)
     assert board.load("(;SZ[5]AB[bb][dd]KM[7.5](;W[cc];B[])(;W[aa]))") == ""
     board.until(lambda: board.tree == ["C3", ["A5"], "pass"])
-    board.one("open_save").click()
-    board.one("save_game").click()
-    file = saved / "go_size_5_komi_7_5_superko_1.sgf"
-    board.until(file.exists)
-    assert file.read_text().endswith("AB[bb][dd]PL[W](\n;W[cc];B[])(;W[aa]))\n")
-    board.one("save_cancel").click()
+    text = board.save(saved / "go_size_5_komi_7_5_superko_1.sgf")
+    assert text.endswith("AB[bb][dd]PL[W](\n;W[cc];B[])(;W[aa]))\n")
     assert board.places().keys() == {f"{column}{row}" for column in "ABCDE" for row in "12345"} - {"B4", "D2", "C3"}
     board.choose("player_1", "")
     board.click("A1")
