@@ -9,11 +9,10 @@ use azpy_core::search::SearchResult;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::games::notes_in;
 use crate::katago;
 use crate::line::Position;
 use crate::object::{Limits, Object, Refused};
-use crate::query::{Asking, Query, read_position};
+use crate::query::{Asking, Query, notes_in, read_position};
 use crate::shape::{Answer, MoveInfo, Policy, Root, rounded};
 
 /// Standard errors of a lower confidence bound: 95 percent.

@@ -4,13 +4,12 @@ use azpy_core::game::Player;
 use azpy_core::text::{moves_of, play_named};
 use azpy_core::written::{Bounds, Named, Notes, Told, Variations, join};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::answer::told;
 use crate::katago;
 use crate::line::Position;
-use crate::object::{Limits, Object, Refused, list_in, list_of, object_of, text, whole};
-use crate::query::{Asking, start_of};
+use crate::object::{Limits, Object, Refused, list_in, list_of, text, whole};
+use crate::query::{Asking, notes_in, start_of};
 
 /// What tags say where nothing is known.
 const UNKNOWN: [&str; 3] = ["", "?", "*"];
@@ -164,16 +163,6 @@ fn nodes(fields: &Object, limits: &Limits) -> Result<(Vec<Named>, Vec<Notes>), R
         notes.push(noted.map_or(Ok(Notes::new()), |value| notes_in(value, &path))?);
     }
     Ok((nodes, notes))
-}
-
-/// Notes by their names, each a list of texts.
-pub(crate) fn notes_in(value: &Value, path: &str) -> Result<Notes, Refused> {
-    let mut notes = Notes::new();
-    for (name, values) in object_of(value, path)? {
-        let values = list_of(values, path)?.iter().map(|value| Ok(text(value, path)?.to_owned()));
-        notes.insert(name.clone(), values.collect::<Result<_, Refused>>()?);
-    }
-    Ok(notes)
 }
 
 fn bounds(limits: &Limits) -> Bounds {

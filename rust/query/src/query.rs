@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use azpy_core::game::{Action, Player, Turn};
+use azpy_core::written::Notes;
 use serde_json::Value;
 
 use crate::katago::{self, Asked, View};
 use crate::line::{Line, Position};
-use crate::object::{Limits, Object, Refused, flag, list_in, list_of, number, one_of, text, whole};
+use crate::object::{Limits, Object, Refused, flag, list_in, list_of, number, object_of, one_of, text, whole};
 
 /// Characters of an id or a game's name.
 pub const LONGEST_NAME: usize = 200;
@@ -340,4 +341,14 @@ fn priority(fields: &Object) -> Result<&'static str, Refused> {
 /// A name, cut where it is long.
 fn cut(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
+}
+
+/// Notes by their names, each a list of texts.
+pub(crate) fn notes_in(value: &Value, path: &str) -> Result<Notes, Refused> {
+    let mut notes = Notes::new();
+    for (name, values) in object_of(value, path)? {
+        let values = list_of(values, path)?.iter().map(|value| Ok(text(value, path)?.to_owned()));
+        notes.insert(name.clone(), values.collect::<Result<_, Refused>>()?);
+    }
+    Ok(notes)
 }
