@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from azpy.errors import SettingsError
 
-__all__ = ["Game", "only_two", "value_width"]
+__all__ = ["Game", "only_two", "players_of", "value_width"]
 
 
 class Game(ABC):
@@ -160,9 +160,14 @@ def only_two(game: Any, what: str) -> None:
         SettingsError: it is such a game; `what` begins the sentence.
     """
     if not game.zero_sum:
-        players = "1 player" if game.num_players == 1 else f"{game.num_players} players"
-        sum_ = " without a zero sum" if game.num_players == 2 else ""
         raise SettingsError(
-            f"{what} for two players with a zero sum, and {game.game} has {players}{sum_}: it can be searched "
+            f"{what} for two players with a zero sum, and {game.game} has {players_of(game)}: it can be searched "
             "(azpy.Search, azpy.Engine), played by a network against itself (azpy.SelfPlay) and trained (az-train)"
         )
+
+
+def players_of(game: Any) -> str:
+    """A game's players in words: "1 player", "3 players", "2 players without a zero sum"."""
+    if game.num_players == 1:
+        return "1 player"
+    return f"{game.num_players} players{' without a zero sum' if game.num_players == 2 and not game.zero_sum else ''}"

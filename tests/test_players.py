@@ -272,8 +272,17 @@ def test_a_run_of_three_players_trains_and_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "report.html").exists()
 
 
-@pytest.mark.parametrize("game", ["many_players:Trio", "many_players:Knapsack", "many_players:Together"])
-def test_what_is_for_two_players_is_refused_by_name(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("game", "players"),
+    [
+        ("many_players:Trio", "3 players"),
+        ("many_players:Knapsack", "1 player"),
+        ("many_players:Together", "2 players without a zero sum"),
+    ],
+)
+def test_what_is_for_two_players_is_refused_by_name(
+    game: str, players: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     from azpy.cli import compare, engine, play
 
     for command, arguments in (
@@ -285,6 +294,7 @@ def test_what_is_for_two_players_is_refused_by_name(game: str, capsys: pytest.Ca
         assert command(arguments) == 2
         said = capsys.readouterr().err
         assert "for two players with a zero sum" in said, (command, said)
+        assert f" has {players}: it can be" in said, (command, said)
 
 
 def warned_of(start: Trio, games: int) -> list[Broken]:

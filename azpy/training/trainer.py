@@ -22,6 +22,7 @@ from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.onnx import import_onnxruntime
+from azpy.game import players_of
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -391,8 +392,8 @@ class Trainer(Loop):
     def _without_matches(self) -> Iterator[Event]:
         """Says once why there are no matches."""
         if self._iteration <= self._settings.match_every:
-            players = "1 player" if self._start.num_players == 1 else f"{self._start.num_players} players"
-            yield Noticed(f"no matches: they are for two players with a zero sum, and this game has {players}")
+            has = players_of(self._start)
+            yield Noticed(f"no matches: they are for two players with a zero sum, and this game has {has}")
 
     def _play_matches(self, due: Sequence[str], last: bool) -> Iterator[Event]:
         settings, begin, played = self._settings, self._budget.elapsed(), 0
