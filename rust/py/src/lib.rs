@@ -21,6 +21,7 @@
 
 mod batch;
 mod calls;
+mod colors;
 mod doors;
 mod engine;
 mod engine_stats;

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::batch::{SIGNALS_EVERY, try_play};
+use crate::colors::{colored, terminal_shows_colors};
 use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
 use crate::hosted::{outcome_object, turn_number};
@@ -629,41 +630,6 @@ pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Who
     start.check()?;
     let inner = read?.map_err(PyValueError::new_err)?;
     Ok(State { spec: spec_of(&spec, &*inner), inner })
-}
-
-fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
-    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-        || std::env::var("TERM").as_deref() == Ok("dumb")
-    {
-        return Ok(false);
-    }
-    // There is none in a program without a console, and it may be anything that can be written to.
-    let out = py.import("sys")?.getattr("stdout")?;
-    Ok(out.call_method0("isatty").and_then(|reply| reply.extract()).unwrap_or(false))
-}
-
-/// Characters that stand alone and are someone's pieces, in bold red (player 0) and blue (player 1).
-fn colored(state: &dyn AnyState, text: &str) -> String {
-    let mut out = String::new();
-    for (number, line) in text.lines().enumerate() {
-        if number > 0 {
-            out.push('\n');
-        }
-        let glyphs: Vec<char> = line.chars().collect();
-        for (place, &glyph) in glyphs.iter().enumerate() {
-            let alone = |place: Option<usize>| {
-                place.and_then(|place| glyphs.get(place)).is_none_or(|neighbour| !neighbour.is_alphanumeric())
-            };
-            let owner =
-                if alone(place.checked_sub(1)) && alone(Some(place + 1)) { state.owner(number, glyph) } else { None };
-            match owner {
-                Some(Player::Zero) => out += &format!("\x1b[1;31m{glyph}\x1b[0m"),
-                Some(_) => out += &format!("\x1b[1;34m{glyph}\x1b[0m"),
-                None => out.push(glyph),
-            }
-        }
-    }
-    out
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.

@@ -1,0 +1,111 @@
+//! How Go's moves, positions and results are told: coordinates, pictures, and SGF ([`sgf`]).
+
+use azpy_core::game::{Action, Game, Player};
+use azpy_core::picture::{Mark, Touch};
+use azpy_core::text::{Notation, outcome_text, play_line, read_one_line};
+use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
+
+use super::{Go, HISTORY, LETTERS, sgf};
+use crate::grid;
+use crate::notation::stones;
+
+impl<const WORDS: usize> Notation for Go<WORDS> {
+    /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
+    fn action_name(&self, action: Action) -> String {
+        let cell = action as usize;
+        if cell == self.num_cells() { "pass".to_owned() } else { self.cell_name(cell) }
+    }
+
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        grid::owner(line, glyph)
+    }
+
+    fn on_board(&self) -> Vec<(String, char)> {
+        stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
+    }
+
+    fn side_names(&self) -> Option<[&'static str; 2]> {
+        Some(["Black", "White"])
+    }
+
+    fn result_text(&self) -> String {
+        let score = self.score();
+        let how = if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) };
+        // Without two passes nobody said that the game is played out.
+        outcome_text(self, &if self.passes < 2 { how + ", at the limit of plies" } else { how })
+    }
+
+    /// The board; the last stone has a ring.
+    fn to_svg(&self) -> String {
+        let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
+        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), (self.plies > 0).then_some(last))
+    }
+
+    /// A cell; a pass has none.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        let (size, cell) = (self.size(), action as usize);
+        (cell < size * size).then(|| grid::touch(size, cell, self.action_name(action))).into_iter().collect()
+    }
+
+    /// Triangles, squares, circles, crosses, labels and arrows.
+    fn marks(&self, notes: &Notes) -> Vec<Mark> {
+        sgf::marks(self, notes)
+    }
+
+    /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the
+    /// actions that lead there.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
+    }
+
+    /// Of an SGF game, what stands behind these moves need not fit the rules. Moves that are set up as a position
+    /// count.
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+        if sgf::is_sgf(text) {
+            return sgf::read(self, text, plies);
+        }
+        let mut state = self.clone();
+        self.parse_actions(text)?.into_iter().take(plies).for_each(|action| state.play(action));
+        Ok(state)
+    }
+
+    /// A game of SGF: its main line.
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        sgf::read_written(self, text)
+    }
+
+    /// An SGF game with its variations; or the names of the actions of a line.
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        if sgf::is_sgf(text) { sgf::read_tree(self, text, bounds) } else { read_one_line(self, text, bounds) }
+    }
+
+    /// As SGF.
+    fn write_variations(
+        &self,
+        moves: &[Named],
+        tags: &[(String, String)],
+        notes: &[Notes],
+        bounds: Bounds,
+    ) -> Result<String, String> {
+        sgf::write_tree(self, moves, tags, notes, bounds)
+    }
+
+    /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.
+    fn to_text(&self) -> Option<String> {
+        Some(sgf::write(self))
+    }
+
+    fn komi(&self) -> Option<f32> {
+        Some(Go::komi(self))
+    }
+
+    /// Anyone may be to move.
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        let cells = self.board().stones.map(|stones| {
+            let mut cells = Vec::new();
+            stones.for_each(|cell| cells.push(cell));
+            cells
+        });
+        self.with_stones([&cells[0], &cells[1]], mover.unwrap_or(self.mover)).ok()
+    }
+}
