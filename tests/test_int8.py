@@ -111,6 +111,17 @@ def test_the_last_layers_stay_exact() -> None:
     assert len(quantized) == 5
 
 
+def test_heads_without_a_size_have_int8_convolutions_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """ONNX Runtime has no int8 form of the norm of means and maxima, and wrote two lines in each iteration."""
+    game = azpy.make_game("go(size=5)")
+    rows = np.random.default_rng(0).random((64, *game.obs_shape), dtype=np.float32)
+    graph = onnx.load_from_string(to_int8(to_onnx(Network.of(game, "1x16+conv")), rows)).graph
+    norms = [each.input[1] for each in graph.node if each.op_type == "BatchNormalization"]
+    assert len(norms) == 2
+    assert not [weight for weight in norms if "DequantizeLinear" in weight]
+    assert not caplog.records
+
+
 def test_drift_is_what_its_words_say() -> None:
     rng = np.random.default_rng(0)
     shape = (50, 6)
