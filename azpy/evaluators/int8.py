@@ -34,9 +34,10 @@ _ROWS_AT_ONCE = 128
 LEAST_TIMES_AS_FAST = 1.1  # less is not worth what int8 changes
 _TURNS = 15  # a tenth of a second for a net of 5x64 and batches of 128 rows in all
 _MATRICES = {"Gemm", "MatMul"}
-# The value of win, draw and loss is made by the first two; ONNX Runtime has no int8 form of the others, and warns. Batch
-# norm behind a convolution is folded into it; here it is the norm of means and maxima, in heads without a size.
+# The value of win, draw and loss is made by the first two; ONNX Runtime has no int8 form of the norms, and warns.
 _EXACT = {"Softmax", "Mul", "LayerNormalization", "BatchNormalization"}
+# Means vary little from position to position, and a norm in a head enlarges what int8 rounded.
+_EXACT |= {"GlobalAveragePool", "Concat"}
 
 
 def has_int8() -> bool:
