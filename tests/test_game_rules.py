@@ -106,3 +106,48 @@ def test_gomoku_is_openspiels(size: int, k: int, games: int) -> None:
 @pytest.mark.parametrize(("width", "height"), BREAKTHROUGH)
 def test_breakthrough_is_openspiels(width: int, height: int) -> None:
     assert {play_both(*breakthrough(width, height), seed) for seed in range(20)} == {-1, 1}
+
+
+def seats_of_maedn(players: int, opposite: bool) -> list[int]:
+    return [0, 2] if players == 2 and opposite else list(range(players))
+
+
+def their_maedn(state: Any, seats: Sequence[int]) -> NDArray[np.float32]:
+    """Their tensor in our order, without the clock: a seat's features, the mover's seat first, and the die."""
+    mover, seen = state.current_player(), np.array(state.observation_tensor(state.current_player()), np.float32)
+    ring, goals, home = seen[:160].reshape(40, 4), seen[160:224].reshape(4, 4, 4), seen[224:228]
+    ours = np.zeros((4, 45), np.float32)
+    for player, seat in enumerate(seats):
+        place = (player - mover) % 4  # players come in a circle of four there
+        parts = ring[:, player], goals[place][:, player], home[place : place + 1] / 4
+        ours[(seat - seats[mover]) % 4] = np.concatenate(parts)
+    return np.concatenate([ours.ravel(), seen[232:]])
+
+
+@pytest.mark.parametrize(("players", "opposite"), [(2, True), (2, False), (3, True), (4, True)])
+def test_maedn_is_openspiels(players: int, opposite: bool) -> None:
+    ours = f"maedn(players={players},opposite={int(opposite)})"
+    start, theirs = both(ours, f"maedn(players={players},twoPlayersOpposite={opposite})")
+    assert (start.num_actions, start.num_players) == (theirs.num_distinct_actions(), players)
+    assert start.zero_sum == (players == 2)
+    winners = set[int]()
+    for seed in range(12):
+        rng, position, state = random.Random(seed), start.clone(), theirs.new_initial_state()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                assert position.turn == azpy.CHANCE
+                assert position.chance_outcomes() == [(a, np.float32(p)) for a, p in state.chance_outcomes()]
+                action = rng.randrange(6)
+            else:
+                assert position.turn == state.current_player(), str(position)
+                assert position.legal_actions() == state.legal_actions(), str(position)
+                planes = their_maedn(state, seats_of_maedn(players, opposite))
+                np.testing.assert_array_equal(position.observation().ravel()[:-1], planes, err_msg=str(position))
+                action = rng.choice(state.legal_actions())
+            state.apply_action(action)
+            position.play(action)
+        assert position.is_terminal
+        returns = np.array(state.returns()) / (players - 1)
+        np.testing.assert_allclose(position.outcomes(), returns)
+        winners.add(int(returns.argmax()))
+    assert winners == set(range(players))

@@ -33,6 +33,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "othello": _GUMBEL | {"network": "4x48", "opening_plies": 8, "match_opening_plies": 6},
     "backgammon": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
+    # Not tuned.
+    "maedn": _GUMBEL | {"network": "3x128", "opening_plies": 4, "match_opening_plies": 4},
     "chess": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
     "wall_game": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 4},
     "tic_tac_toe": {

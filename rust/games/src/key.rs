@@ -21,6 +21,7 @@ pub(crate) enum Tag {
     Breakthrough = 11,
     Gomoku = 12,
     Trictrac = 13,
+    Maedn = 20,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.

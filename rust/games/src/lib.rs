@@ -14,6 +14,7 @@
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
+//! | [`Maedn`] (dice) | `new(players, opposite, max_plies)` | pass, bring in, a piece by its field | `[187, 1, 1]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
@@ -34,6 +35,7 @@ pub mod gomoku;
 mod grid;
 pub mod hex;
 mod key;
+pub mod maedn;
 mod notation;
 pub mod othello;
 pub mod pig;
@@ -52,6 +54,7 @@ pub use dice_nim::DiceNim;
 pub use go::{Go, Go9, Go19};
 pub use gomoku::Gomoku;
 pub use hex::Hex;
+pub use maedn::Maedn;
 pub use othello::Othello;
 pub use pig::Pig;
 pub use tictactoe::TicTacToe;

@@ -3,10 +3,11 @@
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+use azpy_core::game::{Payoff, Value, Values};
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello, Pig, TicTacToe,
     Trictrac, Variant, WallGame, WallRules,
 };
 use pyo3::prelude::*;
@@ -23,6 +24,7 @@ impl Hosted for DiceNim {}
 impl<const WORDS: usize> Hosted for Go<WORDS> {}
 impl Hosted for Gomoku {}
 impl Hosted for Hex {}
+impl<P: Payoff> Hosted for Maedn<P> {}
 impl Hosted for Othello {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
@@ -152,6 +154,17 @@ const GAMES: &[Entry] = &[
         name: "hex",
         params: &[("size", "11"), ("swap", "0")],
         make: |p| Hex::new(p.number("size")?, p.switch("swap")?).map(hosted),
+    },
+    Entry {
+        name: "maedn",
+        params: &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")],
+        make: |p| {
+            let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
+            match players {
+                2 => Maedn::<Value>::new(players, opposite, plies).map(hosted),
+                _ => Maedn::<Values>::new(players, opposite, plies).map(hosted),
+            }
+        },
     },
     Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
     Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map(hosted) },

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 use azpy_core::bytes::PlaneBytes;
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
-use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe,
+    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello, Pig, TicTacToe,
     Trictrac, Variant, WallGame, WallRules,
 };
 
@@ -273,6 +273,18 @@ fn trictrac_conforms() {
     );
 }
 
+#[test]
+fn maedn_conforms() {
+    let four = Maedn::<Values>::new(4, true, 300).unwrap();
+    // Positions in which each rule about the start field counts, and games that end.
+    let late = |text: &str| four.parse(text).unwrap();
+    let near = late("x=38,a,c,d o=40,a,b,d y=37,b,c,d z=39,b,c,d turn=z plies=150");
+    conforms(&[four, late("x=1,2,31 o=1,5 z=40,39,b turn=x plies=9"), near], 4);
+    conforms(&[Maedn::<Values>::new(3, true, 200).unwrap(), Maedn::<Values>::new(3, true, 1).unwrap()], 4);
+    let two = |opposite| Maedn::<Value>::new(2, opposite, 200).unwrap();
+    conforms(&[two(true), two(false), two(false).parse("x=1,a,b,d o=40,b,c,d turn=o die=6").unwrap()], 4);
+}
+
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
 fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
@@ -345,6 +357,11 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(Hex::new(2, false).unwrap_err(), "the size must be from 3 to 13, got 2");
     assert_eq!(Hex::new(14, true).unwrap_err(), "the size must be from 3 to 13, got 14");
     assert_eq!(Othello::new(5).unwrap_err(), "the size must be 4, 6 or 8, got 5");
+    let maedn = |players, opposite, plies| Maedn::<Values>::new(players, opposite, plies).unwrap_err();
+    assert_eq!(maedn(5, true, 9), "players must be one of 2, 3, 4, got 5");
+    assert_eq!(maedn(3, false, 9), "opposite=0 seats two players side by side, got 3 players");
+    assert_eq!(maedn(3, true, 0), "max_plies must be from 1 to 65535, got 0");
+    assert!(Maedn::<Values>::new(2, true, 9).is_err() && Maedn::<Value>::new(3, true, 9).is_err());
     assert!(Hex::new(usize::MAX, false).is_err() && Othello::new(usize::MAX).is_err());
     let wall_game = |columns, rows, rules| WallGame::new(columns, rows, rules).unwrap_err();
     let (plain, freestyle) = (WallRules::default(), WallRules { variant: Variant::Freestyle, ..WallRules::default() });
@@ -376,4 +393,5 @@ fn planes_of_most_games_are_bytes() {
     assert!(PlaneBytes::of(&Breakthrough::default()).is_some());
     assert!(PlaneBytes::of(&Backgammon::default()).is_some());
     assert!(PlaneBytes::of(&Trictrac::default()).is_some());
+    assert!(PlaneBytes::of(&Maedn::<Value>::default()).is_some());
 }
