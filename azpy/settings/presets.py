@@ -34,6 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "backgammon": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     # Not tuned.
+    "chinese_checkers": _LONG_GAMES | {"network": "3x32", "opening_plies": 6, "match_opening_plies": 6},
     "maedn": _GUMBEL | {"network": "3x128", "opening_plies": 4, "match_opening_plies": 4},
     "chess": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
     "wall_game": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 4},

@@ -22,6 +22,7 @@ pub(crate) enum Tag {
     Gomoku = 12,
     Trictrac = 13,
     Maedn = 20,
+    ChineseCheckers = 21,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.

@@ -15,6 +15,7 @@
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
 //! | [`Maedn`] (dice) | `new(players, opposite, max_plies)` | pass, bring in, a piece by its field | `[187, 1, 1]` |
+//! | [`ChineseCheckers`] | `new(players, max_turns)` | 121 cells x 6 directions, pass | `[10, 17, 17]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
@@ -28,6 +29,7 @@ pub mod backgammon;
 pub mod breakthrough;
 mod cells;
 pub mod chess;
+pub mod chinese_checkers;
 pub mod connect_four;
 pub mod dice_nim;
 pub mod go;
@@ -49,6 +51,7 @@ pub mod wall_game;
 pub use backgammon::Backgammon;
 pub use breakthrough::Breakthrough;
 pub use chess::Chess;
+pub use chinese_checkers::ChineseCheckers;
 pub use connect_four::ConnectFour;
 pub use dice_nim::DiceNim;
 pub use go::{Go, Go9, Go19};

@@ -7,8 +7,8 @@ use azpy_core::game::{Payoff, Value, Values};
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello, Pig, TicTacToe,
-    Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello,
+    Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,6 +19,7 @@ use crate::hosted::Hosted;
 impl Hosted for Backgammon {}
 impl Hosted for Chess {}
 impl Hosted for Breakthrough {}
+impl<P: Payoff> Hosted for ChineseCheckers<P> {}
 impl Hosted for ConnectFour {}
 impl Hosted for DiceNim {}
 impl<const WORDS: usize> Hosted for Go<WORDS> {}
@@ -119,6 +120,17 @@ const GAMES: &[Entry] = &[
                 _ => Some(p.read("chess960", "off or the number of a start, 0 to 959")?),
             };
             Chess::new(p.word::<Encoding>("encoding")?, chess960, p.number("max_plies")?).map(hosted)
+        },
+    },
+    Entry {
+        name: "chinese_checkers",
+        params: &[("players", "2"), ("max_turns", "100")],
+        make: |p| {
+            let (players, max_turns) = (p.number("players")?, p.number("max_turns")?);
+            match players {
+                2 => ChineseCheckers::<Value>::new(players, max_turns).map(hosted),
+                _ => ChineseCheckers::<Values>::new(players, max_turns).map(hosted),
+            }
         },
     },
     Entry {

@@ -10,8 +10,8 @@ use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello, Pig, TicTacToe,
-    Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello,
+    Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal};
@@ -285,6 +285,22 @@ fn maedn_conforms() {
     conforms(&[two(true), two(false), two(false).parse("x=1,a,b,d o=40,b,c,d turn=o die=6").unwrap()], 4);
 }
 
+#[test]
+fn chinese_checkers_conforms() {
+    let two = |turns| ChineseCheckers::<Value>::new(2, turns).unwrap();
+    conforms(&[two(1), two(30)], 2);
+    let many = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap();
+    conforms(&[many(3, 20), many(4, 10), many(6, 10)], 2);
+    // One step or hop wins; the other player may take the way.
+    let near = "./oo/ooo/oooo/......o....../............/.........../........../........./........../.........../\
+                ............/......x....../x.xx/xxx/xx/x turn 60";
+    let near = two(40).parse(near).unwrap();
+    assert_eq!(near.parse("g13-b14").unwrap().outcome(), Value(1.0));
+    for seed in 0..4 {
+        play_one(&near, vec![(0, near)], &mut Random(seed), &mut Seen::new());
+    }
+}
+
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
 fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
@@ -357,6 +373,10 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(Hex::new(2, false).unwrap_err(), "the size must be from 3 to 13, got 2");
     assert_eq!(Hex::new(14, true).unwrap_err(), "the size must be from 3 to 13, got 14");
     assert_eq!(Othello::new(5).unwrap_err(), "the size must be 4, 6 or 8, got 5");
+    let chinese = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap_err();
+    assert_eq!(chinese(5, 100), "players must be one of 2, 3, 4, 6, got 5");
+    assert_eq!(chinese(6, 1001), "max_turns must be from 1 to 1000, got 1001");
+    assert!(ChineseCheckers::<Value>::new(2, 0).is_err() && ChineseCheckers::<Values>::new(3, 0).is_err());
     let maedn = |players, opposite, plies| Maedn::<Values>::new(players, opposite, plies).unwrap_err();
     assert_eq!(maedn(5, true, 9), "players must be one of 2, 3, 4, got 5");
     assert_eq!(maedn(3, false, 9), "opposite=0 seats two players side by side, got 3 players");
@@ -394,4 +414,5 @@ fn planes_of_most_games_are_bytes() {
     assert!(PlaneBytes::of(&Backgammon::default()).is_some());
     assert!(PlaneBytes::of(&Trictrac::default()).is_some());
     assert!(PlaneBytes::of(&Maedn::<Value>::default()).is_some());
+    assert!(PlaneBytes::of(&ChineseCheckers::<Value>::default()).is_some());
 }
