@@ -23,6 +23,7 @@ pub(crate) enum Tag {
     Trictrac = 13,
     Maedn = 20,
     ChineseCheckers = 21,
+    Blokus = 22,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.

@@ -16,6 +16,7 @@
 //! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
 //! | [`Maedn`] (dice) | `new(players, opposite, max_plies)` | pass, bring in, a piece by its field | `[187, 1, 1]` |
 //! | [`ChineseCheckers`] | `new(players, max_turns)` | 121 cells x 6 directions, pass | `[10, 17, 17]` |
+//! | [`Blokus`] | `new(players, size)` | cells x 91 shapes | `[22 P + 1, size, size]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backgammon;
+pub mod blokus;
 pub mod breakthrough;
 mod cells;
 pub mod chess;
@@ -49,6 +51,7 @@ pub mod trictrac;
 pub mod wall_game;
 
 pub use backgammon::Backgammon;
+pub use blokus::Blokus;
 pub use breakthrough::Breakthrough;
 pub use chess::Chess;
 pub use chinese_checkers::ChineseCheckers;

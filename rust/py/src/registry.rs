@@ -7,8 +7,8 @@ use azpy_core::game::{Payoff, Value, Values};
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello,
-    Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn,
+    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,6 +18,7 @@ use crate::hosted::Hosted;
 
 impl Hosted for Backgammon {}
 impl Hosted for Chess {}
+impl<P: Payoff> Hosted for Blokus<P> {}
 impl Hosted for Breakthrough {}
 impl<P: Payoff> Hosted for ChineseCheckers<P> {}
 impl Hosted for ConnectFour {}
@@ -105,6 +106,21 @@ const GAMES: &[Entry] = &[
         name: "backgammon",
         params: &[("gammons", "1"), ("max_plies", "3000")],
         make: |p| Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map(hosted),
+    },
+    Entry {
+        name: "blokus",
+        params: &[("players", "2"), ("size", "auto")],
+        make: |p| {
+            let players = p.number("players")?;
+            let size = match p.text("size") {
+                "auto" => if players == 2 { 14 } else { 20 },
+                _ => p.read("size", "auto or a whole number >= 0")?,
+            };
+            match players {
+                2 => Blokus::<Value>::new(players, size).map(hosted),
+                _ => Blokus::<Values>::new(players, size).map(hosted),
+            }
+        },
     },
     Entry {
         name: "breakthrough",

@@ -10,8 +10,8 @@ use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn, Othello,
-    Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn,
+    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal};
@@ -301,6 +301,12 @@ fn chinese_checkers_conforms() {
     }
 }
 
+#[test]
+fn blokus_conforms() {
+    conforms(&[5, 6, 9].map(|size| Blokus::<Value>::new(2, size).unwrap()), 4);
+    conforms(&[5, 8].map(|size| Blokus::<Values>::new(4, size).unwrap()), 2);
+}
+
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
 fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
@@ -373,6 +379,8 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(Hex::new(2, false).unwrap_err(), "the size must be from 3 to 13, got 2");
     assert_eq!(Hex::new(14, true).unwrap_err(), "the size must be from 3 to 13, got 14");
     assert_eq!(Othello::new(5).unwrap_err(), "the size must be 4, 6 or 8, got 5");
+    assert_eq!(Blokus::<Values>::new(3, 20).unwrap_err(), "players must be one of 2, 4, got 3");
+    assert_eq!(Blokus::<Value>::new(2, 21).unwrap_err(), "the size must be from 5 to 20, got 21");
     let chinese = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap_err();
     assert_eq!(chinese(5, 100), "players must be one of 2, 3, 4, 6, got 5");
     assert_eq!(chinese(6, 1001), "max_turns must be from 1 to 1000, got 1001");
@@ -414,5 +422,6 @@ fn planes_of_most_games_are_bytes() {
     assert!(PlaneBytes::of(&Backgammon::default()).is_some());
     assert!(PlaneBytes::of(&Trictrac::default()).is_some());
     assert!(PlaneBytes::of(&Maedn::<Value>::default()).is_some());
+    assert!(PlaneBytes::of(&Blokus::<Value>::default()).is_some());
     assert!(PlaneBytes::of(&ChineseCheckers::<Value>::default()).is_some());
 }

@@ -10,8 +10,8 @@ use azpy_core::game::{Payoff, Player, Turn, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Maedn, Othello, Pig,
-    TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Maedn,
+    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal, moves, outcomes};
@@ -191,6 +191,11 @@ fn trictrac_plays_as_recorded() {
 fn maedn_plays_as_recorded() {
     let late = "x=38,a,c,d o=40,a,b,d y=37,b,c,d turn=y plies=150";
     check("maedn_3_late", &Maedn::<Values>::new(3, true, 400).unwrap().parse(late).unwrap(), 1);
+}
+
+#[test]
+fn blokus_plays_as_recorded() {
+    check("blokus_5", &Blokus::<Value>::new(2, 5).unwrap(), 1);
 }
 
 #[test]

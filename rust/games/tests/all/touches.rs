@@ -7,8 +7,8 @@ use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Maedn, Othello, Pig,
-    TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Maedn,
+    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, legal, moves};
@@ -175,6 +175,7 @@ fn pieces_are_touched_where_they_stand_and_where_they_go() {
         check(&start, 4, &[], 1, true);
     }
     check(&Trictrac::default(), 3, &["hold", "leave"], 1, true);
+    check(&Blokus::<Value>::new(2, 7).unwrap(), 2, &[], 1, true);
     check(&ChineseCheckers::<Value>::default(), 1, &["pass"], 1, true);
     check(&ChineseCheckers::<Values>::new(6, 20).unwrap(), 1, &["pass"], 1, true);
     check(&Maedn::<Value>::default(), 2, &["pass"], 1, true);
