@@ -86,11 +86,11 @@ fn cells_of(drawn: &str) -> Vec<(usize, usize)> {
 /// A position of Blokus. `P` is [`Value`] with two players, and `Values` with four.
 ///
 /// ```
-/// use azpy_core::game::{Game, Player, Turn};
+/// use azpy_core::game::{Game, Player, Turn, Value};
 /// use azpy_core::text::Notation;
 /// use azpy_games::Blokus;
 ///
-/// let game = Blokus::default().parse("e10,f10 j5 g9")?;
+/// let game = Blokus::<Value>::default().parse("e10,f10 j5 g9")?;
 /// assert_eq!((game.turn(), game.score(Player::Zero)), (Turn::Player(Player::One), 3 - 89));
 /// # Ok::<(), String>(())
 /// ```
@@ -396,8 +396,7 @@ fn slot(size: usize, piece: usize) -> [f32; 2] {
 impl<P: Payoff> Notation for Blokus<P> {
     /// The cells that the piece covers, from the top: `f9,e8,f8,g8,f7`.
     fn action_name(&self, action: Action) -> String {
-        let names: Vec<_> =
-            self.covered(action).into_iter().map(|(row, column)| self.cell_name(row, column)).collect();
+        let names: Vec<_> = self.covered(action).into_iter().map(|(row, column)| self.cell_name(row, column)).collect();
         names.join(",")
     }
 

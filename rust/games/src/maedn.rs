@@ -204,8 +204,7 @@ impl<P: Payoff> Maedn<P> {
 }
 
 /// Column and row of the ring's first quarter, and of the home, of player 0, who sits at the left.
-const QUARTER: [[usize; 2]; 10] =
-    [[0, 4], [1, 4], [2, 4], [3, 4], [4, 4], [4, 3], [4, 2], [4, 1], [4, 0], [5, 0]];
+const QUARTER: [[usize; 2]; 10] = [[0, 4], [1, 4], [2, 4], [3, 4], [4, 4], [4, 3], [4, 2], [4, 1], [4, 0], [5, 0]];
 const HOME: [[usize; 2]; 4] = [[0, 0], [1, 0], [0, 1], [1, 1]];
 
 /// A place of the first seat as another seat has it: a quarter of a turn clockwise for each seat.

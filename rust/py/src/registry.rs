@@ -112,8 +112,9 @@ const GAMES: &[Entry] = &[
         params: &[("players", "2"), ("size", "auto")],
         make: |p| {
             let players = p.number("players")?;
+            let usual = if players == 2 { 14 } else { 20 };
             let size = match p.text("size") {
-                "auto" => if players == 2 { 14 } else { 20 },
+                "auto" => usual,
                 _ => p.read("size", "auto or a whole number >= 0")?,
             };
             match players {

@@ -78,4 +78,3 @@ pub(super) fn middle(cell: usize) -> [f32; 2] {
     let (row, x) = STAR.places[cell];
     [STEP * (x as f32 - row as f32 / 2.0 + 3.5), DOWN * (row as f32 + 1.0)]
 }
-
