@@ -25,6 +25,7 @@ use azpy_core::text::{Notation, outcome_text};
 use crate::cells;
 use crate::key::{Tag, digest};
 use crate::notation::{check_players, mark, marked};
+use crate::planes::{d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
 const MOST_SIDE: usize = 20;
@@ -34,6 +35,8 @@ const PIECES: usize = 21;
 const CELLS: u32 = 89;
 /// Pieces in all their positions.
 const SHAPES: usize = 91;
+/// The symmetries of Duo, as `d4_cell` numbers them: those that keep the diagonal of the start cells.
+const DUO: [usize; 4] = [0, 3, 4, 7];
 
 /// The pieces by their usual names, row by row.
 #[rustfmt::skip]
@@ -230,10 +233,14 @@ impl<P: Payoff> Blokus<P> {
         (cell / self.size(), cell % self.size(), shape)
     }
 
-    /// The cells of an action on the board, by row and column.
+    /// The cells of an action, by row and column.
     fn covered(&self, action: Action) -> Vec<(usize, usize)> {
         let (row, column, shape) = self.parts(action);
         shape.cells.iter().map(|&(down, right)| (row + down, column + right)).collect()
+    }
+
+    fn are_on_board(&self, cells: &[(usize, usize)]) -> bool {
+        cells.iter().all(|&(row, column)| row < self.size() && column < self.size())
     }
 
     fn cell_name(&self, row: usize, column: usize) -> String {
@@ -351,6 +358,30 @@ impl<P: Payoff> Game for Blokus<P> {
         Some((0..(self.size() * self.size()) as u16).collect())
     }
 
+    fn num_symmetries(&self) -> usize {
+        if self.players == 2 { DUO.len() } else { 1 }
+    }
+
+    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
+        let (size, covered) = (self.size(), self.covered(action));
+        // What lies beyond the board is its own image.
+        if !self.are_on_board(&covered) {
+            return action;
+        }
+        let image = |(row, column): (usize, usize)| d4_cell(DUO[symmetry], size, row * size + column);
+        let mut cells: Vec<_> = covered.into_iter().map(image).map(|cell| (cell / size, cell % size)).collect();
+        cells.sort_unstable();
+        let (top, left) =
+            cells.iter().fold((size, size), |(top, left), &(row, column)| (top.min(row), left.min(column)));
+        cells.iter_mut().for_each(|(row, column)| (*row, *column) = (*row - top, *column - left));
+        let shape = ALL.iter().position(|shape| shape.cells == cells).expect("an image of a piece is a piece");
+        (SHAPES * (top * size + left) + shape) as Action
+    }
+
+    fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
+        d4_planes(DUO[symmetry], self.size(), row, out);
+    }
+
     fn key(&self) -> u128 {
         // Which pieces are left follows from those on the board.
         let rest = u64::from(self.size)
@@ -449,7 +480,7 @@ impl<P: Payoff> Notation for Blokus<P> {
     /// The piece in the tray, and each cell that it covers, from the top.
     fn touches(&self, action: Action) -> Vec<Touch> {
         let (covered, piece) = (self.covered(action), self.parts(action).2.piece);
-        if covered.iter().any(|&(row, column)| row >= self.size() || column >= self.size()) {
+        if !self.are_on_board(&covered) {
             return Vec::new();
         }
         let [x, y] = slot(self.size(), piece);
