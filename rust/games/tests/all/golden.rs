@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use azpy_core::game::{Payoff, Player, Turn, Values};
+use azpy_core::game::{Payoff, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
