@@ -136,7 +136,7 @@ def test_maedn_is_openspiels(players: int, opposite: bool) -> None:
         while not state.is_terminal():
             if state.is_chance_node():
                 assert position.turn == azpy.CHANCE
-                assert position.chance_outcomes() == [(a, np.float32(p)) for a, p in state.chance_outcomes()]
+                assert position.chance_outcomes() == [(a, float(np.float32(p))) for a, p in state.chance_outcomes()]
                 action = rng.randrange(6)
             else:
                 assert position.turn == state.current_player(), str(position)
@@ -165,7 +165,7 @@ POINTS = {2: (0, 3), 3: (0, 2, 4), 4: (0, 1, 3, 4), 6: (0, 1, 2, 3, 4, 5)}
 def turned_back(point: int) -> NDArray[np.int64]:
     """The cell of each cell if the star is turned counterclockwise by so many points: by angles."""
     turned = MIDDLES * np.exp(-1j * np.pi / 3 * point)
-    return np.abs(turned[:, None] - MIDDLES).argmin(1)
+    return np.asarray(np.abs(turned[:, None] - MIDDLES).argmin(1), np.int64)
 
 
 class Star:
