@@ -392,8 +392,10 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
 SMALL: dict[str, dict[str, Any]] = {
+    "blokus": {"size": 5},
     "breakthrough": {"width": 3, "height": 4},
     "chess": {"encoding": "az18", "max_plies": 40},
+    "chinese_checkers": {"max_turns": 10},
     "go": {"size": 5},
     "gomoku": {"size": 5, "k": 4},
     "hex": {"size": 4, "swap": 1},

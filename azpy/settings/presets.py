@@ -35,6 +35,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "chess": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
     "wall_game": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 4},
+    # The three below are plain values: nothing was tuned for these games.
+    "blokus": _LONG_GAMES | {"network": "3x32", "opening_plies": 2, "match_opening_plies": 2},
+    "chinese_checkers": _LONG_GAMES | {"network": "3x32", "opening_plies": 6, "match_opening_plies": 6},
+    "maedn": _GUMBEL | {"network": "3x128", "opening_plies": 4, "match_opening_plies": 4},
     "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,

@@ -4,7 +4,7 @@
 //! and after a blank who is to move: `..x/.o./... x`. No action is called like a row of a board, so a text is one or the
 //! other ([`is_board`]).
 
-use azpy_core::game::Player;
+use azpy_core::game::{MAX_PLAYERS, Payoff, Player};
 use azpy_core::text::shown;
 
 pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
@@ -12,12 +12,31 @@ pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 /// How a game ended that nobody has won.
 pub(crate) const FULL_BOARD: &str = "by a full board";
 
-/// `x` or `o`.
+const MARKS: [char; MAX_PLAYERS] = ['x', 'o', 'y', 'z', 'v', 'w'];
+
+/// How a player's pieces are written: `x`, `o`, and with more players `y`, `z`, `v` and `w`.
 pub(crate) fn mark(player: Player) -> char {
-    match player {
-        Player::Zero => 'x',
-        _ => 'o',
+    MARKS[player.index()]
+}
+
+/// Whose pieces are written so.
+pub(crate) fn marked(mark: char) -> Option<Player> {
+    Player::ALL.into_iter().find(|player| MARKS[player.index()] == mark)
+}
+
+/// Refuses a number of players that a game does not have, or that its type is not for.
+///
+/// # Errors
+/// Says which it may be.
+pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Result<(), String> {
+    if !allowed.contains(&players) {
+        let numbers: Vec<_> = allowed.iter().map(usize::to_string).collect();
+        return Err(format!("players must be one of {}, got {players}", numbers.join(", ")));
     }
+    if P::ZERO_SUM != (players == 2) {
+        return Err(format!("a Value is what two players share, and Values are for more; got {players} players"));
+    }
+    Ok(())
 }
 
 /// A board as it stands in a text.
