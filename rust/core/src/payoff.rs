@@ -67,6 +67,10 @@ pub trait Payoff: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// 0 for each of so many players.
     fn draw(players: usize) -> Self;
 
+    /// What a win of one of so many players pays: 1 to the winner, and an equal share of -1 to each of the others.
+    /// Without a winner 0 to each.
+    fn won_by(winner: Option<Player>, players: usize) -> Self;
+
     /// What a player gets, in `[-1, 1]`.
     fn of(self, player: Player) -> f32;
 
@@ -139,6 +143,11 @@ impl Payoff for Value {
 
     fn draw(_players: usize) -> Self {
         Self(0.0)
+    }
+
+    #[inline]
+    fn won_by(winner: Option<Player>, _players: usize) -> Self {
+        winner.map_or(Self(0.0), |winner| PovValue(1.0).absolute(winner))
     }
 
     #[inline]
@@ -268,6 +277,13 @@ impl Payoff for Values {
         Self::new(&[0.0; MAX_PLAYERS][..players])
     }
 
+    fn won_by(winner: Option<Player>, players: usize) -> Self {
+        let Some(winner) = winner else { return Self::draw(players) };
+        let mut each = [-1.0 / (players - 1) as f32; MAX_PLAYERS];
+        each[winner.index()] = 1.0;
+        Self::new(&each[..players])
+    }
+
     #[inline]
     fn of(self, player: Player) -> f32 {
         self.numbers[player.index()]
@@ -326,5 +342,14 @@ mod tests {
             assert_eq!((seen.absolute(player), seen.numbers()[0]), (values, values.of(player)));
         }
         assert_eq!(Value(0.5).each().numbers(), [0.5, -0.5]);
+    }
+
+    #[test]
+    fn a_win_takes_as_much_as_it_pays() {
+        let winners = [Some(Player::Zero), Some(Player::One), None];
+        assert_eq!(winners.map(|winner| Value::won_by(winner, 2).0), [1.0, -1.0, 0.0]);
+        assert_eq!(Values::won_by(Some(Player::One), 2), Value(-1.0).each());
+        assert_eq!(Values::won_by(Some(Player::Two), 3).numbers(), [-0.5, -0.5, 1.0]);
+        assert_eq!(Values::won_by(None, 4).numbers(), [0.0; 4]);
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`TicTacToe`] | `new()` | 9 cells | `[2, 3, 3]` |
 //! | [`ConnectFour`] | `new(width, height, k)` | one a column | `[2, H, W]` |
+//! | [`ConnectFourForThree`] (three players) | `new(width, height, k)` | one a column | `[3, H, W]` |
 //! | [`Hex`] | `new(size, swap)` | size x size cells, then the swap if there is one | `[3, size, size]` |
 //! | [`Othello`] | `new(size)` | size x size cells, pass | `[2, size, size]` |
 //! | [`Chess`] | `new(encoding, chess960, max_plies)` | from square x 73 kinds of step | `[119, 8, 8]` or `[18, 8, 8]` |
@@ -14,6 +15,8 @@
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
+//! | [`Game2048`] (one player, dice) | `new(size, target)` | up, right, down, left | `[log2(target), size, size]` |
+//! | [`PegSolitaire`] (one player) | `new(board)` | hole x direction | `[2, 7, 7]` or `[2, 5, 5]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! Each has a `Default`, and a constructor that takes numbers refuses bad ones with a sentence that says why.
@@ -29,6 +32,7 @@ mod cells;
 pub mod chess;
 pub mod connect_four;
 pub mod dice_nim;
+pub mod game2048;
 pub mod go;
 pub mod gomoku;
 mod grid;
@@ -36,6 +40,7 @@ pub mod hex;
 mod key;
 mod notation;
 pub mod othello;
+pub mod peg_solitaire;
 pub mod pig;
 mod planes;
 mod svg;
@@ -47,12 +52,14 @@ pub mod wall_game;
 pub use backgammon::Backgammon;
 pub use breakthrough::Breakthrough;
 pub use chess::Chess;
-pub use connect_four::ConnectFour;
+pub use connect_four::{ConnectFour, ConnectFourForThree};
 pub use dice_nim::DiceNim;
+pub use game2048::Game2048;
 pub use go::{Go, Go9, Go19};
 pub use gomoku::Gomoku;
 pub use hex::Hex;
 pub use othello::Othello;
+pub use peg_solitaire::{PegBoard, PegSolitaire};
 pub use pig::Pig;
 pub use tictactoe::TicTacToe;
 pub use trictrac::Trictrac;
