@@ -1,9 +1,9 @@
 //! Connect Four for two or three on a board of any size that fits 64 bits: W x H x K, 7x6x4 by default; x (player 0)
 //! begins, and all move in turn.
 //!
-//! An action is a column. The observation of N players is `[N, H, W]`, row 0 = top: the stones of the player to move, then
-//! those of who moves next, and so on. Who has K in a row first has won from each of the others. The rules have two
-//! symmetries: the identity and the mirror.
+//! An action is a column. The observation of N players is `[N, H, W]`, row 0 = top: the stones of the player to move,
+//! then those of who moves next, and so on. Who has K in a row first has won from each of the others. The rules have
+//! two symmetries: the identity and the mirror.
 //!
 //! A stone set is one `u64`, column by column from the left, each column bottom to top with one spare bit above:
 //!

@@ -1,15 +1,16 @@
-//! Peg solitaire for one player: a peg jumps over a neighbour into an empty hole, and the peg that was jumped over is taken.
+//! Peg solitaire for one player: a peg jumps over a neighbour into an empty hole, and the peg that was jumped over is
+//! taken.
 //!
-//! Boards: `english`, the cross of 33 holes, whose centre is empty at the start; `triangle`, 15 holes in five rows, of which
-//! the top one is empty at the start, with six directions. The game ends where no peg can jump. The outcome is
+//! Boards: `english`, the cross of 33 holes, whose centre is empty at the start; `triangle`, 15 holes in five rows, of
+//! which the top one is empty at the start, with six directions. The game ends where no peg can jump. The outcome is
 //! `2 / pegs - 1`: 1 with one peg left, 0 with two, -1/3 with three. Where the last peg stands does not count.
 //!
-//! Holes are numbered row by row from the top. An action is `hole * directions + direction`: which peg jumps, and where to.
-//! Directions go clockwise from up: up, right, down, left; in the triangle up right, right, down right, down left, left, up
-//! left. Rows of the triangle begin at the left of a square of 5 x 5 cells, and its column a is the left edge.
+//! Holes are numbered row by row from the top. An action is `hole * directions + direction`: which peg jumps, and where
+//! to. Directions go clockwise from up: up, right, down, left; in the triangle up right, right, down right, down left,
+//! left, up left. Rows of the triangle begin at the left of a square of 5 x 5 cells, and its column a is the left edge.
 //!
-//! The observation is `[2, 7, 7]` or `[2, 5, 5]`: pegs, empty holes. The rules have the symmetries of the board: 8 of the
-//! cross, 6 of the triangle, some of which move the empty hole of the triangle's start.
+//! The observation is `[2, 7, 7]` or `[2, 5, 5]`: pegs, empty holes. The rules have the symmetries of the board: 8 of
+//! the cross, 6 of the triangle, some of which move the empty hole of the triangle's start.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -384,8 +385,8 @@ impl Notation for PegSolitaire {
         vec![touch(from), touch(to)]
     }
 
-    /// A board as in `x/.x/x../xxxx/xxxxx`, the holes of each row from the top, or a line of play. One empty hole, wherever
-    /// it is, is the start of another puzzle; on any other board a jump must have been the last one.
+    /// A board as in `x/.x/x../xxxx/xxxxx`, the holes of each row from the top, or a line of play. One empty hole,
+    /// wherever it is, is the start of another puzzle; on any other board a jump must have been the last one.
     fn parse(&self, text: &str) -> Result<Self, String> {
         if !is_board(text) {
             return play_line(self, text);
