@@ -285,3 +285,26 @@ def numbers(state: azpy.State) -> tuple[list[int], int]:
     """The tiles of a board of 2048, 0 for none, and the score."""
     *rows, score = str(state).splitlines()
     return [int(tile) for tile in " ".join(rows).replace(".", "0").split()], int(score.split()[1])
+
+
+@pytest.mark.parametrize(
+    "game",
+    ["connect_four_for_three(width=4,height=3,k=3)", "game2048(size=2,target=32)", "peg_solitaire(board=triangle)"],
+)
+def test_games_are_played_stored_and_learned_from(game: str) -> None:
+    start, buffer = azpy.make_game(game), azpy.ReplayBuffer(game)
+    options: dict[str, Any] = {"slots": 4, "pipelines": 1, "simulations": 12, "games": 12, "seed": 3}
+    with azpy.SelfPlay(game, azpy.UniformEvaluator(), **options) as play:
+        records = list(play)
+    buffer.extend(records)
+    for record in records:
+        assert azpy.GameRecord.from_bytes(record.to_bytes()).to_bytes() == record.to_bytes()
+        assert record.outcomes == after(start, *record.actions.tolist()).outcomes()
+    by_id = {record.game_id: record for record in records}
+    observations, _, _, values, details = buffer.sample(32, seed=1, symmetries=False, details=True)
+    for row, (game_id, ply) in enumerate(zip(details["game_ids"].tolist(), details["plies"].tolist(), strict=True)):
+        record = by_id[game_id]
+        position = after(start, *record.actions[:ply].tolist())
+        np.testing.assert_array_equal(observations[row], position.observation())
+        expected = np.roll(record.outcomes, -position.turn)
+        np.testing.assert_allclose(np.atleast_1d(values[row]), expected, rtol=1e-6)

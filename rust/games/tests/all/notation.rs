@@ -377,6 +377,10 @@ fn notations() -> Vec<Box<dyn Texts>> {
         Box::new(Pig::with_max_plies(1, 30).unwrap()),
         Box::new(DiceNim::default()),
         Box::new(DiceNim::new(1).unwrap()),
+        Box::new(ConnectFourForThree::new(4, 3, 3).unwrap()),
+        Box::new(Game2048::new(2, 32).unwrap()),
+        Box::new(Game2048::default()),
+        Box::new(PegSolitaire::default()),
     ]
 }
 
