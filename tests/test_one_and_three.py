@@ -177,12 +177,12 @@ def offered(state: azpy.State) -> dict[int, float]:
 
 
 GAMES: list[tuple[str, Callable[[], Any], int]] = [
-    ("connect_four_for_three", lambda: Columns(7, 6, 4), 20),
-    ("connect_four_for_three(width=5,height=3,k=3)", lambda: Columns(5, 3, 3), 100),
+    ("connect_four_for_three", lambda: Columns(7, 6, 4), 8),
+    ("connect_four_for_three(width=5,height=3,k=3)", lambda: Columns(5, 3, 3), 40),
     ("game2048", lambda: Tiles(4, 2048), 2),
     ("game2048(size=3,target=32)", lambda: Tiles(3, 32), 20),
     ("peg_solitaire", lambda: Pegs("english"), 20),
-    ("peg_solitaire(board=triangle)", lambda: Pegs("triangle"), 100),
+    ("peg_solitaire(board=triangle)", lambda: Pegs("triangle"), 50),
 ]
 
 

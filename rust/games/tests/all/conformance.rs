@@ -312,7 +312,7 @@ fn trictrac_conforms() {
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
 fn check_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
-        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::new());
+        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::<(Player, usize)>::new());
         while let Turn::Player(mover) = state.turn() {
             let [_, height, width] = state.obs_shape();
             let players = state.num_players();
