@@ -26,6 +26,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "passes": 2.0,
         "learner_lag": 1,  # measured on two cores: docs/training.md, "Learning beside play"
     },
+    # Not tuned: these three, of one and of three players.
+    "connect_four_for_three": _GUMBEL | {"network": "4x32", "opening_plies": 6},
+    "game2048": _GUMBEL | {"network": "4x32", "games_per_iteration": 32},
+    "peg_solitaire": _GUMBEL | {"network": "3x32"},
     "hex": _GUMBEL | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 2},
     "go": _GUMBEL | _FAST_LEARNING | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4},
     "gomoku": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},

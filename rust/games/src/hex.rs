@@ -245,7 +245,7 @@ impl Hex {
 
     /// Refuses numbers of stones that nobody can have here. A swap takes a stone from x and gives one to o.
     fn check_turns(&self, drawn: &Drawn) -> Result<(), String> {
-        let [x, o] = drawn.counts();
+        let [x, o, ..] = drawn.counts();
         let swapped = match drawn.mover {
             Player::Zero => o == x + 1,
             _ => o == x && o > 0,

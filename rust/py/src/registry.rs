@@ -7,8 +7,8 @@ use azpy_core::game::{Payoff, Value, Values};
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn,
-    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
+    Go9, Go19, Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,12 +22,15 @@ impl<P: Payoff> Hosted for Blokus<P> {}
 impl Hosted for Breakthrough {}
 impl<P: Payoff> Hosted for ChineseCheckers<P> {}
 impl Hosted for ConnectFour {}
+impl Hosted for ConnectFourForThree {}
 impl Hosted for DiceNim {}
+impl Hosted for Game2048 {}
 impl<const WORDS: usize> Hosted for Go<WORDS> {}
 impl Hosted for Gomoku {}
 impl Hosted for Hex {}
 impl<P: Payoff> Hosted for Maedn<P> {}
 impl Hosted for Othello {}
+impl Hosted for PegSolitaire {}
 impl Hosted for Pig {}
 impl Hosted for TicTacToe {}
 impl Hosted for Trictrac {}
@@ -155,7 +158,17 @@ const GAMES: &[Entry] = &[
         params: &[("width", "7"), ("height", "6"), ("k", "4")],
         make: |p| ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map(hosted),
     },
+    Entry {
+        name: "connect_four_for_three",
+        params: &[("width", "7"), ("height", "6"), ("k", "4")],
+        make: |p| ConnectFourForThree::new(p.number("width")?, p.number("height")?, p.number("k")?).map(hosted),
+    },
     Entry { name: "dice_nim", params: &[("heap", "12")], make: |p| DiceNim::new(p.number("heap")?).map(hosted) },
+    Entry {
+        name: "game2048",
+        params: &[("size", "4"), ("target", "2048")],
+        make: |p| Game2048::new(p.number("size")?, p.number("target")?).map(hosted),
+    },
     Entry {
         name: "go",
         params: &[("size", "9"), ("komi", "7.5"), ("superko", "1")],
@@ -196,6 +209,11 @@ const GAMES: &[Entry] = &[
         },
     },
     Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
+    Entry {
+        name: "peg_solitaire",
+        params: &[("board", "english")],
+        make: |p| Ok(hosted(PegSolitaire::new(p.word("board")?))),
+    },
     Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map(hosted) },
     Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(hosted(TicTacToe::new())) },
     Entry {

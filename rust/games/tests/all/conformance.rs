@@ -10,8 +10,9 @@ use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go, Go9, Go19, Gomoku, Hex, Maedn,
-    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
+    Go9, Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame,
+    WallRules,
 };
 
 use crate::common::{Random, encode, legal};
@@ -121,6 +122,42 @@ fn connect_four_conforms() {
         connect_fours().into_iter().partition(|one| one.width() * one.height() <= 20);
     conforms(&small, 40);
     conforms(&large, 10);
+}
+
+fn three(width: usize, height: usize, k: usize) -> ConnectFourForThree {
+    ConnectFourForThree::new(width, height, k).unwrap()
+}
+
+#[test]
+fn connect_four_for_three_conforms() {
+    conforms(&[three(4, 4, 3), three(5, 4, 3), three(1, 5, 2), three(6, 1, 2)], 40);
+    conforms(&[three(7, 6, 4), three(8, 7, 4), three(16, 3, 3)], 10);
+}
+
+#[test]
+fn game2048_conforms() {
+    let start = |(size, target)| Game2048::new(size, target).unwrap();
+    conforms(&[(2, 8), (2, 16), (3, 32), (3, 1024)].map(start), 10);
+    conforms(&[(4, 64), (4, 2048), (4, 32768)].map(start), 1);
+}
+
+#[test]
+fn peg_solitaire_conforms() {
+    conforms(&[PegSolitaire::default()], 10);
+    // The image of the triangle's start has its empty hole elsewhere.
+    let image = |start: &PegSolitaire, symmetry| {
+        let (mut row, side) = (vec![0.0; start.obs_shape().iter().product()], start.obs_shape()[1]);
+        start.symmetric_observation(symmetry, &encode(start), &mut row);
+        let (pegs, empty) = row.split_at(side * side);
+        let hole = |cell: usize| match (pegs[cell], empty[cell]) {
+            (1.0, _) => "x",
+            (_, 1.0) => ".",
+            _ => "",
+        };
+        let line = |row: usize| (side * row..side * (row + 1)).map(hole).collect::<String>();
+        start.parse(&(0..side).map(line).collect::<Vec<_>>().join("/")).unwrap()
+    };
+    conforms_from(&[PegSolitaire::new(PegBoard::Triangle)], 40, image);
 }
 
 fn hexes(sizes: &[usize]) -> Vec<Hex> {
@@ -308,14 +345,16 @@ fn blokus_conforms() {
 }
 
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
-fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
+fn check_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
-        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::new());
+        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::<(Player, usize)>::new());
         while let Turn::Player(mover) = state.turn() {
             let [_, height, width] = state.obs_shape();
-            let mut expected = vec![0.0; 2 * height * width];
+            let players = state.num_players();
+            let mut expected = vec![0.0; players * height * width];
             for &(owner, cell) in &stones {
-                expected[if owner == mover { cell } else { height * width + cell }] = 1.0;
+                let plane = (owner.index() + players - mover.index()) % players;
+                expected[plane * height * width + cell] = 1.0;
             }
             assert_eq!(encode(&state), expected, "{}", state.render());
             let action = *random.choose(&legal(&state));
@@ -325,16 +364,19 @@ fn check_two_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Play
     }
 }
 
+/// Where a stone comes to rest.
+fn falls(width: usize, height: usize, column: Action, stones: &[(Player, usize)]) -> usize {
+    let in_column = stones.iter().filter(|&&(_, cell)| cell % width == column as usize).count();
+    (height - 1 - in_column) * width + column as usize
+}
+
 #[test]
 fn boards_are_seen_by_the_player_to_move() {
-    check_two_planes(&TicTacToe::new(), |_, action, _| action as usize);
+    check_planes(&TicTacToe::new(), |_, action, _| action as usize);
     for start in connect_fours() {
-        check_two_planes(&start, |state, column, stones| {
-            let width = state.width();
-            let in_column = stones.iter().filter(|&&(_, cell)| cell % width == column as usize).count();
-            (state.height() - 1 - in_column) * width + column as usize
-        });
+        check_planes(&start, |state, column, stones| falls(state.width(), state.height(), column, stones));
     }
+    check_planes(&three(5, 4, 3), |state, column, stones| falls(state.width(), state.height(), column, stones));
 }
 
 #[test]
@@ -390,6 +432,12 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(maedn(3, false, 9), "opposite=0 seats two players side by side, got 3 players");
     assert_eq!(maedn(3, true, 0), "max_plies must be from 1 to 65535, got 0");
     assert!(Maedn::<Values>::new(2, true, 9).is_err() && Maedn::<Value>::new(3, true, 9).is_err());
+    assert_eq!(ConnectFourForThree::new(7, 6, 8).unwrap_err(), connect_four(7, 6, 8));
+    assert_eq!(Game2048::new(5, 2048).unwrap_err(), "the size must be from 2 to 4, got 5");
+    for target in [0, 4, 100, 65536] {
+        let expected = format!("the target must be a power of two from 8 to 32768, got {target}");
+        assert_eq!(Game2048::new(4, target).unwrap_err(), expected);
+    }
     assert!(Hex::new(usize::MAX, false).is_err() && Othello::new(usize::MAX).is_err());
     let wall_game = |columns, rows, rules| WallGame::new(columns, rows, rules).unwrap_err();
     let (plain, freestyle) = (WallRules::default(), WallRules { variant: Variant::Freestyle, ..WallRules::default() });

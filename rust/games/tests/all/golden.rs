@@ -10,8 +10,8 @@ use azpy_core::game::{Payoff, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Maedn,
-    Othello, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
+    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal, moves, outcomes};
@@ -41,7 +41,11 @@ fn record<G: Notation>(name: &str, start: &G, seed: u64) -> String {
                 writeln!(text, "outcomes: {}", outcomes.join(", ")).unwrap();
             }
             Turn::Terminal => {
-                writeln!(text, "outcome: {}", state.outcome().of(Player::Zero)).unwrap();
+                let each = state.outcome().each();
+                match each.numbers() {
+                    [own, ..] if G::Payoff::ZERO_SUM => writeln!(text, "outcome: {own}").unwrap(),
+                    each => writeln!(text, "outcomes: {each:?}").unwrap(),
+                }
                 break;
             }
         }
@@ -135,6 +139,13 @@ fn tic_tac_toe_plays_as_recorded() {
 fn connect_four_plays_as_recorded() {
     check("connect_four_7x6x4", &ConnectFour::default(), 2);
     check("connect_four_10x4x3", &ConnectFour::new(10, 4, 3).unwrap(), 6);
+    check("connect_four_for_three_5x4x3", &ConnectFourForThree::new(5, 4, 3).unwrap(), 1);
+}
+
+#[test]
+fn games_of_one_player_play_as_recorded() {
+    check("game2048_3_64", &Game2048::new(3, 64).unwrap(), 1);
+    check("peg_solitaire_triangle", &PegSolitaire::new(PegBoard::Triangle), 1);
 }
 
 #[test]
