@@ -153,7 +153,7 @@ def test_a_healthy_run_has_no_alarm(rows: Rows) -> None:
 
 
 def test_rows_of_other_kinds_are_no_iterations_and_no_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.reports.report._charts", lambda rows, positions: [])
+    monkeypatch.setattr("azpy.reports.report._charts", lambda *_: [])
     rows = [match(5, 0.9), *iterations(draws=1.0)]
     others: Rows = [{"kind": kind, "iteration": 9, "seconds": 1e6} for kind in ("collected", "settings", "stopped")]
     assert alarms([*others, *rows, *others]) == alarms(rows) != []
