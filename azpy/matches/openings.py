@@ -51,7 +51,8 @@ class Book:
     """Openings by number: `book[n]` is always the same one, made when it is first asked for.
 
     Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
-    same order. If all games end within `plies`, the book halves its `plies`.
+    same order. If all games end within `plies`, the book halves its `plies`. A game of one player without `plies` begins
+    as often with each roll of its dice as chance has it, so that mean scores are those of the game.
 
     `start` is where a game usually begins. `plies` are random actions of players before the match begins; dice are not
     counted. `seed` fixes the openings. `read_book` makes a book that has the openings of a file and draws none.
@@ -81,7 +82,7 @@ class Book:
 
     def __len__(self) -> int:
         """Distinct openings so far."""
-        return len(self._openings)
+        return len(self._keys)
 
     def __getitem__(self, number: int) -> Opening:
         """The opening of round `number`.
@@ -96,7 +97,8 @@ class Book:
     def add(self, opening: Opening) -> bool:
         """Adds an opening, if no earlier one leads to its position; returns whether it did."""
         key = opening.position.key()
-        if key in self._keys:
+        may_repeat = self.start.num_players == 1 and self.plies == 0 and self.file is None
+        if key in self._keys and not may_repeat:
             return False
         self._keys.add(key)
         self._openings.append(opening)
