@@ -252,6 +252,11 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
         (ALONE, ["--games", "0"], "--games must be at least 1, got 0"),
         (THREE, ["--elo0", "0", "--elo1", "9"], "--elo0 and --elo1 test pairs of games of two players, and "),
         (ALONE, ["--elo0", "0", "--elo1", "9"], "has 1 player: leave them out"),
+        (
+            THREE,
+            ["mcts?solver=true", "--round-robin"],
+            "player 'mcts?solver=true': solver and lookahead are for games of",
+        ),
         (THREE, ["ugi:true", "--round-robin"], "other programs play games of two players with a zero sum, and "),
         ("many_players:Together", ["ugi:true", "--round-robin"], "has 2 players without a zero sum: the protocols"),
     ],
@@ -270,9 +275,7 @@ def test_levels_and_looks_ahead_are_refused_by_name(tmp_path: Path, one_line: Ca
     assert "--calibrate measures levels by pairs of games of two players with a zero sum, and " in said
     for game in (Trio, Together):
         assert match_search(Settings, azpy.State(game()))["solver"] is False
-        with pytest.raises(
-            SettingsError, match=r"match_lookahead is for games of one player, or of two with a zero sum"
-        ):
+        with pytest.raises(SettingsError, match="match_lookahead 4: solver and lookahead are for games of one"):
             match_search(Settings("x", match_lookahead=4), azpy.State(game()))
     assert match_search(Settings, azpy.State(TossAlone()))["solver"] is True
 
@@ -305,6 +308,8 @@ def test_alarms_know_what_a_share_of_several_players_is() -> None:
     assert not alarms([row(0.5, players=2, wins=0, losses=0)])  # they play together
     assert alarms([row(0.1, players=1, difference_high=-0.1)])
     assert not alarms([row(0.1, players=1, difference_high=0.1)])
+    weaker = [row(0.5, players=1, iteration=1), row(0.2, players=1), row(0.2, players=1, opponent="mcts-100")]
+    assert len(alarms([one | {"difference_high": 1.0} for one in weaker], 1)) == 1
     seats = [{"kind": "iteration", "iteration": i, "draws": 1.0, "first_seat_score": 1.0} for i in range(3)]
     assert len(alarms(seats)) == 2
     assert not alarms(seats, players=1)

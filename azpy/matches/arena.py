@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
-_FIRST_ROUNDS = 4  # of a match that may run out of time
+_FIRST_GAMES = 8  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
 
 
@@ -170,8 +170,9 @@ def play_match(
     Raises:
         SettingsError: a game that is over before it begins, or that a player cannot play.
     """
-    players, rounds, wanted = (player_a, player_b), list[Round](), -(-games // book.start.num_players)
-    group = wanted if math.isinf(seconds_left()) else _FIRST_ROUNDS
+    players, rounds, seats = (player_a, player_b), list[Round](), book.start.num_players
+    wanted = -(-games // seats)
+    group = wanted if math.isinf(seconds_left()) else max(1, _FIRST_GAMES // seats)
     while (begin := seconds_left()) > 0 and (group := min(group, wanted - len(rounds))) > 0:
         group_seed, first = mix(seed, len(rounds)) if rounds else seed, len(rounds)
         played = list(play_rounds(book, players, group, group_seed, first=first, may_go_on=lambda: seconds_left() > 0))

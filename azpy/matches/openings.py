@@ -51,8 +51,8 @@ class Book:
     """Openings by number: `book[n]` is always the same one, made when it is first asked for.
 
     Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
-    same order. If all games end within `plies`, the book halves its `plies`. A game of one player without `plies` begins
-    as often with each roll of its dice as chance has it, so that mean scores are those of the game.
+    same order. If all games end within `plies`, the book halves its `plies`. Without `plies`, games of one player begin
+    with each roll of their dice as often as chance has it: mean scores are those of the game.
 
     `start` is where a game usually begins. `plies` are random actions of players before the match begins; dice are not
     counted. `seed` fixes the openings. `read_book` makes a book that has the openings of a file and draws none.

@@ -25,7 +25,7 @@ from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import ABOUT, Settings, match_search, unused
+from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
 
 __all__ = [
     *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
@@ -227,6 +227,8 @@ def load_players(
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
+        if search.get("solver") and (why := unproven(start)):
+            raise SettingsError(f"player {called!r}: {why}")
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)
         else:

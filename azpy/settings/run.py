@@ -380,14 +380,21 @@ def match_search(settings: Settings | type[Settings], game: Any) -> dict[str, An
         SettingsError: `match_lookahead`, which is off by default, in such a game.
     """
     found = {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
-    if not game.zero_sum and game.num_players > 1:
+    if why := unproven(game):
         if found["lookahead"]:
-            raise SettingsError(
-                f"match_lookahead is for games of one player, or of two with a zero sum, got {found['lookahead']}, and "
-                f"{game.game} has {players_of(game)}: leave it out"
-            )
+            raise SettingsError(f"match_lookahead {found['lookahead']}: {why}")
         found["solver"] = False
     return found
+
+
+def unproven(game: Any) -> str:
+    """Why the solver proves nothing in a game; empty if it does."""
+    if game.zero_sum or game.num_players == 1:
+        return ""
+    return (
+        "solver and lookahead are for games of one player, or of two with a zero sum, and "
+        f"{game.game} has {players_of(game)}: leave them out"
+    )
 
 
 def _declared() -> dict[str, About]:
