@@ -208,8 +208,11 @@ def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]
     In each game i met so many copies of j. A clean sweep counts half a point less, so that ratings stay finite.
     Intervals are for the difference from player 0. They come from the spread of the rounds' scores in each match (a
     sandwich estimate). One more round, a quarter of its points off, keeps a few equal rounds from claiming certainty.
-    An end is infinite where no round bounds it, as for `round_interval`: see `_bounded`.
+    An end is infinite where no round bounds it, as for `round_interval`: see `_bounded`. Without matches there is
+    player 0 alone.
     """
+    if not matches:
+        return [Rating(0.0, 0.0, 0.0)]
     design = np.zeros((len(matches), players))
     rounds, scores, spreads = np.zeros((3, len(matches)))
     for row, (i, j, given) in enumerate(matches):
@@ -250,7 +253,7 @@ def _bounded(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) ->
     down to player 0 (the condition of Ford, "Solution of a ranking problem from binary comparisons", 1957); and if
     neither the rounds of the player nor those of player 0 are too few to show anything.
     """
-    pooled = np.zeros((players, max((len(counts) for *_, counts in matches), default=len(PAIR_SCORES))), np.int64)
+    pooled = np.zeros((players, len(matches[0][2])), np.int64)
     beaten = np.zeros((players, players), np.bool_)
     for i, j, counts in matches:
         pooled[i] += np.array(counts, np.int64)
