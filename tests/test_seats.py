@@ -237,11 +237,11 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
     assert f"A minus B: {result.difference_text} (95 % interval" in said
     assert "9 games each: A did better in " in said
     assert "Elo" not in said
-    assert main([*command, "mcts:2", "--round-robin", "--json"]) == 0
+    assert main(["--round-robin", *command[:2], "mcts:2", *command[2:], "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["ratings"]
     assert [row["player"] for row in rows] == ["mcts (30 simulations)", "random", "mcts (2 simulations)"]
     assert rows[0]["score"] == result.outcome_of(0)[0]
-    assert main([*command, "mcts:2", "--round-robin"]) == 0
+    assert main(["--round-robin", *command[:2], "mcts:2", *command[2:]]) == 0
     assert "mean score" in capsys.readouterr().out
 
 
@@ -254,17 +254,17 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
         (ALONE, ["--elo0", "0", "--elo1", "9"], "has 1 player: leave them out"),
         (
             THREE,
-            ["mcts?solver=true", "--round-robin"],
+            ["--round-robin", "mcts?solver=true"],
             "player 'mcts?solver=true': solver and lookahead are for games of",
         ),
-        (THREE, ["ugi:true", "--round-robin"], "other programs play games of two players with a zero sum, and "),
-        ("many_players:Together", ["ugi:true", "--round-robin"], "has 2 players without a zero sum: the protocols"),
+        (THREE, ["--round-robin", "ugi:true"], "other programs play games of two players with a zero sum, and "),
+        ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: the protocols"),
     ],
 )
 def test_what_needs_two_players_is_refused_by_name(
     game: str, arguments: list[str], said: str, one_line: Callable[..., str]
 ) -> None:
-    assert said in one_line(main, ["mcts:2", "random", *arguments, "--game", game], "az-match: ")
+    assert said in one_line(main, [*arguments, "mcts:2", "random", "--game", game], "az-match: ")
 
 
 def test_levels_and_looks_ahead_are_refused_by_name(tmp_path: Path, one_line: Callable[..., str]) -> None:
