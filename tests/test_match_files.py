@@ -370,7 +370,7 @@ def test_games_of_every_kind_are_saved_as_json_lines(game: str, capsys: pytest.C
 def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped: int = 0) -> Board:
     """A game of players A and B after these moves."""
     start = make_game(game)
-    board = Board(swapped, Opening(start.clone(), (), start), swapped, 0)
+    board = Board(swapped, Opening(start.clone(), (), start), (swapped, 1 - swapped), 0)
     for action in start.parse_actions(moves):
         board.answer(action)
     if loser is not None:

@@ -267,6 +267,7 @@ def test_a_run_of_three_players_trains_plays_matches_and_goes_on(tmp_path: Path)
     options |= {"match_opening_plies": 0, "final_match_games": 12, "match_simulations": 30}
     for iterations in (1, 2):
         run = train(Toss, iterations=iterations, out=str(tmp_path / "run"), **options)
+    run.start.play(0)  # the first die
     result = azpy.Search(run.evaluator, simulations=20).run(run.start)
     assert result.values.shape == (3,)
     rows = run.matches()

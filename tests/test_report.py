@@ -213,7 +213,7 @@ def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
 @pytest.mark.parametrize(
     ("game", "facts", "texts"),
     [
-        (Toss, {}, ["0.33 is even", "0.70 [0.65, 0.75] against random", "in the end -0.50", "what seat 0 scores"]),
+        (Toss, {}, ["0.33 is even", "0.70 [0.65, 0.75] against random", "in the end +1.00", "what seat 0 scores"]),
         (TossAlone, {"other_outcome": 0.1}, ["Mean scores on the same games", "0.70 [0.65, 0.75], and random 0.10"]),
     ],
 )

@@ -98,4 +98,4 @@ def _hardly_beats(row: Mapping[str, Any]) -> bool:
         return float(row["difference_high"]) <= 0
     if "players" in row and not row["wins"] + row["losses"]:
         return False  # all always get the same: nobody beats anybody
-    return float(row["high"]) < 3 / (2 + players)
+    return bool(row["high"] < 3 / (2 + players))

@@ -420,8 +420,8 @@ class Trainer(Loop):
         if unmet and last:
             command = shlex.join(["az-match", path_argument(self._run.path), unmet[-1].replace("-", ":")])
             typed = f" --game {shlex.quote(settings.game)}" if must_be_typed(settings.game) else ""
-            games = {1: "a game", 2: "two games"}.get(seats := self._start.num_players, f"{seats} games")
-            yield Noticed(f"no time was left for {games} against {', '.join(unmet)}; later: {command}{typed}")
+            round_of = {1: "a game", 2: "two games"}.get(seats := self._start.num_players, f"{seats} games")
+            yield Noticed(f"no time was left for {round_of} against {', '.join(unmet)}; later: {command}{typed}")
         if len(due) == len(_OPPONENTS):
             self._budget.note_match(self._budget.elapsed() - begin, max(1.0, played / len(due)))
 
