@@ -14,6 +14,7 @@ from azpy.games.names import make_game
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
 from azpy.reports.statistics import calibration, game_statistics, searched_positions
+from many_players import Toss, TossAlone
 from oracles import Countdown
 
 Rows = list[dict[str, Any]]
@@ -153,7 +154,7 @@ def test_a_healthy_run_has_no_alarm(rows: Rows) -> None:
 
 
 def test_rows_of_other_kinds_are_no_iterations_and_no_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.reports.report._charts", lambda rows, positions: [])
+    monkeypatch.setattr("azpy.reports.report._charts", lambda *_: [])
     rows = [match(5, 0.9), *iterations(draws=1.0)]
     others: Rows = [{"kind": kind, "iteration": 9, "seconds": 1e6} for kind in ("collected", "settings", "stopped")]
     assert alarms([*others, *rows, *others]) == alarms(rows) != []
@@ -207,6 +208,22 @@ def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
     assert "No alarms" in page.text
     assert page.text.count("to move: value") == 6
     assert "minutesNone" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("game", "facts", "texts"),
+    [
+        (Toss, {}, ["0.33 is even", "0.70 [0.65, 0.75] against random", "in the end +1.00", "what seat 0 scores"]),
+        (TossAlone, {"other_outcome": 0.1}, ["Mean scores on the same games", "0.70 [0.65, 0.75], and random 0.10"]),
+    ],
+)
+def test_a_page_says_what_scores_are_of_one_player_and_of_several(game: Any, facts: Any, texts: list[str]) -> None:
+    start, row = azpy.State(game()), match(2, 0.7, "random") | {"players": game.num_players, "wins": 3, "losses": 1}
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, pipelines=1, simulations=4, games=20) as games:
+        records = list(games)
+    page = page_of("toss", records, [row | facts, row | facts | {"opponent": "mcts-100"}], start)
+    assert [text for text in texts if text not in page.text] == []
+    assert ("share of draws" in page.text.lower()) == (game is Toss)
 
 
 def test_a_page_shows_the_position_before_the_action() -> None:

@@ -107,7 +107,7 @@ class Display(Screen):
                 self._advice = event.advice or ""
             case events.Matched():
                 self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
-                self._strength = [f"{event.result.score:.2f} against {event.opponent}"]
+                self._strength = [f"{event.result.figures()['score']:.2f} against {event.opponent}"]
             case events.Finished(collected=int()):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from azpy import _core
 from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
+from azpy.game import players_of
 from azpy.machine import usable_cores
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
@@ -368,9 +369,32 @@ def function_flags(settings: Mapping[str, Any]) -> list[str]:
     return [word for name, spec in named.items() if is_own(spec) for word in (f"--{name}", spec)]
 
 
-def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
-    """How a model searches where it plays to win: options of `Search`."""
-    return {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
+def match_search(settings: Settings | type[Settings], game: Any) -> dict[str, Any]:
+    """How a model searches where it plays to win: options of `Search`.
+
+    Args:
+        settings: of the run.
+        game: a position of the game. The solver, which is on by default, goes where it can prove nothing.
+
+    Raises:
+        SettingsError: `match_lookahead`, which is off by default, in such a game.
+    """
+    found = {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
+    if why := unproven(game):
+        if found["lookahead"]:
+            raise SettingsError(f"match_lookahead {found['lookahead']}: {why}")
+        found["solver"] = False
+    return found
+
+
+def unproven(game: Any) -> str:
+    """Why the solver proves nothing in a game; empty if it does."""
+    if game.zero_sum or game.num_players == 1:
+        return ""
+    return (
+        "solver and lookahead are for games of one player, or of two with a zero sum, and "
+        f"{game.game} has {players_of(game)}: leave them out"
+    )
 
 
 def _declared() -> dict[str, About]:
