@@ -182,12 +182,16 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
     entropies = lines("policy_entropy", "search_entropy", "search_gain")
     speeds = lines("simulations_per_second", "evaluations_per_second")
     times = lines("share_growing", "share_evaluating", "share_fitting", "share_matches")
+    outcomes = "Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)
+    if any("mean_score" in row for row in iterations):  # of one player
+        scores = lines("mean_score", "best_score", "score_to_beat")
+        outcomes = "Scores", "As the game pays them: from -1 to 1. Games are won above the score to beat.", scores
     charts = (
         ("Strength", "Score against each opponent, with its 95 % interval; 0.5 is even.", strength),
         ("Losses", "Cross-entropy of the policy in nats, squared error of the value.", fitted),
         ("Value calibration", "Newest games: mean outcome by root value; size is the share of positions.", calibrated),
         ("Policy entropy", "In nats: of the network, of its target, and their KL divergence (search gain).", entropies),
-        ("Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)),
+        outcomes,
         ("Game length", "Mean plies of a game.", lines("mean_plies")),
         (
             "Variety",
@@ -246,6 +250,8 @@ def _position(record: _core.GameRecord, ply: int, start: _core.State) -> str:
     share, priors, legal = (array[begin:end] for array in (record.targets, record.priors, record.legal))
     result = record.outcomes[record.players[ply]]
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
+    if record.num_players == 1:
+        outcome = f"{result:+.2f}" + (f", to beat {beat:+.2f}" if (beat := record.score_to_beat) is not None else "")
     lines = [
         f"<tr{' class=played' if legal[i] == record.actions[ply] else ''}>"
         f"<th>{html.escape(state.action_name(int(legal[i])))}</th><td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"
