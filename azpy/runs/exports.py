@@ -33,7 +33,7 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     Positions of imported games that nobody searched have no row.
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
-    network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, or 1 and -1 where
+    network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, or 1 or -1 where
     the game had a score to beat; `root_values` float32 [N], the search's value for the player to move; `game_id` int64
     [N] and `ply` int32 [N]. In a game of several players without a zero sum, `value_targets` and `root_values` are
     [N, P], the player to move first.
