@@ -102,7 +102,7 @@ def test_a_run_that_goes_on_and_workers_play_the_same_games(ranked: tuple[Stored
     assert train(parts) == hashes
     assert train(tmp_path / "workers", workers=2) == hashes
     assert train(tmp_path / "other", ranked_reward=0.25) != hashes
-    with pytest.raises(RunError, match="ranked_reward 0.75, asked for 0.0"):
+    with pytest.raises(RunError, match=r"ranked_reward 0\.75, asked for 0\.0"):
         train(parts, ranked_reward=0.0)
 
 
@@ -168,7 +168,7 @@ def test_a_worker_s_game_that_is_to_beat_another_score_is_refused() -> None:
     examiner.look_at(game(0.25))  # it was under way at the change
     plain = Examiner(settings(ranked_reward=0.0), azpy.State(Knapsack()))
     plain.play(Lineup([azpy.UniformEvaluator()]))
-    with pytest.raises(RefusedError, match="game 0 is to beat the score 0.25"):
+    with pytest.raises(RefusedError, match=r"game 0 is to beat the score 0\.25"):
         plain.look_at(game(0.25))
 
 
