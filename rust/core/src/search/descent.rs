@@ -66,9 +66,11 @@ impl<G: Game> Search<G> {
                         Turn::Player(player) => {
                             if !PLAIN && id == ROOT {
                                 // The root has to have children, whatever is known of it.
-                                self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.lines);
+                                self.root.winning =
+                                    winning_action(&state, player, &self.config, &mut self.scratch.lines);
                             } else if !PLAIN
-                                && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.scratch.lines)
+                                && let Some((value, plies)) =
+                                    forced_end(&state, player, &self.config, &mut self.scratch.lines)
                             {
                                 return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
                             }

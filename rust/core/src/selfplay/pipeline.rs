@@ -161,9 +161,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 return;
             };
             let begun = begun.and_then(|record| GameInPlay::begun(&self.config, &self.start, record));
-            let (mut game, position) = begun.unwrap_or_else(|| {
-                (GameInPlay::new(&self.config, &self.start, game_id, own), self.start.clone())
-            });
+            let (mut game, position) =
+                begun.unwrap_or_else(|| (GameInPlay::new(&self.config, &self.start, game_id, own), self.start.clone()));
             let mut search = Search::new(position, game.search_config(&self.config));
             begin_move(&mut search, &mut game, &self.config, self.network());
             // A game without a single search (over at once, or all opening) still counts.

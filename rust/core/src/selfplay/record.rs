@@ -351,7 +351,8 @@ impl GameRecord {
         if self.simulations.is_some_and(|simulations| simulations == 0 || self.imported) {
             return Err("it is said to have simulations that no game of self-play has".into());
         }
-        if let Some(score) = self.score_to_beat.filter(|score| self.outcomes.len() != 1 || !(-1.0..=1.0).contains(score)) {
+        let fits = |score: &f32| self.outcomes.len() == 1 && (-1.0..=1.0).contains(score);
+        if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
             return Err(format!("it is said to have the score {score} to beat, expected one player and -1 to 1"));
         }
         let (told, rules) = (self.each_outcome(), outcome);

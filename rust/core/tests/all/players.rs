@@ -261,7 +261,8 @@ fn a_search_for_a_score_is_the_plain_one_of_a_game_that_is_won_above_it_and_lost
     assert!(proven > 100, "{proven}");
     let config = SearchConfig { score_to_beat: Some(0.5), ..base };
     for players in [2, 3] {
-        let fault = Search::new(Toy::random_of(players, 1, 5, false), config).begin(10, Stream::keyed(&[1])).unwrap_err();
+        let fault =
+            Search::new(Toy::random_of(players, 1, 5, false), config).begin(10, Stream::keyed(&[1])).unwrap_err();
         assert!(fault.to_string().contains(&format!("and this game has {players} players: leave score_to_beat out")));
     }
 }

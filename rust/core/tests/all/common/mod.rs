@@ -147,9 +147,9 @@ impl<G: Game> Naive<G> {
                 (outcome, None) => outcome,
                 (outcome, Some(to_beat)) => {
                     let (score, to_beat) = (outcome.of(Player::Zero), to_beat as f32);
-                    let tied = score == to_beat && score != 1.0;
                     let wins = score > to_beat || score == 1.0;
-                    G::Payoff::of_proven(Value(if tied { 0.0 } else if wins { 1.0 } else { -1.0 }))
+                    let loses = score < to_beat && !wins;
+                    G::Payoff::of_proven(Value(f32::from(i8::from(wins) - i8::from(loses))))
                 }
             },
             Turn::Chance => {
