@@ -116,7 +116,8 @@ options! {
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
         /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
         lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 6.0, needs = Some("solver");
-        /// of one player: a score above this is a win for the search and a score below it a loss; none: scores as they are
+        /// of one player: a score above this is a win for the search, and a score below it a loss; none: scores as they
+        /// are
         score_to_beat: Option<f64> = None, unit = "score", source = "R2, Laterre et al. 2018", low = -1.0, high = 1.0;
         /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
         /// choose the action

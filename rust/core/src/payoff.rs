@@ -101,8 +101,8 @@ pub trait Pov: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn absolute(self, player: Player) -> Self::Payoff;
 }
 
-/// What a score counts as against a score to beat: 1 above it, -1 below it, and 0 where the two are equal. Nothing beats 1,
-/// which always counts as 1. R2 (Laterre et al. 2018) tosses a coin where the two are equal: 0 is its mean.
+/// What a score counts as against a score to beat: 1 above it, -1 below it, and 0 where the two are equal. Nothing beats
+/// the score 1, which always counts as 1. R2 (Laterre et al. 2018) tosses a coin where the two are equal: 0 is its mean.
 #[must_use]
 pub fn ranked(score: f32, to_beat: f32) -> f32 {
     if score >= 1.0 || score > to_beat {

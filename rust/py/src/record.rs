@@ -113,8 +113,8 @@ impl GameRecord {
         self.0.score_to_beat
     }
 
-    /// What a network learns that each player got: `outcomes`, or with a score to beat 1 above it and -1 below it. Where the
-    /// outcome is just this score, a coin that the seed and the game's number toss decides.
+    /// What a network learns that each player got: `outcomes`, or with a score to beat 1 above it and -1 below it. Where
+    /// the outcome is just this score, a coin that the seed and the game's number toss decides.
     #[getter]
     fn rewards<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, Player::ALL[..self.0.num_players()].iter().map(|&player| self.0.reward_of(player)))

@@ -7,8 +7,8 @@
 //! A look goes one ply deeper at a time, so it finds the soonest end. A player who took any win within the plies could
 //! put the win off for ever.
 //!
-//! Of one player who looks ahead, a whole win is the best score and a whole loss the worst one, or a score above the score to
-//! beat and one below it. With three and more players a loss of one says nothing of who wins, so no look is made.
+//! Of one player who looks ahead, a whole win is the best score and a whole loss the worst one, or a score above the
+//! score to beat and one below it. With three and more players a loss of one says nothing of who wins, so no look is made.
 //!
 //! `memory` has a list of actions for each ply of a line, with any content.
 

@@ -216,8 +216,8 @@ where
         self.shared.lock().own.simulations = Some(simulations);
     }
 
-    /// Has the games that begin from now on count scores against this one (see [`crate::game::ranked`]), in place of that
-    /// of the options. Their records name it. A game of several players then ends self-play with an error.
+    /// Has the games that begin from now on count scores against this one (see [`crate::game::ranked`]), in place of the
+    /// one of the options. Their records name it. A game of several players then ends self-play with an error.
     pub fn set_score_to_beat(&self, score: f32) {
         self.shared.lock().own.score_to_beat = Some(score);
     }

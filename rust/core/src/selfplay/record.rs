@@ -126,8 +126,8 @@ pub struct GameRecord {
     pub imported: bool,
     /// Simulations of its full searches, in a run where their number changes; `None`: those of the run's options.
     pub simulations: Option<u32>,
-    /// Of one player: its searches counted scores against this one, and [`GameRecord::reward_of`] does. The outcome is the
-    /// score as it is.
+    /// Of one player: its searches counted scores against this one, and [`GameRecord::reward_of`] does. The outcome is
+    /// the score as it is.
     pub score_to_beat: Option<f32>,
     /// `[T]`
     pub plies: Vec<Ply>,
@@ -203,8 +203,8 @@ impl GameRecord {
         if self.outcomes.is_empty() { one() } else { self.outcomes[player.index()] }
     }
 
-    /// What a network learns that a player got in the end: the outcome, or with a score to beat a win or a loss. Where the
-    /// score is just the one to beat, a coin decides that (seed, game id) tosses (R2, Laterre et al. 2018).
+    /// What a network learns that a player got in the end: the outcome, or with a score to beat a win or a loss. Where
+    /// the score is just the one to beat, a coin decides that (seed, game id) tosses (R2, Laterre et al. 2018).
     #[must_use]
     pub fn reward_of(&self, player: Player) -> f32 {
         let outcome = self.outcome_of(player);
