@@ -44,7 +44,7 @@ pub(super) fn winning_action<G: Game>(
 
 /// An action with which the player to move forces a win within `memory.len()` plies.
 fn wins<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Vec<Action>]) -> Option<Action> {
-    let (actions, config, deeper) = memory.split_first_mut()?;
+    let (actions, deeper) = memory.split_first_mut()?;
     state.legal_actions(actions);
     actions.iter().copied().find(|&action| {
         let next = after(state, action);
@@ -59,7 +59,7 @@ fn wins<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut 
 
 /// Whether the player to move loses within `memory.len()` plies, whatever this player does.
 fn loses<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Vec<Action>]) -> bool {
-    let Some((actions, config, deeper)) = memory.split_first_mut() else {
+    let Some((actions, deeper)) = memory.split_first_mut() else {
         return false;
     };
     state.legal_actions(actions);
