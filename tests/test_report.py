@@ -69,18 +69,18 @@ def test_games_are_counted_as_they_are() -> None:
 
 
 def test_of_one_player_scores_are_shown_as_the_game_pays_them() -> None:
-    records = play(Knapsack(), score_to_beat=0.25)
+    records = play(Knapsack(), score_to_beat=-0.25)
     scores = [record.outcome for record in records]
     found = game_statistics(records)
     assert not {"draws", "first_seat_score"} & found.keys()
-    assert (found["best_score"], found["score_to_beat"]) == (max(scores), 0.25)
+    assert (found["best_score"], found["score_to_beat"]) == (max(scores), -0.25)
     assert found["mean_score"] == pytest.approx(np.mean(scores))
     assert set(searched_positions(records).result.tolist()) == {1.0, -1.0}
     row = {"kind": "iteration", "iteration": 1, "games": 12, "positions": 72, "seconds": 1.0}
     page = make_report("bag", {}, [row | found], records, azpy.State(Knapsack()))
     assert 'alt="Scores"' in page
     assert 'alt="Outcomes"' not in page
-    assert f"in the end {records[0].outcome:+.2f}, to beat +0.25" in page
+    assert f"in the end {records[0].outcome:+.2f}, to beat -0.25" in page
 
 
 def test_games_without_a_search_have_no_search_statistics() -> None:

@@ -51,14 +51,18 @@ class RankedReward:
         share, fixed = self._settings.ranked_reward, self._settings.score_to_beat
         if not share:
             return None if fixed is None else float(np.float32(fixed))
-        if not self._scores:
-            self._scores.extend(_random_scores(self._start, self._settings))
-        return float(np.quantile(self._scores, share, method="inverted_cdf"))
+        return float(np.quantile(self._recent(), share, method="inverted_cdf"))
 
     def note(self, games: Iterable[GameRecord]) -> None:
         """Takes in the scores of an iteration's games."""
         if self._settings.ranked_reward:
-            self._scores.extend(float(game.outcome) for game in games)
+            self._recent().extend(float(game.outcome) for game in games)
+
+    def _recent(self) -> deque[float]:
+        """The recent scores, those of random games before there are others."""
+        if not self._scores:
+            self._scores.extend(_random_scores(self._start, self._settings))
+        return self._scores
 
     def state(self) -> list[float]:
         """The argument of `load`: the recent scores, the oldest first."""
