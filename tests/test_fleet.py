@@ -450,7 +450,7 @@ def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.Mon
     alone = {"network": None, "precision": "fp32"}
     run = asdict(settings())
     inbox.put(({"do": "begin", "settings": run, "version": azpy.__version__}, b""))
-    search = {"resign_below": -1.0, "simulations": None}
+    search = {"resign_below": -1.0, "simulations": None, "score_to_beat": None}
     inbox.put(({"do": "play", "lineup": 1, **alone, **search}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 

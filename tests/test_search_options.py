@@ -20,6 +20,7 @@ from azpy.matches.query import parse_search
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
 from azpy.settings import Settings
+from many_players import Knapsack
 from oracles import Countdown, Hashed, after, another
 
 
@@ -198,6 +199,11 @@ def query() -> _core.Query:
     return _core.Message('{"id": "1"}').queries(open_player("uniform", "connect_four", 1), NO_LIMITS)[0]
 
 
+# Of one player.
+ALONE: dict[str, Any] = {
+    "VectorSearch": lambda **given: azpy.VectorSearch([Knapsack()], UNIFORM, **given),
+    "SelfPlay": lambda **given: azpy.SelfPlay(Knapsack(), UNIFORM, slots=1, games=0, **given),
+}
 MAKERS: dict[str, Any] = {
     "RolloutEvaluator": azpy.RolloutEvaluator,
     "Search": lambda **given: azpy.Search(UNIFORM, **given),
@@ -398,7 +404,8 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
     kinds = ("Search", "VectorSearch", "Engine", "SelfPlay") if name in SEARCH else ("SelfPlay",)
     for kind in kinds:
         extra = {"max_batch": 100} if kind == "Engine" else {}
-        MAKERS[kind](**{name: value}, **needs, **extra)
+        make = ALONE.get(kind, MAKERS[kind]) if name == "score_to_beat" else MAKERS[kind]
+        make(**{name: value}, **needs, **extra)
         with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
             MAKERS[kind](**{name: "much"}, **needs)
     text = str(value).lower()

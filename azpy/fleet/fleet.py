@@ -30,6 +30,7 @@ class Lineup:
         precision: in which it plays.
         resign_below: see `Resignation`.
         simulations: of the games to come, see `Budget.simulations`.
+        score_to_beat: of the games to come, see `RankedReward`.
     """
 
     evaluators: Sequence[Any]
@@ -37,6 +38,7 @@ class Lineup:
     precision: str = "fp32"
     resign_below: float = -1.0
     simulations: int | None = None
+    score_to_beat: float | None = None
 
     @property
     def ids(self) -> set[int]:
@@ -165,8 +167,9 @@ def digest_of_run(settings: Settings) -> str:
 
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
-    """Tells lineups apart by who plays, when players resign, and how long they search; `message` is that of `play`."""
-    return _digest({name: message[name] for name in ("network", "precision", "resign_below", "simulations")})
+    """Tells lineups apart by who plays, when players resign, and how they search; `message` is that of `play`."""
+    names = ("network", "precision", "resign_below", "simulations", "score_to_beat")
+    return _digest({name: message[name] for name in names})
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

@@ -166,6 +166,7 @@ class Head(Fleet):
             "precision": lineup.precision,
             "resign_below": lineup.resign_below,
             "simulations": lineup.simulations,
+            "score_to_beat": lineup.score_to_beat,
         }
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:

@@ -7,7 +7,7 @@ from typing import Any
 from azpy import _core
 from azpy.fleet.fleet import Fleet, Lineup
 from azpy.fleet.table import ENDLESS
-from azpy.playing.selfplay import open_self_play, usual_plies
+from azpy.playing.selfplay import open_self_play, set_own, usual_plies
 from azpy.settings import Settings
 
 __all__ = ["Here"]
@@ -59,8 +59,7 @@ class Here(Fleet):
             self._self_play.swap(lineup.evaluators)
         self._evaluators = lineup.evaluators
         self._self_play.set_resign_below(lineup.resign_below)
-        if lineup.simulations is not None:
-            self._self_play.set_simulations(lineup.simulations)
+        set_own(self._self_play, lineup.simulations, lineup.score_to_beat)
         for ids in self._asked:
             self._self_play.admit(ids.start, len(ids))
         self._asked.clear()

@@ -104,6 +104,14 @@ class StoredRun:
         """The figures of each match that the run has played, in order: its row of metrics.jsonl."""
         return self._rows("match")
 
+    def score_to_beat(self, iteration: int | None = None) -> float | None:
+        """What the games of an iteration were to beat, of the newest by default: searches with its network take it.
+
+        The mean, where the games began with several; None without the setting `ranked_reward`.
+        """
+        rows = [row for row in self.iterations() if iteration in (None, row["iteration"])]
+        return rows[-1].get("score_to_beat") if rows else None
+
     def _rows(self, kind: str) -> list[dict[str, Any]]:
         return [row for row in read_metrics(self.path / "metrics.jsonl")[0] if row["kind"] == kind]
 

@@ -163,6 +163,15 @@ class Settings:
         unit="simulations",
         source="progressive simulation of MiniZero, Wu et al. 2023; the curve is our choice",
     )
+    ranked_reward: float = _play(
+        "of one player: a game is won if its score beats this share of the run's last 250 scores, and lost if it does "
+        "not; the network learns that in place of the score; 0: the score itself",
+        0.0,
+        source="R2, Laterre et al. 2018, 0.75 there",
+        without=("score_to_beat",),
+        fixed="its value means other numbers",
+        **_SHARE,
+    )
 
     learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("the optimizer's", 1e-4, 0)

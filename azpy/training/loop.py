@@ -17,6 +17,7 @@ from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_game
 from azpy.machine import made_with
+from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.resignation import Resignation
 from azpy.playing.selfplay import rates
 from azpy.runs.folder import RunFolder
@@ -48,6 +49,7 @@ class Loop:
         self._budget = Budget(settings, opponents)
         self._start = make_game(settings.game)
         self._resignation = Resignation(settings.resign_below)
+        self._ranked = RankedReward(settings, self._start)
         self._time = TimeShares()
         self._iteration = self._next_game = 0
         self._fleet: Fleet = open_fleet(settings, self._start)
@@ -174,6 +176,7 @@ class Loop:
             self._budget.evaluations = evaluations
         metrics |= {"games": len(games), "positions": sum(record.positions for record in games)}
         metrics |= self._resignation.note(games)
+        self._ranked.note(games)
         return games
 
     def _play_missing(

@@ -277,7 +277,8 @@ class Trainer(Loop):
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        lineup = generations.lineup(self._resignation.below, budget.simulations(iteration))
+        own = budget.simulations(iteration), self._ranked.score_to_beat
+        lineup = generations.lineup(self._resignation.below, *own)
         games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True
@@ -319,7 +320,8 @@ class Trainer(Loop):
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
-            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()}
+            | ({"scores": scores} if (scores := self._ranked.state()) else {}),
             onnx=self._generations.model,
             int8=self._generations.ready.int8,
         )
@@ -442,6 +444,7 @@ class Trainer(Loop):
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
+            self._ranked.load(checkpoint.state.get("scores", []))
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._next_game = int(checkpoint.state["next_game"])
             self._window.refill(seen, held, self._run.sealed.read)

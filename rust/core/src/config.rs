@@ -1,6 +1,6 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
-use crate::game::{Game, GameFault, can_prove};
+use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
 use Fpu::Zero;
 
@@ -116,6 +116,9 @@ options! {
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
         /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
         lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 6.0, needs = Some("solver");
+        /// of one player: a score above this is a win for the search, and a score below it a loss; none: scores as they
+        /// are
+        score_to_beat: Option<f64> = None, unit = "score", source = "R2, Laterre et al. 2018", low = -1.0, high = 1.0;
         /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
         /// choose the action
         early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
@@ -154,12 +157,26 @@ impl SearchConfig {
     /// Refuses options that a search of `game` cannot have.
     ///
     /// # Errors
-    /// A sentence that names the option.
-    pub fn check_for<G: Game>(&self, game: &G) -> Result<(), String> {
+    /// What names the option.
+    pub fn check_for<G: Game>(&self, game: &G) -> Result<(), GameFault> {
         if self.solver && !can_prove(game) {
-            return Err(GameFault::Unprovable(game.num_players()).to_string());
+            return Err(GameFault::Unprovable(game.num_players()));
+        }
+        if self.score_to_beat.is_some() && game.num_players() != 1 {
+            return Err(GameFault::ManyScores(game.num_players()));
         }
         Ok(())
+    }
+
+    /// What a finished game counts in a search: what it pays, or [`ranked`] where there is a score to beat.
+    #[inline]
+    pub(crate) fn outcome<G: Game>(&self, end: &G) -> G::Payoff {
+        match self.score_to_beat {
+            Some(to_beat) if !G::Payoff::ZERO_SUM => {
+                G::Payoff::of_proven(Value(ranked(end.outcome().of(Player::Zero), to_beat as f32)))
+            }
+            _ => end.outcome(),
+        }
     }
 
     /// Whether a search with these options looks at an option.

@@ -206,6 +206,7 @@ pub(crate) trait AnySelfPlay: Stop {
     fn is_swapped(&self, patience: Duration) -> bool;
     fn set_resign_below(&self, below: f64) -> PyResult<()>;
     fn set_simulations(&self, simulations: u32);
+    fn set_score_to_beat(&self, score: f32);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
     fn is_stopped(&self) -> bool;

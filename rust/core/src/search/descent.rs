@@ -55,20 +55,22 @@ impl<G: Game> Search<G> {
                     let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
-                Kind::Terminal => return Ok(Descent::Known(state.outcome(), Some(0))),
+                Kind::Terminal => return Ok(Descent::Known(self.config.outcome(&state), Some(0))),
                 Kind::Pending => return Ok(Descent::Collision),
                 Kind::New => {
                     match state.turn() {
                         Turn::Terminal => {
                             self.tree.set_kind(id, Kind::Terminal);
-                            return Ok(Descent::Known(state.outcome(), Some(0)));
+                            return Ok(Descent::Known(self.config.outcome(&state), Some(0)));
                         }
                         Turn::Player(player) => {
                             if !PLAIN && id == ROOT {
                                 // The root has to have children, whatever is known of it.
-                                self.root.winning = winning_action(&state, player, &mut self.scratch.lines);
+                                self.root.winning =
+                                    winning_action(&state, player, &self.config, &mut self.scratch.lines);
                             } else if !PLAIN
-                                && let Some((value, plies)) = forced_end(&state, player, &mut self.scratch.lines)
+                                && let Some((value, plies)) =
+                                    forced_end(&state, player, &self.config, &mut self.scratch.lines)
                             {
                                 return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
                             }
@@ -137,7 +139,7 @@ impl<G: Game> Search<G> {
     fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
         for _ in 0..=state.max_plies() {
             match state.turn() {
-                Turn::Terminal => return Ok(Descent::Known(state.outcome(), None)),
+                Turn::Terminal => return Ok(Descent::Known(self.config.outcome(&state), None)),
                 Turn::Player(player) => {
                     self.tree.set_kind(id, Kind::Pending);
                     self.round.states.push(state);

@@ -113,12 +113,10 @@ impl<G: Game> Search<G> {
     /// ends with [`Stop::Visits`], where the root's visits would pass [`tree::MOST_VISITS`].
     ///
     /// # Errors
-    /// A root at a chance turn is refused, and a solver in a game in which nothing is proven.
+    /// A root at a chance turn is refused, and an option that is not for this game.
     pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
         self.run = Run::new(stream);
-        if self.config.solver && !can_prove(&self.position) {
-            return Err(GameFault::Unprovable(self.position.num_players()));
-        }
+        self.config.check_for(&self.position)?;
         match self.position.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
             Turn::Terminal => self.end(Stop::GameOver),

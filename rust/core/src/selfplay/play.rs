@@ -99,7 +99,7 @@ impl SelfPlayConfig {
     /// A sentence that names the option.
     pub fn check_for<G: Game>(&self, start: &G) -> Result<(), String> {
         check_resignation::<G>(self.resign_below)?;
-        self.search.check_for(start)
+        self.search.check_for(start).map_err(|fault| fault.to_string())
     }
 
     /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
@@ -129,6 +129,13 @@ pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), String> {
     Err(format!("resign_below {below} is for two players with a zero sum; this game has none: give -1, nobody resigns"))
 }
 
+/// What a game has of its own in place of the options, as its record says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) simulations: Option<u32>,
+    pub(crate) score_to_beat: Option<f32>,
+}
+
 /// A game in a slot.
 pub(crate) struct GameInPlay {
     pub(crate) record: GameRecord,
@@ -148,8 +155,8 @@ pub(crate) struct GameInPlay {
 }
 
 impl GameInPlay {
-    /// A game that has not begun; `simulations` is its own number if it has one.
-    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, simulations: Option<u32>) -> Self {
+    /// A game that has not begun.
+    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, own: Own) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
         let opening = up_to(config.opening_plies);
@@ -160,7 +167,8 @@ impl GameInPlay {
                 game_id,
                 seed: config.seed,
                 control: config.resign().is_control(config.seed, game_id),
-                simulations,
+                simulations: own.simulations,
+                score_to_beat: own.score_to_beat.or(config.search.score_to_beat.map(|score| score as f32)),
                 ..GameRecord::begun(start)
             },
             opening,
@@ -176,7 +184,7 @@ impl GameInPlay {
 
     /// A game that began in another process, and its position; `None` if it is of another run.
     pub(crate) fn begun<G: Game>(config: &SelfPlayConfig, start: &G, record: GameRecord) -> Option<(Self, G)> {
-        let mut game = Self::new(config, start, record.game_id, record.simulations);
+        let mut game = Self::new(config, start, record.game_id, Own::default());
         let mut position = start.clone();
         let fits = record.game == config.game
             && record.seed == config.seed
@@ -187,6 +195,11 @@ impl GameInPlay {
         game.record = record;
         game.without_tree = true;
         Some((game, position))
+    }
+
+    /// How its moves are searched.
+    pub(crate) fn search_config(&self, config: &SelfPlayConfig) -> SearchConfig {
+        SearchConfig { score_to_beat: self.record.score_to_beat.map(f64::from), ..config.search }
     }
 
     /// What is kept of a game that is over.

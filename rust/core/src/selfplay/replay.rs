@@ -379,7 +379,7 @@ fn value_target(record: &GameRecord, ply: usize, seat: usize, draw: Draw) -> f32
     let mover = record.plies[ply].mover().map_or(0, Player::index);
     let player = Player::ALL[(mover + seat) % record.num_players()];
     let lambda = draw.value_lambda;
-    let end = if lambda < 1.0 { lambda_return(record, ply, player, lambda) } else { record.outcome_of(player) };
+    let end = if lambda < 1.0 { lambda_return(record, ply, player, lambda) } else { record.reward_of(player) };
     if record.plies[ply].flags & PLAYED != 0 {
         return end; // nobody searched it
     }
@@ -391,7 +391,7 @@ fn value_target(record: &GameRecord, ply: usize, seat: usize, draw: Draw) -> f32
 /// search (dice, an opening) has no value and takes no weight.
 fn lambda_return(record: &GameRecord, ply: usize, player: Player, lambda: f64) -> f32 {
     let searched = (ply..record.plies.len()).rev().filter(|&later| record.plies[later].is_searched());
-    searched.fold(f64::from(record.outcome_of(player)), |later, ply| {
+    searched.fold(f64::from(record.reward_of(player)), |later, ply| {
         (1.0 - lambda) * f64::from(record.root_value_of(ply, player)) + lambda * later
     }) as f32
 }

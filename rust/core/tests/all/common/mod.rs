@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, RowEvaluator};
-use azpy_core::game::{Action, Game, Payoff, Pov, PovOf, PovValue, Turn};
+use azpy_core::game::{Action, Game, Payoff, Player, Pov, PovOf, PovValue, Turn, Value};
 use azpy_core::rng::{Stream, mix};
 use azpy_core::search::Search;
 use azpy_core::tree::Kind;
@@ -143,7 +143,15 @@ impl<G: Game> Naive<G> {
     /// One simulation; what it found.
     pub fn simulate(&mut self, config: &SearchConfig, dice: &mut Stream) -> G::Payoff {
         let value = match self.game.turn() {
-            Turn::Terminal => self.game.outcome(),
+            Turn::Terminal => match (self.game.outcome(), config.score_to_beat) {
+                (outcome, None) => outcome,
+                (outcome, Some(to_beat)) => {
+                    let (score, to_beat) = (outcome.of(Player::Zero), to_beat as f32);
+                    let wins = score > to_beat || score == 1.0;
+                    let loses = score < to_beat && !wins;
+                    G::Payoff::of_proven(Value(f32::from(i8::from(wins) - i8::from(loses))))
+                }
+            },
             Turn::Chance => {
                 let mut outcomes = Vec::new();
                 self.game.chance_outcomes(&mut outcomes);
