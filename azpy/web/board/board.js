@@ -2,6 +2,8 @@
 
 import { Candidates } from "./candidates.js";
 import { announce, byId, fill, keep, make, mark } from "./dom.js";
+import { Drawing } from "./drawing.js";
+import { colored } from "./look.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith } from "./position.js";
@@ -30,12 +32,22 @@ export class Board {
       onLook: () => this.drawOver(),
       picture: async (moves) => this.seen(await play.show([...play.game.current.moves(), ...moves])).svg,
     });
+    this.drawing = new Drawing({
+      position: () => play.game.current,
+      box: () => this.picture.box,
+      touches: () => {
+        const { shown } = play.game.current;
+        return shown === null ? [] : this.seen(shown).actions.flatMap((action) => action.touches);
+      },
+      onDraw: () => this.drawOver(),
+    });
     new ResizeObserver(() => this.drawOver()).observe(byId("board"));
   }
 
-  /** A position from the side that the board is seen from. @param {Shown} shown @returns {Shown} */
+  /** A position from the side that the board is seen from, in the colors that were chosen. @param {Shown} shown */
   seen(shown) {
-    return this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
+    const seen = this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
+    return { ...seen, svg: colored(seen.svg, byId("look").value) };
   }
 
   /** The picture as it is seen; where a player ended the game it is nobody's turn. */
@@ -57,6 +69,7 @@ export class Board {
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
     this.picture.turn();
+    this.drawing.clear();
     this.draw();
     this.candidates.lookAgain();
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
@@ -142,10 +155,14 @@ export class Board {
     // Once a piece is chosen, its own candidates are left.
     const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
-    this.overlay.show(picture.box, { last, marks: shown.marks, actions, moves, pv });
+    const marks = [...shown.marks, ...this.drawing.marks];
+    this.overlay.show(picture.box, { last, marks, actions, moves, pv });
   }
 
-  /** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
+  /**
+   * Asks, beside the last place, which of several actions with the same touches is meant.
+   * @param {import("./position.js").Action[]} actions
+   */
   choose(actions) {
     const dialog = byId("chooser");
     const buttons = actions.map((action) => {
@@ -159,6 +176,14 @@ export class Board {
     });
     fill(byId("chooser_names"), buttons);
     dialog.showModal();
+    const [left, top, wide] = this.picture.box;
+    const frame = byId("board").getBoundingClientRect();
+    const scale = frame.width / wide;
+    const [, x, y, width, height] = actions[0].touches[actions[0].touches.length - 1];
+    const middle = frame.x + (x + width / 2 - left) * scale - dialog.offsetWidth / 2;
+    const below = frame.y + (y + height - top) * scale;
+    dialog.style.left = `${Math.max(0, Math.min(middle, innerWidth - dialog.offsetWidth))}px`;
+    dialog.style.top = `${Math.max(0, Math.min(below, innerHeight - dialog.offsetHeight))}px`;
   }
 }
 
