@@ -22,9 +22,16 @@ export class Board {
     this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
     this.status = ""; // how the game stands, in words
     this.canPlay = false;
+    /** @type {((place: string) => unknown) | null} gets the place of a man that is touched, in place of a move */
+    this.takeMan = null;
+    /** @type {import("./position.js").Mark[]} on men that are dead */
+    this.crosses = [];
     this.overlay = new Overlay();
     this.picture = new Picture({
-      onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : this.choose(actions)),
+      onPlay: (actions) => {
+        if (this.takeMan !== null) return this.takeMan(actions[0].name);
+        return actions.length === 1 ? play.play(actions[0].name) : this.choose(actions);
+      },
       onChoose: () => this.drawOver(),
       onTurn: () => this.turn(),
     });
@@ -82,9 +89,26 @@ export class Board {
    * @param {string} status how the game stands, in words
    */
   show(position, canPlay, status) {
-    [this.canPlay, this.status] = [canPlay, status];
+    [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
     this.showChoices(position);
+  }
+
+  /**
+   * Shows a board whose men can be touched, with crosses where they are dead.
+   * @param {any} counted what the server says of the position with dead men
+   * @param {(place: string) => unknown} onTouch
+   */
+  showMen(counted, onTouch) {
+    const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
+      return { name: touch[0], short: touch[0], touches: [touch] };
+    });
+    const seen = this.seen({ ...counted, actions });
+    const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
+    this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
+    this.takeMan = onTouch;
+    this.picture.show(seen, true, `The board. ${counted.result}`);
+    this.drawOver();
   }
 
   /** Takes no touches until the next position is shown. */
@@ -155,7 +179,7 @@ export class Board {
     // Once a piece is chosen, its own candidates are left.
     const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
-    const marks = [...shown.marks, ...this.drawing.marks];
+    const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
     this.overlay.show(picture.box, { last, marks, actions, moves, pv });
   }
 

@@ -6,6 +6,7 @@ import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { Controls } from "./controls.js";
+import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, messageOf } from "./dom.js";
 import { Game, newId } from "./game.js";
@@ -45,6 +46,7 @@ const settings = new Settings({
 });
 const play = new Play(connection, new Game(), () => settings.options, render);
 const board = new Board(play, settings);
+const agreement = new Agreement(play, board);
 const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
 let begun = ""; // the name of the game on the board; empty before the first
@@ -146,9 +148,11 @@ function render(isNew) {
   const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const other = beside === "" ? null : (position.finds.get(beside)?.answer.moveInfos ?? []);
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
-  const { status, canPlay } = controls;
+  const { canPlay } = controls;
+  const status = (isNew ? null : agreement.said) ?? controls.status;
   if (isNew) {
     board.show(position, canPlay, status);
+    agreement.reset();
     keepGame();
     hear(position);
   }

@@ -180,6 +180,7 @@ export class Play extends Asking {
     const outcome = position.outcome;
     if (outcome === null) return null;
     if (position.ended === null) return `${position.shown?.result}.`;
-    return `${upper(this.names[outcome > 0 ? 0 : 1])} wins ${position.ended.why}.`;
+    const who = outcome === 0 ? "Draw" : `${upper(this.names[outcome > 0 ? 0 : 1])} wins`;
+    return `${who} ${position.ended.why}.`;
   }
 }
