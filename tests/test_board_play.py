@@ -107,7 +107,7 @@ def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board,
           document.getElementById("board").dispatchEvent(new PointerEvent(kind, { button: 2, ...at }));
         }
     """
-    for places in (("f1", "b1"), ("d2", "d2"), ("f1", "b1"), ("b1", "f1")):
+    for places in (("h1", "b1"), ("d2", "d2"), ("h1", "b1"), ("b1", "h1")):
         board.script(draw, *places)
     marks = [mark.get_attribute("class") for mark in board.all("#overlay .noted")]
     assert marks == ["noted circle", "noted arrow"]  # the same one again takes it away

@@ -90,8 +90,7 @@ def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) ->
     board.script("window.open(location.href)")  # with what the tab keeps, as "Duplicate tab"
     (second,) = set(board.driver.window_handles) - {first}
     board.driver.switch_to.window(second)
-    board.until(lambda: board.one("board").get_attribute("data-state") == "open" and board.moves == ["b2"])
-    board.choose("player_1", "")
+    board.until(lambda: board.moves == ["b2"] and board.state == "open")
     board.click("a1")
     board.driver.switch_to.window(first)
     board.click("c3")
