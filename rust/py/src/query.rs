@@ -124,6 +124,9 @@ impl Notation for Any {
     fn short_name(&self, action: Action) -> String {
         self.inner.short_name(action)
     }
+    fn on_board(&self) -> Vec<(String, char)> {
+        self.inner.on_board()
+    }
     fn side_names(&self) -> Option<[&'static str; 2]> {
         self.inner.side_names()
     }
