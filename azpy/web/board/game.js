@@ -38,6 +38,8 @@ export class Position {
     this.shown = null;
     /** @type {Map<string, Found>} by the name of the player that searched */
     this.finds = new Map();
+    /** @type {{network: string, value: number} | null} what the adviser's network says without a search */
+    this.alone = null;
     /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
     this.ended = null;
   }
@@ -128,6 +130,11 @@ function isWhole({ answer, visits }, least) {
   return !answer.isDuringSearch && !isShort && !["stopped", "interrupted", "memory"].includes(stop);
 }
 
+/** What no other game has. */
+export function newId() {
+  return `${Date.now()} ${Math.random()}`;
+}
+
 /**
  * @typedef {Object} About what a text says of a game as a whole
  * @property {[string | null, string | null] | null} players their names
@@ -141,7 +148,7 @@ export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
-    this.id = `${Date.now()} ${Math.random()}`; // of the game where it is kept
+    this.id = newId(); // of the game where it is kept
     /** @type {About | null} what the text says that the game came from */
     this.about = null;
     /** Whether moves are counted in pairs, as in chess. */

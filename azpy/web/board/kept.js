@@ -33,7 +33,21 @@ function games(list) {
 let now = games([stored(NOW)])[0] ?? null;
 /** @type {Kept[] | null} the games before, as they were read last */
 let known = null;
-window.addEventListener("storage", () => (known = null)); // another tab wrote
+/** @type {(() => string) | null} */
+let renamed = null;
+window.addEventListener("storage", ({ key }) => {
+  known = null; // another tab wrote
+  const [other] = key === NOW ? games([stored(NOW, BROWSER)]) : [];
+  if (now !== null && now.id === other?.id && renamed !== null) now = { ...now, id: renamed() };
+});
+
+/**
+ * Where another tab has the same game on its board, as after "Duplicate tab", the two go on as two games.
+ * @param {() => string} rename gives the game on this board another id
+ */
+export function whenShared(rename) {
+  renamed = rename;
+}
 
 /** The game on the board when this page was last open. @returns {Kept | null} */
 export function last() {

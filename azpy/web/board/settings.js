@@ -1,13 +1,16 @@
 // What did the person choose? The controls of players, levels and hints; they are kept in this browser.
 
+import { rulesOf } from "./clock.js";
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
+import { offerStart } from "./setup.js";
 import { sides, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
-const CHOSEN = ["player_0", "player_1", "adviser"];
-const KEPT = ["level", "simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
+const CHOSEN = ["player_0", "player_1", "adviser", "beside"];
+const KEPT = ["level", "simulations", "seconds", "clock", "throws", "look", "sounds", "hint_simulations", "scale"];
+const CHANGING = ["level", "simulations", "seconds", "adviser", "beside", "hint_simulations", "hints", "throws", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
@@ -28,9 +31,7 @@ export class Settings {
       onGame();
     });
     byId("swap").addEventListener("click", () => {
-      const [first, second] = [byId("player_0"), byId("player_1")];
-      [first.value, second.value] = [second.value, first.value];
-      this.name();
+      this.swap();
       onSwap();
     });
     for (const id of ["player_0", "player_1"]) {
@@ -39,7 +40,7 @@ export class Settings {
         onPlayers();
       });
     }
-    for (const id of ["level", "simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
+    for (const id of [...CHANGING, "look", "sounds"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
         this.name();
@@ -98,6 +99,9 @@ export class Settings {
     byId("player_1").value = this.model.name;
     const run = [...byId("adviser").options].filter((option) => option.value === RUN);
     fill(byId("adviser"), [...run, ...networks()]);
+    fill(byId("beside"), [make("option", { value: "" }, "Nobody"), ...networks()]);
+    for (const one of document.querySelectorAll(".beside_choice")) one.toggleAttribute("hidden", fitting.length < 2);
+    offerStart(this.model.game);
     this.fillLevels();
     if (!isFirst) this.take(before);
     this.bound();
@@ -133,6 +137,13 @@ export class Settings {
       const choices = [...byId(id).options].map((option) => option.value);
       if (choices.includes(chosen[index])) byId(id).value = chosen[index];
     }
+    this.name();
+  }
+
+  /** Exchanges the players. */
+  swap() {
+    const [first, second] = [byId("player_0"), byId("player_1")];
+    [first.value, second.value] = [second.value, first.value];
     this.name();
   }
 
@@ -177,6 +188,7 @@ export class Settings {
     return {
       model: this.model.name,
       adviser: byId("adviser").value,
+      beside: byId("beside").value,
       players: [byId("player_0").value, byId("player_1").value],
       level: level === "" ? null : level,
       simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),
@@ -187,10 +199,9 @@ export class Settings {
     };
   }
 
-  /** @returns {{isOn: boolean, minutes: number | null}} */
+  /** Null for no clock. */
   get clock() {
-    const chosen = byId("clock").value;
-    return { isOn: chosen !== "", minutes: Number(chosen) || null };
+    return rulesOf(byId("clock").value);
   }
 
   keep() {

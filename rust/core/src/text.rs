@@ -45,6 +45,13 @@ pub trait Notation: Game {
         Vec::new()
     }
 
+    /// The men that each player took on a line of legal actions that begins here, as `on_board` shows them. Nothing
+    /// for games in which men are not taken.
+    fn captured(&self, actions: &[Action]) -> [String; 2] {
+        let _ = actions;
+        [String::new(), String::new()]
+    }
+
     /// What people call the two players within a sentence, where the game has names for them.
     fn side_names(&self) -> Option<[&'static str; 2]> {
         None
@@ -187,6 +194,13 @@ pub trait Notation: Game {
         None
     }
 
+    /// A game that is over as it ends where the players agree that the men on these places are dead, each with those
+    /// that are joined to it. `None` for games without such an agreement.
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        let _ = places;
+        None
+    }
+
     /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they
     /// do so no more. `None` if the rules have `mover` not to move there.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
@@ -215,6 +229,36 @@ pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
         outcome => won(if outcome > 0.0 { Player::Zero } else { Player::One }),
     };
     if how.is_empty() { said } else { format!("{said} {how}") }
+}
+
+/// What [`Notation::captured`] is for a game in which men are taken: those of the other player that are gone after a
+/// move.
+pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> [String; 2] {
+    let men = |state: &G| {
+        let mut men: Vec<char> = state.on_board().into_iter().map(|(_, man)| man).collect();
+        men.sort_unstable();
+        men
+    };
+    let mut taken = [String::new(), String::new()];
+    let (mut state, mut before) = (start.clone(), men(start));
+    for &action in actions {
+        let turn = state.turn();
+        state.play(action);
+        let now = men(&state);
+        let mut left = now.iter().copied().peekable();
+        for man in before {
+            while left.next_if(|&other| other < man).is_some() {}
+            let stays = left.next_if_eq(&man).is_some();
+            if let Turn::Player(mover) = turn
+                && !stays
+                && state.owner(1, man) == Some(mover.opponent())
+            {
+                taken[mover.index()].push(man);
+            }
+        }
+        before = now;
+    }
+    taken
 }
 
 /// A text as an error repeats it: in quotes, on one line, cut where it is long.

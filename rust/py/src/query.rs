@@ -124,6 +124,9 @@ impl Notation for Any {
     fn short_name(&self, action: Action) -> String {
         self.inner.short_name(action)
     }
+    fn on_board(&self) -> Vec<(String, char)> {
+        self.inner.on_board()
+    }
     fn side_names(&self) -> Option<[&'static str; 2]> {
         self.inner.side_names()
     }
@@ -163,6 +166,15 @@ impl Notation for Any {
     }
     fn fen(&self) -> Option<String> {
         self.inner.fen()
+    }
+    fn komi(&self) -> Option<f32> {
+        self.inner.komi()
+    }
+    fn captured(&self, actions: &[Action]) -> [String; 2] {
+        self.inner.captured(actions)
+    }
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        Some(self.with(self.inner.without_dead(places)?))
     }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         Some(self.with(self.inner.without_past(mover)?))

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::katago;
-use crate::line::Position;
-use crate::object::{Limits, Object, Refused};
+use crate::line::{Line, Position};
+use crate::object::{Limits, Object, Refused, list_of, text};
 use crate::query::{Asking, Query, notes_in, read_position};
 use crate::shape::{Answer, MoveInfo, Policy, Root, rounded};
 
@@ -189,6 +189,15 @@ struct Shown {
     marks: Vec<(&'static str, String, Vec<Place>)>,
     /// None if the game has no notation of positions. Of chess a FEN.
     text: Option<String>,
+    /// The points that White gets in Go.
+    komi: Option<f32>,
+    /// The men that each player took since the start.
+    captured: [String; 2],
+    /// Where men can be said to be dead, and those that are; where `dead` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    men: Option<Vec<Place>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead: Option<Vec<String>>,
     actions: Vec<Playable>,
     rolls: Vec<Roll>,
 }
@@ -220,7 +229,22 @@ struct Roll {
 /// # Errors
 /// See [`Query::read`].
 pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let (turn_number, state) = read_position(fields, asking, limits)?;
+    let (turn_number, Line { start, played, mut state }) = read_position(fields, asking, limits)?;
+    let (mut men, mut dead) = (None, None);
+    if let Some(places) = fields.given("dead") {
+        let places: Vec<String> = list_of(places, "dead")?
+            .iter()
+            .map(|place| Ok(text(place, "dead")?.to_owned()))
+            .collect::<Result<_, Refused>>()?;
+        let over = state.without_dead(&places);
+        let over = over.ok_or_else(|| Refused("dead: expected a game of Go that two passes ended".to_owned()))?;
+        let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
+        let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
+        men = Some(touched.filter(|touch| there.contains(&touch.place)).map(place).collect());
+        let left: Vec<String> = over.on_board().into_iter().map(|(place, _)| place).collect();
+        dead = Some(there.into_iter().filter(|place| !left.contains(place)).collect());
+        state = over;
+    }
     let notes = fields.given("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
     let (mut legal, mut outcomes, mut player, mut outcome) = (Vec::new(), Vec::new(), None, None);
@@ -249,6 +273,10 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
             .map(|mark| (mark.shape, mark.text, mark.places.into_iter().map(place).collect()))
             .collect(),
         text: state.fen().or_else(|| state.to_text()),
+        komi: state.komi(),
+        captured: start.captured(&played),
+        men,
+        dead,
         actions: legal.into_iter().map(playable).collect(),
         rolls: outcomes.into_iter().map(roll).collect(),
     };
