@@ -348,8 +348,8 @@ impl Notation for Breakthrough {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.piece(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {

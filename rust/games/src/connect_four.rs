@@ -317,8 +317,8 @@ impl Notation for ConnectFour {
         (action + 1).to_string()
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {

@@ -63,7 +63,7 @@ plain! {
     fn render(&self) -> String;
     fn owner(&self, line: usize, glyph: char) -> Option<Player>;
     fn on_board(&self) -> Vec<(String, char)>;
-    fn side_names(&self) -> Option<[&'static str; 2]>;
+    fn side_names(&self) -> Option<Vec<&str>>;
     fn can_rotate(&self) -> bool;
     fn result_text(&self) -> String;
     fn to_svg(&self) -> String;

@@ -384,8 +384,8 @@ impl Notation for Chess {
         Square::ALL.iter().filter_map(man).collect()
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["White", "Black"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["White", "Black"])
     }
 
     fn result_text(&self) -> String {

@@ -24,8 +24,8 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["Black", "White"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["Black", "White"])
     }
 
     fn result_text(&self) -> String {
