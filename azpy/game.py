@@ -38,6 +38,8 @@ class Game(ABC):
         num_players: how many players there are, 1 to 6; 2 if it is not set.
         zero_sum: of two players, whether one loses what the other wins; True if it is not set. If it is False,
             `outcome` gives two numbers, which may be anything in [-1, 1]: equal ones where the players work together.
+        side_names: what people call the players within a sentence, player 0 first, such as ("red", "blue", "green");
+            None, the default: "player 0", "player 1" and so on.
         game: what records of games call this game; the name of the class if it is not set.
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
@@ -89,6 +91,7 @@ class Game(ABC):
     max_plies: int
     num_players: int = 2
     zero_sum: bool = True
+    side_names: Sequence[str] | None = None
     game: str
     action_cells: Sequence[int] | None = None
     policy_planes: Sequence[int | None] | None = None
@@ -162,7 +165,7 @@ def only_two(game: Any, what: str) -> None:
     if not game.zero_sum:
         raise SettingsError(
             f"{what} for two players with a zero sum, and {game.game} has {players_of(game)}: it can be searched "
-            "(azpy.Search, azpy.Engine), played by a network against itself (azpy.SelfPlay) and trained (az-train)"
+            "(azpy.Search, azpy.Engine), trained (az-train) and played (az-play, az-serve, az-engine)"
         )
 
 

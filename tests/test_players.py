@@ -283,13 +283,11 @@ def test_a_run_of_three_players_trains_and_goes_on(tmp_path: Path) -> None:
 def test_what_is_for_two_players_is_refused_by_name(
     game: str, players: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from azpy.cli import compare, engine, play
+    from azpy.cli import compare
 
     for command, arguments in (
         (match.main, ["mcts:10", "random", "--game", game]),
         (compare.main, [game, "simulations=2", "simulations=3", "--minutes", "1"]),
-        (engine.main, ["mcts:10", "--game", game, "--protocol", "json"]),
-        (play.main, ["mcts:10", "--game", game]),
     ):
         assert command(arguments) == 2
         said = capsys.readouterr().err

@@ -152,6 +152,7 @@ class Analyst:
             "internalName": served.name,
             "game": served.start.game,
             "format": None if notation is None else notation.name,
+            **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
             "sideNames": served.start.side_names,
             "canRotate": served.start.can_rotate,
             "network": served.network,
