@@ -17,10 +17,10 @@ pub(crate) fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
     Ok(out.call_method0("isatty").and_then(|reply| reply.extract()).unwrap_or(false))
 }
 
-/// Red, blue, green, yellow, magenta and cyan: the colors of the players' pieces.
-const SIDES: [u8; MAX_PLAYERS] = [31, 34, 32, 33, 35, 36];
+/// The colors of a terminal by player: red, blue, green, yellow, magenta, cyan.
+const COLORS: [u8; MAX_PLAYERS] = [31, 34, 32, 33, 35, 36];
 
-/// Characters that stand alone and are someone's pieces, in bold letters of the player's color.
+/// Characters that stand alone and are someone's pieces, in bold in the player's color.
 pub(crate) fn colored(state: &dyn AnyState, text: &str) -> String {
     let mut out = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -35,7 +35,7 @@ pub(crate) fn colored(state: &dyn AnyState, text: &str) -> String {
             let owner =
                 if alone(place.checked_sub(1)) && alone(Some(place + 1)) { state.owner(number, glyph) } else { None };
             match owner {
-                Some(player) => out += &format!("\x1b[1;{}m{glyph}\x1b[0m", SIDES[player.index()]),
+                Some(player) => out += &format!("\x1b[1;{}m{glyph}\x1b[0m", COLORS[player.index()]),
                 None => out.push(glyph),
             }
         }
