@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
@@ -17,8 +16,6 @@ _SIDES = tuple(f"\x1b[1;{color}m" for color in (31, 34, 32, 33, 35, 36))  # of e
 _PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
 _GLYPH = re.compile(r"(\x1b\[[0-9;]*m)?(.)(?(1)\x1b\[0m)")  # its color, if it has one, and the character
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_TAKING = ("breakthrough", "chess", "go")  # games in which men leave the board as they are taken
-_WORTH = "qrbnp"  # men of chess, the dearest first
 
 
 def shows_colors() -> bool:
@@ -90,28 +87,11 @@ def captured(start: State, actions: Sequence[int]) -> str:
 
     Empty too for games in which men are not taken, and for games written in Python, whose men are not known.
     """
-    if start.name not in _TAKING:
+    taken = start.captured(actions)
+    if not any(taken):
         return ""
-    taken = (Counter[str](), Counter[str]())
-    before, mover = Counter[str](), 0
-    for position in replayed(start, actions):
-        men = Counter(position.board().values())
-        lost = {glyph: count for glyph, count in (before - men).items() if _owner(glyph) != mover}
-        taken[mover].update(lost)
-        before, mover = men, max(position.turn, 0)
-    if not (taken[0] or taken[1]):
-        return ""
-    return ", ".join(f"{side_name(start, player)} {_told(men, start)}" for player, men in enumerate(taken))
-
-
-def _owner(glyph: str) -> int:
-    return 0 if glyph.isupper() or glyph == "x" else 1
-
-
-def _told(men: Counter[str], start: State) -> str:
-    if start.name != "chess":
-        return str(men.total())
-    return "".join(sorted(men.elements(), key=lambda glyph: _WORTH.index(glyph.lower()))) or "nothing"
+    told = [men or "nothing" if start.name == "chess" else str(len(men)) for men in taken]
+    return ", ".join(f"{side_name(start, player)} {men}" for player, men in enumerate(told))
 
 
 def last_move(start: State, actions: Iterable[int]) -> tuple[int, str] | None:

@@ -38,6 +38,8 @@ export class Position {
     this.shown = null;
     /** @type {Map<string, Found>} by the name of the player that searched */
     this.finds = new Map();
+    /** @type {{network: string, value: number} | null} what the adviser's network says without a search */
+    this.alone = null;
     /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
     this.ended = null;
   }

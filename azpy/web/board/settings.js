@@ -177,6 +177,7 @@ export class Settings {
     return {
       model: this.model.name,
       adviser: byId("adviser").value,
+      beside: "",
       players: [byId("player_0").value, byId("player_1").value],
       level: level === "" ? null : level,
       simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),

@@ -45,6 +45,13 @@ pub trait Notation: Game {
         Vec::new()
     }
 
+    /// The men that each player took on a line of legal actions that begins here, as `on_board` shows them. Nothing
+    /// for games in which men are not taken.
+    fn captured(&self, actions: &[Action]) -> [String; 2] {
+        let _ = actions;
+        [String::new(), String::new()]
+    }
+
     /// What people call the players within a sentence, player 0 first, where the game has names for them.
     fn side_names(&self) -> Option<Vec<&str>> {
         None
@@ -244,6 +251,36 @@ pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how:
     }
     let gets: Vec<String> = names.iter().zip(each).map(|(name, own)| format!("{name} gets {own}")).collect();
     format!("{said}: {}", gets.join(", "))
+}
+
+/// What [`Notation::captured`] is for a game in which men are taken: those of the other player that are gone after a
+/// move.
+pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> [String; 2] {
+    let men = |state: &G| {
+        let mut men: Vec<char> = state.on_board().into_iter().map(|(_, man)| man).collect();
+        men.sort_unstable();
+        men
+    };
+    let mut taken = [String::new(), String::new()];
+    let (mut state, mut before) = (start.clone(), men(start));
+    for &action in actions {
+        let turn = state.turn();
+        state.play(action);
+        let now = men(&state);
+        let mut left = now.iter().copied().peekable();
+        for man in before {
+            while left.next_if(|&other| other < man).is_some() {}
+            let stays = left.next_if_eq(&man).is_some();
+            if let Turn::Player(mover) = turn
+                && !stays
+                && state.owner(1, man) == Some(mover.opponent())
+            {
+                taken[mover.index()].push(man);
+            }
+        }
+        before = now;
+    }
+    taken
 }
 
 /// A text as an error repeats it: in quotes, on one line, cut where it is long.

@@ -18,7 +18,7 @@ use azpy_core::text::{Notation, outcome_text, play_line};
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
-use crate::notation::{FULL_BOARD, is_board, read_board, stones, write_board};
+use crate::notation::{FULL_BOARD, in_rows, is_board, read_board, stones, write_board};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use lines::Lines;
 
@@ -269,7 +269,9 @@ impl Notation for Gomoku {
     }
 
     fn to_svg(&self) -> String {
-        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), None)
+        let size = self.size();
+        let rows = in_rows(size, size, self.k(), |cell| self.stone(cell));
+        grid::to_svg(size, LETTERS, |cell| self.stone(cell), |cell| rows[cell])
     }
 
     fn touches(&self, action: Action) -> Vec<Touch> {

@@ -43,6 +43,30 @@ pub(crate) fn stones(
     (0..cells).filter_map(|cell| Some((name(cell), mark(stone(cell)?)))).collect()
 }
 
+/// Which cells, row * width + column, are part of `k` stones of one player in a row: across, upright or aslant.
+pub(crate) fn in_rows(
+    width: usize,
+    height: usize,
+    k: usize,
+    stone: impl Fn(usize) -> Option<Player>,
+) -> Vec<bool> {
+    let mut found = vec![false; width * height];
+    for cell in 0..width * height {
+        for (right, down) in [(1, 0), (0, 1), (1, 1), (-1, 1)] {
+            let at = |step: usize| {
+                let (column, row) = ((cell % width).checked_add_signed(right * step as isize)?, cell / width + down * step);
+                (column < width && row < height).then_some(row * width + column)
+            };
+            let player = stone(cell);
+            let row: Vec<usize> = (0..k).map_while(at).take_while(|&other| stone(other) == player).collect();
+            if player.is_some() && row.len() == k {
+                row.into_iter().for_each(|cell| found[cell] = true);
+            }
+        }
+    }
+    found
+}
+
 /// The board as text; `stone` says who has one on a cell, row * width + column.
 pub(crate) fn write_board(
     width: usize,

@@ -160,6 +160,12 @@ impl Notation for Any {
     fn fen(&self) -> Option<String> {
         self.inner.fen()
     }
+    fn komi(&self) -> Option<f32> {
+        self.inner.komi()
+    }
+    fn captured(&self, actions: &[Action]) -> [String; 2] {
+        self.inner.captured(actions)
+    }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         Some(self.with(self.inner.without_past(mover)?))
     }

@@ -452,6 +452,28 @@ impl State {
         self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
     }
 
+    /// The men that each player took on a line of play that begins here, as `board` shows them; of chess the dearest
+    /// first. Texts without letters for games in which men are not taken. Raises ValueError for an action that is not
+    /// legal.
+    ///
+    ///     >>> import azpy
+    ///     >>> state = azpy.make_game("chess")
+    ///     >>> state.captured(state.parse_actions("e4 d5 exd5 Qxd5"))
+    ///     ('p', 'P')
+    fn captured(&self, actions: Vec<Whole>) -> PyResult<(String, String)> {
+        let (mut state, mut legal) = (self.inner.boxed()?, Vec::new());
+        for action in actions {
+            let played = try_play(action, |action| {
+                legal.push(action);
+                state.try_play(action)
+            });
+            state.take_error()?;
+            played.map_err(PyValueError::new_err)?;
+        }
+        let [first, second] = self.ask(|state| state.captured(&legal))?;
+        Ok((first, second))
+    }
+
     /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. An SGF's own
     /// komi counts. Any other text that `parse_state` reads is one line, or a start without moves.
     ///

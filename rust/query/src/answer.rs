@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::katago;
-use crate::line::Position;
+use crate::line::{Line, Position};
 use crate::object::{Limits, Object, Refused};
 use crate::query::{Asking, Query, notes_in, read_position};
 use crate::shape::{Answer, MoveInfo, Paid, Policy, Root, rounded};
@@ -205,6 +205,10 @@ struct Shown {
     marks: Vec<(&'static str, String, Vec<Place>)>,
     /// None if the game has no notation of positions. Of chess a FEN.
     text: Option<String>,
+    /// The points that White gets in Go.
+    komi: Option<f32>,
+    /// The men that each player took since the start.
+    captured: [String; 2],
     actions: Vec<Playable>,
     rolls: Vec<Roll>,
 }
@@ -236,7 +240,7 @@ struct Roll {
 /// # Errors
 /// See [`Query::read`].
 pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let (turn_number, state) = read_position(fields, asking, limits)?;
+    let (turn_number, Line { start, played, state }) = read_position(fields, asking, limits)?;
     let notes = fields.given("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
     let (mut legal, mut outcomes, mut player) = (Vec::new(), Vec::new(), None);
@@ -265,6 +269,8 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
             .map(|mark| (mark.shape, mark.text, mark.places.into_iter().map(place).collect()))
             .collect(),
         text: state.fen().or_else(|| state.to_text()),
+        komi: state.komi(),
+        captured: start.captured(&played),
         actions: legal.into_iter().map(playable).collect(),
         rolls: outcomes.into_iter().map(roll).collect(),
     };

@@ -215,7 +215,7 @@ impl<P: Position> Query<P> {
     }
 }
 
-/// The number of moves that an object names, and the position that they lead to: over where azpy's rules end it.
+/// The number of moves that an object names, and the line that they are: over where azpy's rules end it.
 ///
 /// # Errors
 /// See [`Query::read`].
@@ -223,14 +223,14 @@ pub(crate) fn read_position<P: Position>(
     fields: &Object,
     asking: &Asking<'_, P>,
     limits: &Limits,
-) -> Result<(usize, P), Refused> {
+) -> Result<(usize, Line<P>), Refused> {
     let asked = katago::translated(fields, asking.start, limits)?;
     let mut line = Line::new(start_of(&asked, asking)?);
     let moves = moves(&asked.fields, limits, line.start.num_players())?;
     for (count, named) in moves.iter().enumerate() {
         play(&mut line, count, named)?;
     }
-    Ok((moves.len(), line.state))
+    Ok((moves.len(), line))
 }
 
 /// Where an object says that its moves begin, or where the player's games do.

@@ -30,7 +30,7 @@ use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::{Notation, outcome_text, shown};
+use azpy_core::text::{Notation, captured_men, outcome_text, shown};
 use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
@@ -382,6 +382,15 @@ impl Notation for Chess {
     fn on_board(&self) -> Vec<(String, char)> {
         let man = |&square: &Square| Some((square.to_string(), fen::letter(&self.board, square)?));
         Square::ALL.iter().filter_map(man).collect()
+    }
+
+    /// The dearest first.
+    fn captured(&self, actions: &[Action]) -> [String; 2] {
+        captured_men(self, actions).map(|men| {
+            let mut men: Vec<char> = men.chars().collect();
+            men.sort_by_key(|man| "qrbnp".find(man.to_ascii_lowercase()));
+            men.into_iter().collect()
+        })
     }
 
     fn side_names(&self) -> Option<Vec<&str>> {

@@ -2,7 +2,7 @@
 
 use azpy_core::game::{Action, Game, Player};
 use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::{Notation, outcome_text, play_line, read_one_line};
+use azpy_core::text::{Notation, captured_men, outcome_text, play_line, read_one_line};
 use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 
 use super::{Go, HISTORY, LETTERS, sgf};
@@ -24,6 +24,10 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
     }
 
+    fn captured(&self, actions: &[Action]) -> [String; 2] {
+        captured_men(self, actions)
+    }
+
     fn side_names(&self) -> Option<Vec<&str>> {
         Some(vec!["Black", "White"])
     }
@@ -38,7 +42,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     /// The board; the last stone has a ring.
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
-        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), (self.plies > 0).then_some(last))
+        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), |cell| self.plies > 0 && cell == last)
     }
 
     /// A cell; a pass has none.
