@@ -39,7 +39,7 @@ export class Clock {
   }
 
   tick() {
-    for (const player of [0, 1]) {
+    for (const player of this.used.keys()) {
       const now = this.shown[player];
       const left = this.limit === null ? now : Math.max(0, this.limit - now);
       const seconds = this.limit === null ? Math.floor(left / 1000) : Math.ceil(left / 1000);

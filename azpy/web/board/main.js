@@ -15,6 +15,7 @@ import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Play } from "./play.js";
+import { seats } from "./seats.js";
 import { Settings } from "./settings.js";
 
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
@@ -33,12 +34,12 @@ const settings = new Settings({
     return play.refresh();
   },
   onSwap: () => {
-    const [first, second] = settings.options.players;
-    board.turnTo(first !== "" && second === "");
+    const [first, second, ...others] = settings.options.players;
+    if (others.length === 0) board.turnTo(first !== "" && second === "");
     return play.refresh();
   },
   onClock: () => {
-    clock.reset(settings.clock.minutes);
+    clock.reset(settings.clock.minutes, settings.names.map(() => 0));
     render(false);
   },
 });
@@ -60,9 +61,10 @@ function start(game, used) {
   settings.offerRun(game.isStored);
   play.names = settings.names;
   game.names = play.names;
+  game.isZeroSum = settings.isZeroSum;
   begun = settings.model.game;
   game.isPaired = settings.model.format === "pgn";
-  clock.reset(settings.clock.minutes, used);
+  clock.reset(settings.clock.minutes, used ?? game.names.map(() => 0));
   const began = play.begin(game);
   keepGame();
   return began;
@@ -143,7 +145,7 @@ function render(isNew) {
   board.candidates.show(answer?.moveInfos ?? [], label, isNew);
   analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
-  for (const player of [0, 1]) byId(`clock_${player}`).hidden = !settings.clock.isOn;
+  for (const one of seats("clock")) one.hidden = !settings.clock.isOn;
   clock.run(settings.clock.isOn && isTimed ? shown.player : null);
 }
 

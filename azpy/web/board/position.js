@@ -5,7 +5,7 @@
  * @typedef {{name: string, short: string, touches: Touch[]}} Action
  * @typedef {{name: string, probability: number}} Roll
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
- * @typedef {{player: number | null, outcome: number | null, result: string | null, svg: string, marks: Mark[],
+ * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
  *   text: string | null, actions: Action[], rolls: Roll[]}} Shown what the server says of a position
  */
 

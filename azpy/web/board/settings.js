@@ -2,18 +2,20 @@
 
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
+import { seat, seats } from "./seats.js";
 import { sides, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
-const CHOSEN = ["player_0", "player_1", "adviser"];
+const ADVISERS = ["adviser"];
 const KEPT = ["level", "simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
  *   limits: {simulations: number, seconds: number},
  *   levels: {name: string, elo?: number}[], ladder: string,
- *   format: string | null, sideNames: [string, string] | null, canRotate: boolean}} Model */
+ *   format: string | null, numPlayers?: number, sideNames: string[] | null, canRotate: boolean}} Model
+ *   `numPlayers` is there where two players do not share a zero sum */
 
 export class Settings {
   /**
@@ -28,17 +30,15 @@ export class Settings {
       onGame();
     });
     byId("swap").addEventListener("click", () => {
-      const [first, second] = [byId("player_0"), byId("player_1")];
-      [first.value, second.value] = [second.value, first.value];
-      this.name();
+      const { players } = this.options;
+      this.take([...players.slice(-1), ...players.slice(0, -1), ...ADVISERS.map((id) => byId(id).value)]);
       onSwap();
     });
-    for (const id of ["player_0", "player_1"]) {
-      byId(id).addEventListener("change", () => {
-        this.name();
-        onPlayers();
-      });
-    }
+    byId("setup").addEventListener("change", (/** @type {Event} */ { target }) => {
+      if (!(target instanceof Element) || !target.matches("[id^=player_]")) return;
+      this.name();
+      onPlayers();
+    });
     for (const id of ["level", "simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
@@ -81,8 +81,13 @@ export class Settings {
     return this.models.find((model) => model.name === byId("game").value) ?? this.models[0];
   }
 
+  /** Whether two players play, and one loses what the other wins. */
+  get isZeroSum() {
+    return this.model.numPlayers === undefined;
+  }
+
   get names() {
-    return sides(this.model.sideNames);
+    return sides(this.model.sideNames, this.model.numPlayers ?? 2);
   }
 
   /** Offers the players of the game. Those that were chosen stay, if they play it. */
@@ -90,12 +95,21 @@ export class Settings {
     const fitting = this.models.filter((model) => model.game === this.model.game);
     const networks = () => fitting.map((model) => make("option", { value: model.name }, `Network ${model.name}`));
     const isFirst = byId("adviser").options.length === 0;
-    const before = CHOSEN.map((id) => byId(id).value);
-    for (const player of [0, 1]) {
-      byId(`label_${player}`).textContent = upper(this.names[player]);
+    const players = this.seated.map(({ value }) => value);
+    const before = [...players, ...ADVISERS.map((id) => byId(id).value)];
+    seat(this.names.length);
+    for (const [player, name] of this.names.entries()) {
+      byId(`label_${player}`).textContent = upper(name);
       fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
+      byId(`player_${player}`).value = player === 0 ? "" : this.model.name;
+      byId(`side_${player}`).classList.toggle("colored", !this.isZeroSum);
     }
-    byId("player_1").value = this.model.name;
+    byId("swap").hidden = this.names.length === 1;
+    byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
+    for (const option of byId("clock").options) {
+      option.disabled = Number(option.value) > 0 && !this.isZeroSum;
+      option.title = option.disabled ? "Only of two players it is clear who wins on time." : "";
+    }
     const run = [...byId("adviser").options].filter((option) => option.value === RUN);
     fill(byId("adviser"), [...run, ...networks()]);
     this.fillLevels();
@@ -127,11 +141,20 @@ export class Settings {
     return found !== undefined;
   }
 
-  /** Chooses the players and the adviser, those of them that are there. @param {string[]} chosen */
+  /** The choices of who plays, one a player. @returns {HTMLSelectElement[]} */
+  get seated() {
+    return seats("player").filter((one) => !one.hidden);
+  }
+
+  /** Chooses the players and then the adviser, those of them that are there. @param {string[]} chosen */
   take(chosen) {
-    for (const [index, id] of CHOSEN.entries()) {
-      const choices = [...byId(id).options].map((option) => option.value);
-      if (choices.includes(chosen[index])) byId(id).value = chosen[index];
+    const players = chosen.slice(0, chosen.length - ADVISERS.length);
+    const wanted = /** @type {[any, string][]} */ ([
+      ...this.seated.map((field, player) => [field, players[player]]),
+      ...ADVISERS.map((id, index) => [byId(id), chosen[players.length + index]]),
+    ]);
+    for (const [field, value] of wanted) {
+      if ([...field.options].some((option) => option.value === value)) field.value = value;
     }
     this.name();
   }
@@ -161,8 +184,8 @@ export class Settings {
 
   /** Says who plays, beside the board. */
   name() {
-    for (const player of [0, 1]) {
-      byId(`name_${player}`).textContent = upper(this.names[player]);
+    for (const [player, name] of this.names.entries()) {
+      byId(`name_${player}`).textContent = upper(name);
       const [chosen] = byId(`player_${player}`).selectedOptions;
       const level = chosen?.value && this.level ? `, ${this.level}` : "";
       byId(`who_${player}`).textContent = `${chosen?.textContent ?? ""}${level}`;
@@ -178,7 +201,7 @@ export class Settings {
       model: this.model.name,
       adviser: byId("adviser").value,
       beside: "",
-      players: [byId("player_0").value, byId("player_1").value],
+      players: this.seated.map(({ value }) => value),
       level: level === "" ? null : level,
       simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),
       seconds,
@@ -191,7 +214,7 @@ export class Settings {
   /** @returns {{isOn: boolean, minutes: number | null}} */
   get clock() {
     const chosen = byId("clock").value;
-    return { isOn: chosen !== "", minutes: Number(chosen) || null };
+    return { isOn: chosen !== "", minutes: (this.isZeroSum && Number(chosen)) || null };
   }
 
   keep() {
