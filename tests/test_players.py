@@ -22,7 +22,7 @@ from azpy.learning.learner import Learner
 from azpy.learning.network import Network
 from azpy.runs.exports import game_as_dict, to_npz
 from azpy.training.train import train
-from many_players import ByMover, Knapsack, Together, Trio
+from many_players import ByMover, Colors, Knapsack, Together, Trio
 
 
 class Seats:
@@ -53,6 +53,16 @@ def test_a_state_says_how_many_players_there_are_and_what_each_gets() -> None:
     for action in (0, 3, 1, 4, 2):
         two.play(action)
     assert (two.outcome(), two.outcomes()) == (1.0, (1.0, -1.0))
+
+
+def test_a_game_in_python_may_name_its_players() -> None:
+    assert azpy.State(Colors()).side_names == ("red", "blue", "green")
+    assert azpy.State(Trio()).side_names is None
+    for names in (("red", "blue"), "rgb", ("red", "blue", 3), ("red", "blue", " ")):
+        game = Colors()
+        game.side_names = names
+        with pytest.raises(azpy.GameError, match=r"Colors.side_names must be .* num_players = 3, got "):
+            azpy.State(game)
 
 
 def azpy_two() -> azpy.State:
@@ -189,7 +199,9 @@ def test_games_are_played_stored_and_sampled_with_a_number_for_each_player(game:
         assert (record.outcome, record.outcomes, record.num_players) == (end.outcome(), end.outcomes(), players)
         own = record.player_values[np.arange(len(record)), record.players]
         assert own.tolist() == record.root_values.tolist()
-        assert game_as_dict(start, record)["outcome"] == end.outcome()
+        told = game_as_dict(start, record)
+        assert told["outcome"] == end.outcome()
+        assert [ply["root_values"] for ply in told["plies"]] == record.player_values.tolist()
     observations, _, _, values = buffer.sample(8, seed=1, symmetries=False)
     *_, details = buffer.sample(8, seed=1, symmetries=False, details=True)
     assert values.shape == ((8,) if players == 1 else (8, players))

@@ -233,11 +233,12 @@ pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how:
     let best = each.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let winners: Vec<&str> =
         names.iter().zip(each).filter(|&(_, &own)| own == best).map(|(name, _)| name.as_str()).collect();
+    let short = |number: f32| (1e4 * number).round() / 1e4;
     let is_equal = winners.len() == each.len();
     let said = match &winners[..] {
-        _ if each.len() == 1 => format!("score {best}"),
+        _ if each.len() == 1 => format!("score {}", short(best)),
         _ if is_equal && best == 0.0 => "draw".to_owned(),
-        _ if is_equal => format!("each player gets {best}"),
+        _ if is_equal => format!("each player gets {}", short(best)),
         [others @ .., last] if !others.is_empty() => format!("{} and {last} win", others.join(", ")),
         _ => format!("{} wins", winners.concat()),
     };
@@ -249,7 +250,8 @@ pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how:
     if zero_sum || is_equal {
         return said;
     }
-    let gets: Vec<String> = names.iter().zip(each).map(|(name, own)| format!("{name} gets {own}")).collect();
+    let gets: Vec<String> =
+        names.iter().zip(each).map(|(name, &own)| format!("{name} gets {}", short(own))).collect();
     format!("{said}: {}", gets.join(", "))
 }
 
