@@ -1,12 +1,15 @@
 """Games of one player and of several in az-engine and az-serve: values, results and turns of all players."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import azpy
 from azpy._core import Message
+from azpy.learning.export import to_onnx
+from azpy.learning.network import Network
 from azpy.serving.models import open_model
 from azpy.serving.queries import Analyst
 from uci_talks import all_heard, talk
@@ -101,9 +104,14 @@ def test_ugi_refuses_what_one_player_does_not_have() -> None:
     assert heard[-1].startswith("bestmove ")
 
 
-def test_a_player_of_a_run_proves_nothing_for_three() -> None:
-    """The default of matches is `solver`, which a search of three players does not have."""
-    model = open_model("uniform:9?solver=true", "many_players:Trio", 9)
-    with pytest.raises(azpy.GameError, match="this game has 3 players: search without solver"):
-        model.engine.submit(model.served.start)
+def test_a_network_of_three_players_is_served_without_the_solver_of_two(tmp_path: Path) -> None:
+    game = "many_players:Trio"
+    start = azpy.make_game(game)
+    (tmp_path / "model.onnx").write_bytes(to_onnx(Network.of(start, "1x16").eval()))
+    model = open_model(str(tmp_path / "model.onnx"), game, 9)
+    assert model.engine.submit(start).result().values.shape == (3,)
     model.engine.close()
+    asked = open_model(f"{tmp_path}/model.onnx?solver=true", game, 9)
+    with pytest.raises(ValueError, match="this game has 3 players: search without solver"):
+        asked.engine.submit(start).result()
+    asked.engine.close()

@@ -154,7 +154,7 @@ class Analyst:
             "format": None if notation is None else notation.name,
             **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
             "sideNames": served.start.side_names,
-            "canRotate": served.start.can_rotate,
+            "canRotate": served.start.can_rotate and served.start.num_players > 1,
             "network": served.network,
             "simulations": min(served.simulations, self._limits.simulations),
             "levels": [
