@@ -233,7 +233,7 @@ pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how:
     let best = each.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let winners: Vec<&str> =
         names.iter().zip(each).filter(|&(_, &own)| own == best).map(|(name, _)| name.as_str()).collect();
-    let short = |number: f32| (1e4 * number).round() / 1e4;
+    let short = |number: f32| (1e4 * number).round() / 1e4 + 0.0; // no -0
     let is_equal = winners.len() == each.len();
     let said = match &winners[..] {
         _ if each.len() == 1 => format!("score {}", short(best)),
