@@ -55,7 +55,7 @@ export function bindArchive({ start, goBack, plays }) {
 
   /** @param {import("./kept.js").Kept} kept */
   const played = (kept) => {
-    const sides = kept.players.slice(0, -1).map((player) => player || "person").join(" against ");
+    const sides = kept.players.map((player) => player || "person").join(" against ");
     const text = `${new Date(kept.when).toLocaleString()}: ${kept.game}, ${kept.record.nodes.length} moves, ${sides}`;
     const button = make("button", { type: "button", disabled: !plays(kept.game) }, text);
     button.addEventListener("click", () => {

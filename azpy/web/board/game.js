@@ -130,6 +130,11 @@ function isWhole({ answer, visits }, least) {
   return !answer.isDuringSearch && !isShort && !["stopped", "interrupted", "memory"].includes(stop);
 }
 
+/** What no other game has. */
+export function newId() {
+  return `${Date.now()} ${Math.random()}`;
+}
+
 /**
  * @typedef {Object} About what a text says of a game as a whole
  * @property {(string | null)[] | null} players their names
@@ -143,7 +148,7 @@ export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
-    this.id = `${Date.now()} ${Math.random()}`; // of the game where it is kept
+    this.id = newId(); // of the game where it is kept
     /** @type {About | null} what the text says that the game came from */
     this.about = null;
     /** Whether moves are counted in pairs, as in chess. */

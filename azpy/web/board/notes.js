@@ -18,8 +18,12 @@ export function showComment(position) {
   if (field.value !== position.comment) field.value = position.comment;
 }
 
-/** Names and result beside the board, and the rest above the moves. @param {import("./game.js").About | null} about */
-export function showHeaders(about) {
+/**
+ * Names and result beside the board, and the rest above the moves.
+ * @param {import("./game.js").About | null} about
+ * @param {number | null} komi
+ */
+export function showHeaders(about, komi) {
   const { players, ranks, result, tags = [] } = about ?? {};
   const scores = scoresOf(result ?? null);
   for (const player of seats("named").keys()) {
@@ -29,6 +33,7 @@ export function showHeaders(about) {
   }
   const told = tags.filter(([name, value]) => Object.hasOwn(TOLD, name) && !/^[?.]*$/.test(value));
   const words = told.map(([name, value]) => TOLD[/** @type {keyof typeof TOLD} */ (name)] + value);
+  if (komi !== null) words.push(`komi ${komi}`);
   write(byId("headers"), [...words, ...(result ? [`result ${result}`] : [])].join(" · "));
   const others = tags.filter(([name, value]) => !Object.hasOwn(TOLD, name) && value !== "");
   byId("other_headers").hidden = others.length === 0;

@@ -179,6 +179,8 @@ export class Play extends Asking {
   result(position) {
     if (position.outcome === null) return null;
     if (position.ended === null) return `${position.shown?.result}.`;
-    return `${upper(this.names[position.ended.outcome > 0 ? 0 : 1])} wins ${position.ended.why}.`;
+    const { outcome } = position.ended;
+    const who = outcome === 0 ? "Draw" : `${upper(this.names[outcome > 0 ? 0 : 1])} wins`;
+    return `${who} ${position.ended.why}.`;
   }
 }

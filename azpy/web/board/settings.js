@@ -1,14 +1,17 @@
 // What did the person choose? The controls of players, levels and hints; they are kept in this browser.
 
+import { rulesOf } from "./clock.js";
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
 import { seat, seats } from "./seats.js";
+import { offerStart } from "./setup.js";
 import { sides, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
-const ADVISERS = ["adviser"];
-const KEPT = ["level", "simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
+const ADVISERS = ["adviser", "beside"];
+const KEPT = ["level", "simulations", "seconds", "clock", "throws", "look", "sounds", "hint_simulations", "scale"];
+const CHANGING = ["level", "simulations", "seconds", "adviser", "beside", "hint_simulations", "hints", "throws", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
@@ -30,8 +33,7 @@ export class Settings {
       onGame();
     });
     byId("swap").addEventListener("click", () => {
-      const { players } = this.options;
-      this.take([...players.slice(-1), ...players.slice(0, -1), ...ADVISERS.map((id) => byId(id).value)]);
+      this.swap();
       onSwap();
     });
     byId("setup").addEventListener("change", (/** @type {Event} */ { target }) => {
@@ -39,7 +41,7 @@ export class Settings {
       this.name();
       onPlayers();
     });
-    for (const id of ["level", "simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
+    for (const id of [...CHANGING, "look", "sounds"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
         this.name();
@@ -95,8 +97,7 @@ export class Settings {
     const fitting = this.models.filter((model) => model.game === this.model.game);
     const networks = () => fitting.map((model) => make("option", { value: model.name }, `Network ${model.name}`));
     const isFirst = byId("adviser").options.length === 0;
-    const players = this.seated.map(({ value }) => value);
-    const before = [...players, ...ADVISERS.map((id) => byId(id).value)];
+    const before = [this.options.players, ADVISERS.map((id) => byId(id).value)];
     seat(this.names.length);
     for (const [player, name] of this.names.entries()) {
       byId(`label_${player}`).textContent = upper(name);
@@ -107,13 +108,16 @@ export class Settings {
     byId("swap").hidden = this.names.length === 1;
     byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
     for (const option of byId("clock").options) {
-      option.disabled = Number(option.value) > 0 && !this.isZeroSum;
+      option.disabled = !this.isZeroSum && (rulesOf(option.value)?.limit ?? null) !== null;
       option.title = option.disabled ? "Only of two players it is clear who wins on time." : "";
     }
     const run = [...byId("adviser").options].filter((option) => option.value === RUN);
     fill(byId("adviser"), [...run, ...networks()]);
+    fill(byId("beside"), [make("option", { value: "" }, "Nobody"), ...networks()]);
+    for (const one of document.querySelectorAll(".beside_choice")) one.toggleAttribute("hidden", fitting.length < 2);
+    offerStart(this.model.game);
     this.fillLevels();
-    if (!isFirst) this.take(before);
+    if (!isFirst) this.take(...before);
     this.bound();
     this.name();
   }
@@ -146,17 +150,20 @@ export class Settings {
     return seats("player").filter((one) => !one.hidden);
   }
 
-  /** Chooses the players and then the adviser, those of them that are there. @param {string[]} chosen */
-  take(chosen) {
-    const players = chosen.slice(0, chosen.length - ADVISERS.length);
-    const wanted = /** @type {[any, string][]} */ ([
-      ...this.seated.map((field, player) => [field, players[player]]),
-      ...ADVISERS.map((id, index) => [byId(id), chosen[players.length + index]]),
-    ]);
-    for (const [field, value] of wanted) {
+  /** Chooses players and advisers, those of them that are there. @param {string[]} players @param {string[]} advisers */
+  take(players, advisers) {
+    const choose = (/** @type {any} */ field, /** @type {string | undefined} */ value) => {
       if ([...field.options].some((option) => option.value === value)) field.value = value;
-    }
+    };
+    for (const [player, field] of this.seated.entries()) choose(field, players[player]);
+    for (const [index, id] of ADVISERS.entries()) choose(byId(id), advisers[index]);
     this.name();
+  }
+
+  /** Gives each seat the player of the one before: two players are exchanged. */
+  swap() {
+    const { players } = this.options;
+    this.take([...players.slice(-1), ...players.slice(0, -1)], []);
   }
 
   /** Offers what the run thought when it played the game. @param {boolean} isStored whether it is known */
@@ -200,7 +207,7 @@ export class Settings {
     return {
       model: this.model.name,
       adviser: byId("adviser").value,
-      beside: "",
+      beside: byId("beside").value,
       players: this.seated.map(({ value }) => value),
       level: level === "" ? null : level,
       simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),
@@ -211,10 +218,10 @@ export class Settings {
     };
   }
 
-  /** @returns {{isOn: boolean, minutes: number | null}} */
+  /** Null for no clock. Only of two players it is clear who wins on time: the clocks of others count up. */
   get clock() {
-    const chosen = byId("clock").value;
-    return { isOn: chosen !== "", minutes: (this.isZeroSum && Number(chosen)) || null };
+    const rules = rulesOf(byId("clock").value);
+    return rules === null || this.isZeroSum ? rules : { ...rules, limit: null };
   }
 
   keep() {

@@ -9,6 +9,16 @@ export function sides(names, players) {
   return names ?? Array.from({ length: players }, (_, player) => `player ${player}`);
 }
 
+/** @type {Record<string, string>} */
+const FIGURES = { q: "\u265b", r: "\u265c", b: "\u265d", n: "\u265e", p: "\u265f" };
+
+/** Men that were captured: figures of chess, else their number. @param {string} men */
+export function toldMen(men) {
+  const figures = [...men.toLowerCase()].map((man) => FIGURES[man]);
+  if (men === "" || figures.includes(/** @type {any} */ (undefined))) return men === "" ? "" : `${men.length} captured`;
+  return figures.map((figure) => `${figure}\ufe0e`).join("");
+}
+
 /** A text as the beginning of a sentence. @param {string} text */
 export function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -194,6 +194,13 @@ pub trait Notation: Game {
         None
     }
 
+    /// A game that is over as it ends where the players agree that the men on these places are dead, each with those
+    /// that are joined to it. `None` for games without such an agreement.
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        let _ = places;
+        None
+    }
+
     /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they
     /// do so no more. `None` if the rules have `mover` not to move there.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {

@@ -107,6 +107,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;
+    fn without_dead(&self, places: &[String]) -> Option<Box<dyn AnyState>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>>;
     /// See `GameRecord::of_actions` of the core.
     fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<CoreRecord, String>;

@@ -166,6 +166,9 @@ impl Notation for Any {
     fn captured(&self, actions: &[Action]) -> [String; 2] {
         self.inner.captured(actions)
     }
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        Some(self.with(self.inner.without_dead(places)?))
+    }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         Some(self.with(self.inner.without_past(mover)?))
     }

@@ -91,6 +91,9 @@ impl<G: Hosted> AnyState for Typed<G> {
         let Variations { start, moves, tags, notes, left_out } = self.0.read_variations(text, bounds)?;
         Ok(Variations { start: Box::new(Typed(start)), moves, tags, notes, left_out })
     }
+    fn without_dead(&self, places: &[String]) -> Option<Box<dyn AnyState>> {
+        Some(Box::new(Typed(self.0.without_dead(places)?)))
+    }
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>> {
         Some(Box::new(Typed(self.0.without_past(mover)?)))
     }

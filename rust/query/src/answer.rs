@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::katago;
 use crate::line::{Line, Position};
-use crate::object::{Limits, Object, Refused};
+use crate::object::{Limits, Object, Refused, list_of, text};
 use crate::query::{Asking, Query, notes_in, read_position};
 use crate::shape::{Answer, MoveInfo, Paid, Policy, Root, rounded};
 
@@ -209,6 +209,11 @@ struct Shown {
     komi: Option<f32>,
     /// The men that each player took since the start.
     captured: [String; 2],
+    /// Where men can be said to be dead, and those that are; where `dead` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    men: Option<Vec<Place>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead: Option<Vec<String>>,
     actions: Vec<Playable>,
     rolls: Vec<Roll>,
 }
@@ -240,7 +245,22 @@ struct Roll {
 /// # Errors
 /// See [`Query::read`].
 pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let (turn_number, Line { start, played, state }) = read_position(fields, asking, limits)?;
+    let (turn_number, Line { start, played, mut state }) = read_position(fields, asking, limits)?;
+    let (mut men, mut dead) = (None, None);
+    if let Some(places) = fields.given("dead") {
+        let places: Vec<String> = list_of(places, "dead")?
+            .iter()
+            .map(|place| Ok(text(place, "dead")?.to_owned()))
+            .collect::<Result<_, Refused>>()?;
+        let over = state.without_dead(&places);
+        let over = over.ok_or_else(|| Refused("dead: expected a game of Go that two passes ended".to_owned()))?;
+        let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
+        let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
+        men = Some(touched.filter(|touch| there.contains(&touch.place)).map(place).collect());
+        let left: Vec<String> = over.on_board().into_iter().map(|(place, _)| place).collect();
+        dead = Some(there.into_iter().filter(|place| !left.contains(place)).collect());
+        state = over;
+    }
     let notes = fields.given("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
     let (mut legal, mut outcomes, mut player) = (Vec::new(), Vec::new(), None);
@@ -271,6 +291,8 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
         text: state.fen().or_else(|| state.to_text()),
         komi: state.komi(),
         captured: start.captured(&played),
+        men,
+        dead,
         actions: legal.into_iter().map(playable).collect(),
         rolls: outcomes.into_iter().map(roll).collect(),
     };
