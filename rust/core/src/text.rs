@@ -47,9 +47,9 @@ pub trait Notation: Game {
 
     /// The men that each player took on a line of legal actions that begins here, as `on_board` shows them. Nothing
     /// for games in which men are not taken.
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
         let _ = actions;
-        [String::new(), String::new()]
+        vec![String::new(); self.num_players()]
     }
 
     /// What people call the players within a sentence, player 0 first, where the game has names for them.
@@ -262,15 +262,14 @@ pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how:
     format!("{said}: {}", gets.join(", "))
 }
 
-/// What [`Notation::captured`] is for a game in which men are taken: those of the other player that are gone after a
-/// move.
-pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> [String; 2] {
+/// What [`Notation::captured`] is for a game in which men are taken: those of the others that are gone after a move.
+pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> Vec<String> {
     let men = |state: &G| {
         let mut men: Vec<char> = state.on_board().into_iter().map(|(_, man)| man).collect();
         men.sort_unstable();
         men
     };
-    let mut taken = [String::new(), String::new()];
+    let mut taken = vec![String::new(); start.num_players()];
     let (mut state, mut before) = (start.clone(), men(start));
     for &action in actions {
         let turn = state.turn();
@@ -282,7 +281,7 @@ pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> [String; 2] {
             let stays = left.next_if_eq(&man).is_some();
             if let Turn::Player(mover) = turn
                 && !stays
-                && state.owner(1, man) == Some(mover.opponent())
+                && state.owner(1, man).is_some_and(|owner| owner != mover)
             {
                 taken[mover.index()].push(man);
             }

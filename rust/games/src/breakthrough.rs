@@ -348,7 +348,7 @@ impl Notation for Breakthrough {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.piece(cell))
     }
 
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
         captured_men(self, actions)
     }
 

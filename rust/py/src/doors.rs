@@ -81,7 +81,7 @@ plain! {
     fn to_text(&self) -> Option<String>;
     fn fen(&self) -> Option<String>;
     fn komi(&self) -> Option<f32>;
-    fn captured(&self, actions: &[Action]) -> [String; 2];
+    fn captured(&self, actions: &[Action]) -> Vec<String>;
     fn object(&self) -> Option<&Py<PyAny>>;
 }
 

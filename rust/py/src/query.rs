@@ -163,7 +163,7 @@ impl Notation for Any {
     fn komi(&self) -> Option<f32> {
         self.inner.komi()
     }
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
         self.inner.captured(actions)
     }
     fn without_dead(&self, places: &[String]) -> Option<Self> {

@@ -459,8 +459,8 @@ impl State {
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("chess")
     ///     >>> state.captured(state.parse_actions("e4 d5 exd5 Qxd5"))
-    ///     ('p', 'P')
-    fn captured(&self, actions: Vec<Whole>) -> PyResult<(String, String)> {
+    ///     ['p', 'P']
+    fn captured(&self, actions: Vec<Whole>) -> PyResult<Vec<String>> {
         let (mut state, mut legal) = (self.inner.boxed()?, Vec::new());
         for action in actions {
             let played = try_play(action, |action| {
@@ -470,8 +470,7 @@ impl State {
             state.take_error()?;
             played.map_err(PyValueError::new_err)?;
         }
-        let [first, second] = self.ask(|state| state.captured(&legal))?;
-        Ok((first, second))
+        self.ask(|state| state.captured(&legal))
     }
 
     /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. An SGF's own

@@ -208,7 +208,7 @@ struct Shown {
     /// The points that White gets in Go.
     komi: Option<f32>,
     /// The men that each player took since the start.
-    captured: [String; 2],
+    captured: Vec<String>,
     /// Where men can be said to be dead, and those that are; where `dead` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     men: Option<Vec<Place>>,

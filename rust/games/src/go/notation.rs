@@ -25,7 +25,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
     }
 
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
         captured_men(self, actions)
     }
 
