@@ -242,7 +242,7 @@ def test_three_players_in_the_terminal(typed: Typed, tmp_path: Path) -> None:
     assert "Red wins: red gets 1, blue gets -0.5, green gets -0.5 - new, undo" in said
     assert json.loads(file.read_text())["players"] == ["person"] * 3
     assert re.search(r"value: Red [+-]\d\.\d\d, Blue [+-]\d\.\d\d, Green [+-]\d\.\d\d\n", said)
-    said = typed(game, "moves", "switch", "switch red,third", "switch nobody", side="second")
+    said = typed(game, "moves", "switch", "switch red,third", "15", "switch nobody", side="second")
     assert "you play Blue;" in said
     assert re.search(r"Red plays \d+   \(value: Red [+-]\d\.\d\d, Blue ", said)
     assert "Green (you) to move" in said  # after `switch` the next seat is the person's
