@@ -257,8 +257,7 @@ pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how:
     if zero_sum || is_equal {
         return said;
     }
-    let gets: Vec<String> =
-        names.iter().zip(each).map(|(name, &own)| format!("{name} gets {}", short(own))).collect();
+    let gets: Vec<String> = names.iter().zip(each).map(|(name, &own)| format!("{name} gets {}", short(own))).collect();
     format!("{said}: {}", gets.join(", "))
 }
 

@@ -44,17 +44,13 @@ pub(crate) fn stones(
 }
 
 /// Which cells, row * width + column, are part of `k` stones of one player in a row: across, upright or aslant.
-pub(crate) fn in_rows(
-    width: usize,
-    height: usize,
-    k: usize,
-    stone: impl Fn(usize) -> Option<Player>,
-) -> Vec<bool> {
+pub(crate) fn in_rows(width: usize, height: usize, k: usize, stone: impl Fn(usize) -> Option<Player>) -> Vec<bool> {
     let mut found = vec![false; width * height];
     for cell in 0..width * height {
         for (right, down) in [(1, 0), (0, 1), (1, 1), (-1, 1)] {
             let at = |step: usize| {
-                let (column, row) = ((cell % width).checked_add_signed(right * step as isize)?, cell / width + down * step);
+                let (column, row) =
+                    ((cell % width).checked_add_signed(right * step as isize)?, cell / width + down * step);
                 (column < width && row < height).then_some(row * width + column)
             };
             let player = stone(cell);

@@ -163,7 +163,8 @@ impl<P: Told> PyGame<P> {
         let side_names = match given("side_names")? {
             None => None,
             Some(names) => {
-                let fine = |read: &Vec<String>| read.len() == num_players && read.iter().all(|name| !name.trim().is_empty());
+                let fine =
+                    |read: &Vec<String>| read.len() == num_players && read.iter().all(|name| !name.trim().is_empty());
                 let read = names.extract::<Vec<String>>().ok().filter(fine);
                 let expected = format!("None or a list of names, one for each of num_players = {num_players}");
                 Some(read.ok_or_else(|| attribute("side_names", &expected, &names))?)

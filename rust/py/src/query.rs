@@ -340,10 +340,10 @@ impl Message {
 
     /// The answer to the action `show`, as a line of JSON: what lies on the board, and what can be played.
     ///
-    /// It has `player` (None at a roll and at the end), `outcome` for player 0, or `outcomes` for each player where two do not
-    /// share a zero sum (None before the end), `svg`, `text` (None if the game has no notation of positions), `actions` (each with `name`, `short`, and `touches`: the places
-    /// of the picture to touch one after the other, as [place, x, y, width, height] in the picture's units) and `rolls`
-    /// (each with `name` and `probability`).
+    /// It has `player` (None at a roll and at the end), `outcome` for player 0, or `outcomes` for each player where two do
+    /// not share a zero sum (None before the end), `svg`, `text` (None if the game has no notation of positions),
+    /// `actions` (each with `name`, `short`, and `touches`: the places of the picture to touch one after the other, as
+    /// [place, x, y, width, height] in the picture's units) and `rolls` (each with `name` and `probability`).
     fn show(&self, py: Python<'_>, served: Served, limits: Allowed) -> PyResult<String> {
         self.answered(py, &served, limits, show)
     }

@@ -434,20 +434,21 @@ fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
             moves.push(json!([player.index(), "0"]));
             over.play(0);
         }
-        let outcomes: Value =
-            serde_json::from_str(&serde_json::to_string(over.outcome().numbers()).unwrap()).unwrap();
+        let outcomes: Value = serde_json::from_str(&serde_json::to_string(over.outcome().numbers()).unwrap()).unwrap();
         let line = query(&start, json!({"moves": moves})).unwrap();
         let (turn, state) = (moves.len(), &line.places[0].line.state);
         let said: Value = serde_json::from_str(&line.end(turn, state, &[]).unwrap().unwrap()).unwrap();
         let root = json!({"player": null, "visits": 0, "value": null, "outcomes": outcomes, "stop": "game over"});
         assert_eq!(said["rootInfo"], root);
-        for (moves, outcomes, result) in [(json!([]), Value::Null, Value::Null), (json!(moves), outcomes, json!(over.result_text()))]
+        for (moves, outcomes, result) in
+            [(json!([]), Value::Null, Value::Null), (json!(moves), outcomes, json!(over.result_text()))]
         {
             let fields = object(json!({"id": "1", "action": "show", "moves": moves}));
             let shown: Value = serde_json::from_str(&show(&fields, &asking(&start), &LIMITS).unwrap()).unwrap();
             assert_eq!((&shown["outcomes"], &shown["result"], shown.get("outcome")), (&outcomes, &result, None));
         }
-        let found = SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.inner.num_actions()) };
+        let found =
+            SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.inner.num_actions()) };
         let said = answered(&start, json!({}), &found, false);
         assert_eq!((&said["rootInfo"]["value"], &said["rootInfo"]["values"]), (&json!(0.5), &json!(found.values)));
         // The value of an action of a single player is all that there is to tell.

@@ -389,7 +389,7 @@ impl Notation for Chess {
         let sorted = |men: String| {
             let mut men: Vec<char> = men.chars().collect();
             men.sort_by_key(|man| "qrbnp".find(man.to_ascii_lowercase()));
-            men.into_iter().collect()
+            men.into_iter().collect::<String>()
         };
         captured_men(self, actions).into_iter().map(sorted).collect()
     }
