@@ -248,6 +248,12 @@ def test_what_a_text_says_of_a_game_can_be_written(
     assert (again["players"], again["result"]) == (found["players"], result)
 
 
+def test_marks_of_the_board_before_stones_were_set_up_are_left_out() -> None:
+    found = read({"text": "(;SZ[5]C[zero]TR[aa]N[n0];C[one]AB[bb]TR[cc]N[n1];W[dd]TR[dd])"}, GO, WIDE)
+    assert found["notes"] == {"C": ["zero\n\none"], "TR": ["cc"], "N": ["n1"]}
+    assert found["nodes"][0][4] == {"TR": ["dd"]}
+
+
 @pytest.mark.parametrize(
     ("start", "text"),
     [(CHESS, '[WhiteElo "2000"]\n\n1. e4 *'), (GO, "(;SZ[5]BR[2d];B[cc])")],

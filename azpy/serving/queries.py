@@ -275,9 +275,7 @@ class Analyst:
         line = one.query.answer(result, best, one.served.network, during)
         self._say(Reply(line, search=(one.query.id, one.query.turn), is_report=during))
 
-    def _fail(
-        self, identity: str | None, error: BaseException, turn: int | None = None, is_roll: bool = False
-    ) -> None:
+    def _fail(self, identity: str | None, error: BaseException, turn: int | None = None, is_roll: bool = False) -> None:
         is_full = isinstance(error, queue.Full)
         said = {"id": identity, "turnNumber": turn, "retryAfter": 1 if is_full else None, "error": one_line(error)}
         said["isRollDue"] = is_roll or None

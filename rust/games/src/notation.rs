@@ -49,8 +49,8 @@ pub(crate) fn in_rows(width: usize, height: usize, k: usize, stone: impl Fn(usiz
     for cell in 0..width * height {
         for (right, down) in [(1, 0), (0, 1), (1, 1), (-1, 1)] {
             let at = |step: usize| {
-                let (column, row) =
-                    ((cell % width).checked_add_signed(right * step as isize)?, cell / width + down * step);
+                let column = (cell % width).checked_add_signed(right * step as isize)?;
+                let row = cell / width + down * step;
                 (column < width && row < height).then_some(row * width + column)
             };
             let player = stone(cell);
