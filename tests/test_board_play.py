@@ -150,6 +150,11 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     board.until(lambda: "8fa5b5" in picture.get_attribute("src"))
     board.choose("look", "wood")
     board.until(lambda: "b58a5f" in picture.get_attribute("src") and "8fa5b5" not in picture.get_attribute("src"))
+    board.choose("look", "geometric")
+    board.until(lambda: picture.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4)  # bishops
+    board.one("turn").click()
+    assert picture.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4
+    board.choose("look", "wood")
     board.driver.refresh()
     board.until(lambda: board.state == "open")
     assert "b58a5f" in board.one("picture").get_attribute("src")

@@ -3,7 +3,7 @@
 import { Candidates } from "./candidates.js";
 import { announce, byId, fill, keep, make, mark } from "./dom.js";
 import { Drawing } from "./drawing.js";
-import { colored } from "./look.js";
+import { dressed } from "./look.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith } from "./position.js";
@@ -51,10 +51,10 @@ export class Board {
     new ResizeObserver(() => this.drawOver()).observe(byId("board"));
   }
 
-  /** A position from the side that the board is seen from, in the colors that were chosen. @param {Shown} shown */
+  /** A position from the side that the board is seen from, as it was chosen to look. @param {Shown} shown */
   seen(shown) {
     const seen = this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
-    return { ...seen, svg: colored(seen.svg, byId("look").value) };
+    return { ...seen, svg: dressed(seen.svg, byId("look").value) };
   }
 
   /** The picture as it is seen; where a player ended the game it is nobody's turn. */

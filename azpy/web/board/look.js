@@ -1,7 +1,17 @@
-// What colors does a board have? Those of the server's picture, or others in their place.
+// What does a board look like? As the server draws it, or with other colors and men of chess in their place.
+
+/** Plain men of chess, in a square of 40. @type {Record<string, string>} */
+const MEN = {
+  p: "M20 14A9 9 0 1 0 20.1 14Z",
+  n: "M11 33V22L20 7L32 18L28 23L22 20L28 33Z",
+  b: "M20 6L31 24L26 33H14L9 24Z",
+  r: "M9 33V9H14V14H18V9H22V14H26V9H31V33Z",
+  q: "M9 33L6 11L14 20L20 6L26 20L34 11L31 33Z",
+  k: "M16 33V23H8V15H16V7H24V15H32V23H24V33Z",
+};
 
 /**
- * Squares, lines and men of chess, and the boards of other games.
+ * Colors of squares, lines and men of chess, and of the boards of other games.
  * @type {Record<string, Record<string, string>>}
  */
 const LOOKS = {
@@ -16,8 +26,11 @@ const LOOKS = {
   },
 };
 
-/** A picture in the colors of a look. @param {string} svg @param {string} look empty for the server's */
-export function colored(svg, look) {
-  const colors = LOOKS[look];
-  return colors === undefined ? svg : svg.replace(/#[0-9a-f]{6}\b/g, (color) => colors[color] ?? color);
+/** A picture as it is looked at. @param {string} svg @param {string} look empty for the server's */
+export function dressed(svg, look) {
+  if (look === "") return svg;
+  const colors = LOOKS[look] ?? LOOKS.calm;
+  const colored = svg.replace(/#[0-9a-f]{6}\b/g, (color) => colors[color] ?? color);
+  if (look !== "geometric") return colored;
+  return colored.replace(/(<path class="([kqrbnp])"[^>]*? d=")[^"]*/g, (_, before, man) => before + MEN[man]);
 }

@@ -121,7 +121,7 @@ fn square_svg(board: &Board, square: Square, in_check: bool) -> String {
         // Dark men have light lines inside, and a rim that is hardly seen.
         let (fill, line) = if white { ("#ffffff", "#202020") } else { ("#262626", "#c8c8c8") };
         svg += &format!(
-            "<path transform=\"translate({x} {y})\" d=\"{}\" fill=\"{fill}\" stroke=\"{line}\" stroke-width=\"1.4\" \
+            "<path class=\"{piece}\" transform=\"translate({x} {y})\" d=\"{}\" fill=\"{fill}\" stroke=\"{line}\" stroke-width=\"1.4\" \
              stroke-linecap=\"round\" stroke-linejoin=\"round\"/>",
             outline(piece)
         );
