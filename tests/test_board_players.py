@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 
 def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board, address: str, saved: Path) -> None:
     board.open(address, "three")
-    rows = [board.one(f"side_{player}").text.split("\n")[0] for player in range(3)]
+    rows = [" ".join(board.one(f"side_{player}").text.split("\n")) for player in range(3)]
     assert rows == ["Red Person", "Blue Network three", "Green Network three"]
     board.click("a4")
     board.until(lambda: board.ply >= 3 and board.state == "open")  # two networks have moved
@@ -59,6 +59,7 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     assert [node[3] for node in record["nodes"]] == [0, 1, 2, 0, 1, 2, 0]
     # The page keeps the game, its players and where it stands.
     board.driver.refresh()
+    board.until(lambda: board.one("status").text != "\N{HORIZONTAL ELLIPSIS}")
     board.until(lambda: board.ply == 6 and board.state == "open")
     assert [board.one(f"player_{player}").get_attribute("value") for player in range(3)] == ["", "", ""]
 
