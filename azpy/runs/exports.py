@@ -106,15 +106,16 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     a run where their number grows, else None. `score_to_beat` is that of one player, else None. Each ply has `player`
     (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in full), `fast` (searched
     fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also has `network`
-    (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move. A sample has
-    its `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's
-    target).
+    (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move; where two
+    players do not share a zero sum it has `root_values` too, one a player, player 0 first. A sample has its `search`:
+    the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
     legal, found = record.legal.tolist(), zip(record.priors, record.visits, record.targets, strict=True)
     search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
+    each = [] if start.zero_sum else record.player_values.tolist()
     positions = replayed(start, actions)
     for ply, position in zip(range(len(record)), positions, strict=False):
         kinds = {"searched": SEARCHED, "fast": FAST_SEARCH}
@@ -126,6 +127,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
         if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
+            row |= {} if start.zero_sum else {"root_values": each[ply]}
         if kind["searched"]:
             own = range(offsets[ply], offsets[ply + 1])
             row["search"] = [{"action": legal[k], "name": position.action_name(legal[k])} | search[k] for k in own]

@@ -392,8 +392,8 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         (0..CELLS).filter_map(|cell| Some((cell_name(cell), mark(self.piece(cell)?)))).collect()
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        (self.players == 2).then_some([svg::NAMES[0], svg::NAMES[1]])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(svg::NAMES[..self.num_players()].to_vec())
     }
 
     fn result_text(&self) -> String {

@@ -378,8 +378,8 @@ where
         marked(glyph)
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        (N == 2).then_some([svg::NAMES[0], svg::NAMES[1]])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(svg::NAMES[..N].to_vec())
     }
 
     fn result_text(&self) -> String {

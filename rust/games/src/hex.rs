@@ -416,8 +416,8 @@ impl Notation for Hex {
         stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {

@@ -399,8 +399,8 @@ impl<P: Payoff> Notation for Maedn<P> {
         marked(glyph)
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        (self.players == 2).then_some([svg::NAMES[0], svg::NAMES[1]])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(svg::NAMES[..self.num_players()].to_vec())
     }
 
     fn result_text(&self) -> String {

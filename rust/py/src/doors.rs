@@ -63,7 +63,7 @@ plain! {
     fn render(&self) -> String;
     fn owner(&self, line: usize, glyph: char) -> Option<Player>;
     fn on_board(&self) -> Vec<(String, char)>;
-    fn side_names(&self) -> Option<[&'static str; 2]>;
+    fn side_names(&self) -> Option<Vec<&str>>;
     fn can_rotate(&self) -> bool;
     fn result_text(&self) -> String;
     fn to_svg(&self) -> String;
@@ -81,7 +81,7 @@ plain! {
     fn to_text(&self) -> Option<String>;
     fn fen(&self) -> Option<String>;
     fn komi(&self) -> Option<f32>;
-    fn captured(&self, actions: &[Action]) -> [String; 2];
+    fn captured(&self, actions: &[Action]) -> Vec<String>;
     fn object(&self) -> Option<&Py<PyAny>>;
 }
 

@@ -308,7 +308,7 @@ impl SearchResult {
         let count = within("count", count, 0, SIZE)?;
         let length = length.map_or(Ok(usize::MAX), |Whole(length)| within("length", length, 1, SIZE))?;
         let lines = self.lines(count, length)?.into_iter();
-        Ok(lines.map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
+        Ok(lines.map(|Variation { actions, visits, q, .. }| (actions, visits, q)).collect())
     }
 
     /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.

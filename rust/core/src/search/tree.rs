@@ -207,6 +207,13 @@ impl Tree {
         self.squares.then(|| self.beside[id as usize * self.width() + self.sums])
     }
 
+    /// `[P]` the sums for each player of the values backed up through a node; empty where `Node::value_sum` says them all.
+    #[must_use]
+    pub fn sums(&self, id: NodeId) -> &[f64] {
+        let first = id as usize * self.width();
+        &self.beside[first..first + self.sums]
+    }
+
     /// The sum of the values backed up through a node for `player`, given who chose the node.
     #[must_use]
     #[inline]

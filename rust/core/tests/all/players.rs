@@ -9,7 +9,7 @@ use azpy_core::batched::Workers;
 use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, GameFault, Payoff, Player, Pov, Turn, Values, ranked};
-use azpy_core::look::standard_errors;
+use azpy_core::look::{standard_errors, variations};
 use azpy_core::record::GameRecord;
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::rng::Stream;
@@ -47,11 +47,16 @@ fn assert_equal(search: &Search<Toy<Values>>, twin: &Naive<Toy<Values>>) {
         assert!((f64::from(*found) - sum / f64::from(twin.n)).abs() < 1e-6, "{result:?} {:?}", twin.sums);
     }
     assert_eq!((result.values.len(), result.value), (twin.sums.len(), result.values[player.index()]));
-    let errors = standard_errors(search.tree());
+    let (errors, lines) = (standard_errors(search.tree()), variations(search.tree(), usize::MAX, 1));
     for (index, (_, _, child)) in twin.children.iter().enumerate() {
         let Some(child) = child else { continue };
         let mean = child.sums[player.index()] / f64::from(child.n);
         assert!((f64::from(result.q[index]) - mean).abs() < 1e-6);
+        let line = lines.iter().find(|line| line.actions[0] == result.actions[index]).unwrap();
+        assert_eq!(line.values.len(), if child.sums.len() > 1 { child.sums.len() } else { 0 });
+        for (value, sum) in line.values.iter().zip(&child.sums) {
+            assert!((f64::from(*value) - sum / f64::from(child.n)).abs() < 1e-6);
+        }
         if child.n > 1 {
             let deviation = |value: &Values| (f64::from(value.of(player)) - mean).powi(2);
             let sum: f64 = child.values.iter().map(deviation).sum();
