@@ -377,16 +377,12 @@ class SearchOptions(TypedDict, total=False):
 
     eval_batch: int
     virtual_loss: float
-    max_collisions: int | None
     in_flight_share: float | None
     c_puct: float
     c_puct_base: float | None
-    c_puct_stdev: float
     fpu: str | float
     root_noise: float | tuple[float | None, float] | None
-    noise_shaped: bool
     root_temperature: float
-    forced_visits: float
     gumbel_actions: int
     gumbel_scale: float
     value_scale: float

@@ -26,8 +26,18 @@ __all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "rep
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
-# What files of this version may have too.
-_GONE, _GONE_PRECISIONS = ("historical_share",), ("bf16", "tf32")
+# What files of this version may have too; each setting with the value that changed nothing.
+_GONE: dict[str, Any] = {
+    "c_puct_stdev": 0.0,
+    "forced_visits": 0.0,
+    "historical_share": 0.0,
+    "max_collisions": None,
+    "merge_positions": False,
+    "noise_shaped": False,
+    "surprise_weight": 0.0,
+    "value_lambda": 1.0,
+}
+_GONE_PRECISIONS = ("bf16", "tf32")
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -81,6 +91,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
+    given = {name: value for name, value in given.items() if name not in _GONE or value != _GONE[name]}
     for name in [name for name in given if name not in ABOUT and (writer != here or name in _GONE)]:
         gone = "was taken out of azpy" if name in _GONE else f"is no setting of azpy {here}"
         leave_out(name, given, f"{gone}, and is left out (azpy {writer} wrote the file)")

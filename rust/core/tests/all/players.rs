@@ -15,14 +15,13 @@ use azpy_core::search::Search;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
 
-fn configs() -> [SearchConfig; 5] {
+fn configs() -> [SearchConfig; 4] {
     let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     [
         base,
         SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
         SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
         SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), ..base },
-        SearchConfig { c_puct_stdev: 0.85, ..base },
     ]
 }
 
@@ -112,7 +111,7 @@ fn two_players_with_a_zero_sum_are_searched_alike_by_one_number_and_by_two() {
     let gumbel = SearchConfig { gumbel_actions: 4, ..SearchConfig::default() };
     let others = [
         SearchConfig { eval_batch: 8, virtual_loss: 2.0, ..SearchConfig::default() },
-        SearchConfig { lcb: Some(1.5), forced_visits: 2.0, ..SearchConfig::default() },
+        SearchConfig { lcb: Some(1.5), ..SearchConfig::default() },
         gumbel,
         SearchConfig { eval_batch: 1, ..gumbel },
     ];
