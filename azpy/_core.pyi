@@ -616,9 +616,7 @@ class GameReader:
 
 @final
 class ReplayBuffer:
-    def __new__(
-        cls, game: str | State | GameLike, *, max_positions: int = 1_000_000, merge: bool = False
-    ) -> ReplayBuffer: ...
+    def __new__(cls, game: str | State | GameLike, *, max_positions: int = 1_000_000) -> ReplayBuffer: ...
     def add(self, record: GameRecord) -> None: ...
     def extend(self, records: Iterable[GameRecord]) -> None: ...
     def resize(self, max_positions: int) -> None: ...
@@ -634,8 +632,6 @@ class ReplayBuffer:
         seed: int,
         root_value_weight: float = 0.0,
         symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: None = None,
         details: Literal[False] = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
@@ -649,8 +645,6 @@ class ReplayBuffer:
         seed: int,
         root_value_weight: float = 0.0,
         symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: float | None = None,
         details: bool = False,
     ) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 # Settings of a training batch, and of a learner.
-_SAMPLING = ("batch_size", "root_value_weight", "symmetries", "surprise_weight", "value_lambda")
+_SAMPLING = ("batch_size", "root_value_weight", "symmetries")
 _LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")
 
 
@@ -53,7 +53,7 @@ class Window:
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings = settings
-        self.buffer = _core.ReplayBuffer(start, max_positions=settings.window_max, merge=settings.merge_positions)
+        self.buffer = _core.ReplayBuffer(start, max_positions=settings.window_max)
         self.seen = self.newest = 0
 
     def add(self, games: Sequence[_core.GameRecord]) -> None:

@@ -210,7 +210,7 @@ class Trainer(Loop):
         self._next_game = len(games)
         self._window.add(games)
         known = learned_from(games, settings.supervised_held_out)
-        buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
+        buffer = _core.ReplayBuffer(self._start, max_positions=2**40)
         buffer.extend(known)
         unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
         unknown.extend(record for record in games if is_held_out(record, settings.supervised_held_out))

@@ -258,7 +258,7 @@ fn value_targets_begin_with_the_player_to_move() {
     let mut buffer = ReplayBuffer::new(start.clone(), 1_000);
     buffer.extend(games_of(&start).into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
     assert_eq!(buffer.value_width(), 3);
-    let draw = Draw { seed: 4, root_value_weight: 0.25, value_lambda: 0.5, ..Draw::default() };
+    let draw = Draw { seed: 4, root_value_weight: 0.25, ..Draw::default() };
     let (rows, actions) = (64, start.num_actions());
     let mut values = vec![f32::NAN; rows * 3];
     let samples = Samples {
@@ -276,12 +276,7 @@ fn value_targets_begin_with_the_player_to_move() {
         movers[mover.index()] += 1;
         for (seat, &found) in found.iter().enumerate() {
             let player = Player::ALL[(mover.index() + seat) % 3];
-            let mut end = f64::from(origin.record.outcomes[player.index()]);
-            for later in (origin.ply..origin.record.plies.len()).rev() {
-                if origin.record.plies[later].is_searched() {
-                    end = 0.5 * f64::from(origin.record.root_values[3 * later + player.index()]) + 0.5 * end;
-                }
-            }
+            let end = f64::from(origin.record.outcomes[player.index()]);
             let own = f64::from(origin.record.root_values[3 * origin.ply + player.index()]);
             assert!((f64::from(found) - (0.75 * end + 0.25 * own)).abs() < 1e-6);
         }
