@@ -22,7 +22,8 @@ from azpy.learning.learner import Learner
 from azpy.matches.arena import SearchPlayer
 from azpy.playing.replay_check import repeat_game
 from azpy.playing.resignation import Resignation
-from azpy.runs.folder import RunFolder, read_checkpoint
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import read_checkpoint
 from azpy.settings.run import Settings
 from azpy.settings.toml import read_config
 from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started

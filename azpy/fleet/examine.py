@@ -8,8 +8,6 @@ from azpy.fleet.fleet import Lineup
 from azpy.runs.storage import unframe
 from azpy.settings import Settings
 
-__all__ = ["MOST_BYTES", "Examiner", "RefusedError"]
-
 MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, and other games are far shorter
 
 

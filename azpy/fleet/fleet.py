@@ -15,8 +15,6 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
-__all__ = ["Fleet", "Lineup", "WorkerState", "answers_of", "digest_of", "digest_of_lineup", "digest_of_run"]
-
 _ROWS = 64  # whose answers two machines compare
 
 

@@ -29,8 +29,6 @@ from azpy.fleet.here import Here
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
 
-__all__ = ["ANSWER_SECONDS", "Head", "open_fleet"]
-
 ANSWER_SECONDS = 300.0  # for a worker to open a network
 _WAIT = 0.2  # seconds for a first game
 _END_SECONDS = 10.0  # for workers to send what is finished

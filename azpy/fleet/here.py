@@ -10,8 +10,6 @@ from azpy.fleet.table import ENDLESS
 from azpy.playing.selfplay import open_self_play, usual_plies
 from azpy.settings import Settings
 
-__all__ = ["Here"]
-
 _WAIT = 0.2  # seconds for the first game
 
 

@@ -19,8 +19,6 @@ from azpy.runs.storage import TEMPORARY
 from azpy.settings import Settings
 from azpy.settings.toml import path_argument
 
-__all__ = ["Finding", "inspect_place"]
-
 _WATCH_SECONDS = 10.0  # for a count of the head: a network file system may show an old one for a while
 _LOOK = 0.2  # seconds between two looks
 

@@ -17,8 +17,6 @@ from itertools import islice
 
 from azpy.errors import RunError
 
-__all__ = ["AHEAD", "ENDLESS", "LEAST_LEASE", "IdTable"]
-
 ENDLESS = 2**63 - 1  # beyond every id
 # No head leases so many ids beyond those of finished games: 1,024 workers with 2**20 slots each, and more ahead.
 AHEAD = 2**32

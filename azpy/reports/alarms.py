@@ -6,8 +6,6 @@ from typing import Any
 
 from azpy.reports.workers import differing_workers
 
-__all__ = ["alarms"]
-
 _RECENT = 3  # iterations that a sign must last
 _YOUNG = 10  # iterations after which a player should beat a random one
 _SEAT = (

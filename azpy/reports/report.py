@@ -19,8 +19,6 @@ from azpy.reports.alarms import alarms
 from azpy.reports.statistics import Searched, calibration, searched_positions
 from azpy.reports.workers import newest_rows
 
-__all__ = ["make_report"]
-
 _POSITIONS = 6  # pictures of positions
 _BARS = 8  # actions shown for one position
 _INK, _GRID = "#333333", "#dddddd"

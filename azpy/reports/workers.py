@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["differing_workers", "newest_rows"]
-
 Rows = Sequence[Mapping[str, Any]]
 _Worker = tuple[int, str]  # `since` and name: names begin anew with each head
 

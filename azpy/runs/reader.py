@@ -22,16 +22,6 @@ from azpy.runs import storage
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
 
-__all__ = [
-    "Checkpoint",
-    "StoredRun",
-    "check_rules",
-    "checkpoint_at",
-    "read_checkpoint",
-    "read_metrics",
-    "read_model",
-]
-
 STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),

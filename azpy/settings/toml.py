@@ -21,8 +21,6 @@ from azpy.games.names import must_be_typed
 from azpy.machine import made_with as versions
 from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, is_auto, unused
 
-__all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "repeat_command", "run_id_of", "to_toml"]
-
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
@@ -41,7 +39,7 @@ _GONE_PRECISIONS = ("bf16", "tf32")
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a TOML file.
+    """The contents of a TOML file, without settings that were taken out and that changed nothing.
 
     Raises:
         OSError: it cannot be read.
@@ -59,7 +57,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
             f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
         )
-    return found
+    return {name: value for name, value in found.items() if name not in _GONE or value != _GONE[name]}
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -91,7 +89,6 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
-    given = {name: value for name, value in given.items() if name not in _GONE or value != _GONE[name]}
     for name in [name for name in given if name not in ABOUT and (writer != here or name in _GONE)]:
         gone = "was taken out of azpy" if name in _GONE else f"is no setting of azpy {here}"
         leave_out(name, given, f"{gone}, and is left out (azpy {writer} wrote the file)")

@@ -19,19 +19,6 @@ from azpy.settings.run import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Fitted
 
-__all__ = [
-    "DivergedError",
-    "Window",
-    "diverged",
-    "fit",
-    "learner_of",
-    "load_newest",
-    "sampling_of",
-    "steps_of",
-    "what_to_do",
-    "window_size",
-]
-
 # Settings of a training batch, and of a learner.
 _SAMPLING = ("batch_size", "root_value_weight", "symmetries")
 _LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")

@@ -22,8 +22,6 @@ from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
-__all__ = ["Generations", "Ready", "is_kept"]
-
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth

@@ -25,8 +25,6 @@ from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
 
-__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop", "worker_rows"]
-
 EVENT_SECONDS = 0.2  # how often a long stage reports
 NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
 _SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")  # of `WorkerState.shape`

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-__all__ = ["STAGES", "TimeShares"]
-
 STAGES = ("growing", "evaluating", "fitting", "exporting", "writing", "matches")
 # Stage -> its part of self-play in `SelfPlay.pipeline_stats`.
 _PLAYING = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "writing": "seconds_waiting"}

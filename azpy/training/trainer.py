@@ -21,7 +21,7 @@ import numpy as np
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
-from azpy.evaluators.onnx import import_onnxruntime
+from azpy.evaluators.sessions import import_onnxruntime
 from azpy.game import players_of
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
@@ -55,8 +55,6 @@ from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
-
-__all__ = ["Trainer"]
 
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games

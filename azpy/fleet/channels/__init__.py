@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from azpy.settings import Settings
 
-__all__ = ["Attention", "Backend", "Channel", "Message", "part_of"]
-
 _MOST_STEP = 5.0  # seconds between two looks; more do not count
 
 

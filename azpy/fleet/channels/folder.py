@@ -22,8 +22,6 @@ from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
 
-__all__ = ["FOLDER", "Folder", "FolderLine"]
-
 FOLDER = "folder:"  # begins the setting `workers`
 _WAIT = 0.1  # seconds between two looks of the head at the mail
 _LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at signs of life
