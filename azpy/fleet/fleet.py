@@ -54,8 +54,6 @@ class WorkerState:
         silent: seconds since it gave a sign of life.
         games: of it that counted, since the head began.
         stats: its own totals since then, see `SelfPlay.stats`.
-        shape: sums over games that were leased to it first: `games`, `plies`, `plies_squared`, `score` (the first
-            player's, 0 to 1), `score_squared`, `draws`.
     """
 
     name: str
@@ -65,7 +63,6 @@ class WorkerState:
     silent: float
     games: int
     stats: Counter[str]
-    shape: Counter[str]
 
 
 class Fleet(Protocol):

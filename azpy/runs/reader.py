@@ -28,10 +28,7 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "match": ("score", "low", "high", "seconds"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *STOPPED), ("seconds",)),
-    "worker": (
-        *("since", "seconds", "silent", "games", "evaluations_per_second"),
-        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
-    ),
+    "worker": ("since", "seconds", "silent", "games", "evaluations_per_second"),
 }
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
