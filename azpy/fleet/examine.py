@@ -16,12 +16,7 @@ class RefusedError(ValueError):
 
 
 class Examiner:
-    """Knows what a game of the run can be.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
-    """
+    """Knows what a game of the run can be."""
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings, self._game = settings, start.game

@@ -43,10 +43,6 @@ _TWICE_SECONDS = 0.5  # between two looks for games that a second worker may pla
 def open_fleet(settings: Settings, start: _core.State) -> Fleet:
     """The players that the setting `workers` asks for. Nothing plays, and nothing is made, before `play`.
 
-    Args:
-        settings: of the run.
-        start: where its games begin.
-
     Raises:
         MissingPackageError: a package that these players need is not installed.
     """
@@ -93,12 +89,6 @@ class Member:
 
 class Head(Fleet):
     """A `Fleet` of workers elsewhere.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
-        backend: where the workers come from.
-        clock: seconds from any moment on.
 
     Attributes:
         table: of the run's ids.

@@ -16,10 +16,6 @@ _WAIT = 0.2  # seconds for the first game
 class Here(Fleet):
     """Self-play in the threads of this process; see `Fleet`.
 
-    Args:
-        settings: of the run.
-        start: where its games begin.
-
     Raises:
         SettingsError: `play` refuses settings that self-play refuses.
     """

@@ -37,11 +37,6 @@ def inspect_place(
 ) -> Iterator[Finding]:
     """Looks at the folder; nothing is left there, and no game in Python is imported.
 
-    Args:
-        path: of the folder.
-        clock: seconds from any moment on.
-        sleep: waits for so many seconds.
-
     Yields:
         The findings. After a fault there may be fewer, because nothing more can be looked at.
     """

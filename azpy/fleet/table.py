@@ -74,11 +74,7 @@ class IdTable:
         return self._hand_out(worker, found)
 
     def lease_twice(self, most: Mapping[str, int]) -> dict[str, list[range]]:
-        """Leases ids that another worker has, once none is open: those leased longest, and longer than games take.
-
-        Args:
-            most: ids for each worker.
-        """
+        """Leases ids that another worker has, once none is open: those leased longest, and longer than games take."""
         room = {worker: count for worker, count in most.items() if count > 0}
         if not room or self.num_open or not self._seconds:
             return {}

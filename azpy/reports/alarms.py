@@ -52,9 +52,6 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the last iterations and matches of a run warn of.
 
-    Args:
-        rows: of metrics.jsonl.
-
     Returns:
         One sentence an alarm, with the figure and what it may mean; empty when nothing looks wrong.
     """

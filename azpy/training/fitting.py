@@ -27,10 +27,6 @@ _LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "va
 class Window:
     """The positions that batches are drawn from.
 
-    Args:
-        settings: of the run.
-        start: where its games begin.
-
     Attributes:
         buffer: the games.
         seen: positions of self-play since the run began. Imported games do not count, so the window does not grow for

@@ -45,11 +45,6 @@ class Ready(NamedTuple):
 class Generations:
     """The networks that play in a run. All attributes are written by the thread that calls.
 
-    Args:
-        settings: of the run.
-        start: where its games start.
-        run: holds engines and int8 models.
-
     Attributes:
         ready: the network that plays; without evaluators until `publish` or `reopen`.
         model: the newest network's file, in float32. Empty at first. Set `model` and the `int8` of `ready` before

@@ -48,12 +48,6 @@ _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything:
 class LearnerProcess:
     """The trainer's side.
 
-    Args:
-        folder: the run's.
-        settings: of the run.
-        learner: has the run's weights; takes over those of each fit.
-        opponents: of the run's matches.
-
     Attributes:
         seconds: that the last steps took in the process.
     """

@@ -78,10 +78,6 @@ class Costs:
 def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Settings for a run of a game without a preset, and a line that says what was measured.
 
-    Args:
-        settings: with the defaults where nothing was given.
-        given: by the user.
-
     Raises:
         GameError: the game breaks a rule of games.
     """

@@ -26,9 +26,6 @@ class TimeShares:
 
     Self-play's time is divided as its pipelines, which work at the same time, spent theirs.
 
-    Args:
-        clock: seconds from any moment on.
-
     Attributes:
         seconds: spent in each stage, without those of self-play.
     """
@@ -50,13 +47,7 @@ class TimeShares:
     def played(
         self, seconds: float, before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]
     ) -> None:
-        """Sets this iteration's self-play so far.
-
-        Args:
-            seconds: since it began.
-            before: `SelfPlay.pipeline_stats` when it began.
-            after: and now.
-        """
+        """Sets this iteration's self-play so far."""
         parts = {
             stage: sum(now[name] - then[name] for then, now in zip(before, after, strict=True))
             for stage, name in _PLAYING.items()

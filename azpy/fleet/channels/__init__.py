@@ -19,11 +19,7 @@ class Message(NamedTuple):
 
 
 class Attention:
-    """A clock that runs only while somebody looks: what nobody looked at was not silent.
-
-    Args:
-        clock: seconds from any moment on.
-    """
+    """A clock that runs only while somebody looks: what nobody looked at was not silent."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._last, self._seconds = clock, clock(), 0.0

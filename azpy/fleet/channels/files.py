@@ -172,9 +172,6 @@ def without_checksum(data: bytes) -> bytes:
 class Pulse:
     """How long ago a counter of another machine changed, on a clock of this one.
 
-    Args:
-        clock: seconds from any moment on.
-
     Attributes:
         moved: whether the counter has changed since it was first looked at.
     """

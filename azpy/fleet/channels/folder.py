@@ -123,12 +123,6 @@ class FolderLine(Channel):
 class Folder(Backend):
     """The workers of a shared folder.
 
-    Args:
-        settings: of the run.
-        path: of the folder; made by `play` if it is not there.
-        clock: seconds from any moment on.
-        sleep: waits for so many seconds.
-
     Attributes:
         files: of the folder, from `play` on.
         lines: to all workers that came or left messages, by their names in the folder.

@@ -157,11 +157,7 @@ class Pipe(Channel):
 
 
 class Pipes(Backend):
-    """Worker processes on this machine; the setting `workers` says how many.
-
-    Args:
-        settings: of the run.
-    """
+    """Worker processes on this machine; the setting `workers` says how many."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

@@ -215,10 +215,6 @@ class Cluster(Backend):
 
     Actors follow the cluster's nodes: a new node gets actors, and an actor that died gets a successor.
 
-    Args:
-        settings: of the run.
-        clock: seconds from any moment on.
-
     Attributes:
         ray: the package.
         places: where actors play.
