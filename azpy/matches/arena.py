@@ -20,20 +20,6 @@ from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.results import Fault, MatchResult, Pair
 from azpy.settings.run import checked
 
-__all__ = [
-    "MATCH_SLOTS",
-    "Answer",
-    "Board",
-    "Follower",
-    "Player",
-    "RandomPlayer",
-    "SearchPlayer",
-    "mcts",
-    "play_match",
-    "play_pairs",
-    "softened",
-]
-
 MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _FIRST_PAIRS = 4  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
