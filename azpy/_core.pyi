@@ -405,9 +405,7 @@ class SelfPlayOptions(SearchOptions, total=False):
     temperature: float
     temperature_plies: int
     temperature_final: float
-    temperature_halflife: float | None
     opening_plies: int
-    opening_policy_plies: int
     resign_below: float
     resign_plies: int
     resign_control: float

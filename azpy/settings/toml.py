@@ -32,7 +32,9 @@ _GONE: dict[str, Any] = {
     "max_collisions": None,
     "merge_positions": False,
     "noise_shaped": False,
+    "opening_policy_plies": 0,
     "surprise_weight": 0.0,
+    "temperature_halflife": None,
     "value_lambda": 1.0,
 }
 _GONE_PRECISIONS = ("bf16", "tf32")
