@@ -143,12 +143,12 @@ LAYOUTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
-def test_no_option_makes_games_depend_on_the_layout(game: str) -> None:
+# rust/core/tests/all/selfplay.rs does the same with games in Rust.
+def test_no_option_makes_games_in_python_depend_on_the_layout() -> None:
     options: dict[str, Any] = {"evaluations": 15, "opening_plies": 1, "full_search_share": 0.6}
     options |= {"resign_below": -0.1, "resign_plies": 1, "resign_control": 0.3}
-    evaluator = Hashed(start_of(STARTS[game]).num_actions, network_id=9)
-    found = [contents(play(STARTS[game], evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
+    start, evaluator = STARTS["python"], Hashed(3, network_id=9)
+    found = [contents(play(start, evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
     assert all(games == found[0] for games in found)
 
 
