@@ -123,17 +123,6 @@ def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> 
     assert free.stats["memory_bytes"] > 0.25 * 2**20
 
 
-def test_noise_and_temperature_leave_the_priors_clean() -> None:
-    options: dict[str, Any] = {"root_noise": 0.5, "root_temperature": 1.5}
-    evaluator = Hashed(7)
-    plain = azpy.Search(evaluator, simulations=200, eval_batch=1).run(connect_four())
-    found = azpy.Search(evaluator, simulations=200, eval_batch=1, **options).run(connect_four())
-    assert found.priors.tolist() == plain.priors.tolist()
-    assert found.visits.tolist() != plain.visits.tolist()
-    for result in (plain, found):
-        np.testing.assert_allclose(result.target, result.visits / 200, rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
