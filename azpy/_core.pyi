@@ -379,16 +379,12 @@ class SearchOptions(TypedDict, total=False):
 
     eval_batch: int
     virtual_loss: float
-    max_collisions: int | None
     in_flight_share: float | None
     c_puct: float
     c_puct_base: float | None
-    c_puct_stdev: float
     fpu: str | float
     root_noise: float | tuple[float | None, float] | None
-    noise_shaped: bool
     root_temperature: float
-    forced_visits: float
     gumbel_actions: int
     gumbel_scale: float
     value_scale: float
@@ -412,9 +408,7 @@ class SelfPlayOptions(SearchOptions, total=False):
     temperature: float
     temperature_plies: int
     temperature_final: float
-    temperature_halflife: float | None
     opening_plies: int
-    opening_policy_plies: int
     resign_below: float
     resign_plies: int
     resign_control: float
@@ -627,9 +621,7 @@ class GameReader:
 
 @final
 class ReplayBuffer:
-    def __new__(
-        cls, game: str | State | GameLike, *, max_positions: int = 1_000_000, merge: bool = False
-    ) -> ReplayBuffer: ...
+    def __new__(cls, game: str | State | GameLike, *, max_positions: int = 1_000_000) -> ReplayBuffer: ...
     def add(self, record: GameRecord) -> None: ...
     def extend(self, records: Iterable[GameRecord]) -> None: ...
     def resize(self, max_positions: int) -> None: ...
@@ -645,8 +637,6 @@ class ReplayBuffer:
         seed: int,
         root_value_weight: float = 0.0,
         symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: None = None,
         details: Literal[False] = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
@@ -660,8 +650,6 @@ class ReplayBuffer:
         seed: int,
         root_value_weight: float = 0.0,
         symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: float | None = None,
         details: bool = False,
     ) -> tuple[Any, ...]:

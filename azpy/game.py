@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from azpy.errors import SettingsError
 
-__all__ = ["Game", "players_of", "value_width"]
-
 
 class Game(ABC):
     """One position of a game for one to six players: perfect information, turns in any order, dice allowed.

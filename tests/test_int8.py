@@ -25,8 +25,7 @@ from azpy.fleet import here
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
-from azpy.runs.folder import read_checkpoint
-from azpy.runs.reader import StoredRun, read_model
+from azpy.runs.reader import StoredRun, read_checkpoint, read_model
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from azpy.training.events import Saved, Started

@@ -24,8 +24,6 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
 from azpy.machine import cpu_flags
 
-__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "int8_of", "times_as_fast", "to_int8"]
-
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").
 _INT8_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}

@@ -8,8 +8,6 @@ from azpy.fleet.fleet import Lineup
 from azpy.runs.storage import unframe
 from azpy.settings import Settings
 
-__all__ = ["MOST_BYTES", "Examiner", "RefusedError"]
-
 MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, and other games are far shorter
 
 
@@ -18,12 +16,7 @@ class RefusedError(ValueError):
 
 
 class Examiner:
-    """Knows what a game of the run can be.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
-    """
+    """Knows what a game of the run can be."""
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings, self._game = settings, start.game

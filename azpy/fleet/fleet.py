@@ -15,8 +15,6 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
-__all__ = ["Fleet", "Lineup", "WorkerState", "answers_of", "digest_of", "digest_of_lineup", "digest_of_run"]
-
 _ROWS = 64  # whose answers two machines compare
 
 
@@ -58,8 +56,6 @@ class WorkerState:
         silent: seconds since it gave a sign of life.
         games: of it that counted, since the head began.
         stats: its own totals since then, see `SelfPlay.stats`.
-        shape: sums over games that were leased to it first: `games`, `plies`, `plies_squared`, `score` (the first
-            player's, 0 to 1), `score_squared`, `draws`.
     """
 
     name: str
@@ -69,7 +65,6 @@ class WorkerState:
     silent: float
     games: int
     stats: Counter[str]
-    shape: Counter[str]
 
 
 class Fleet(Protocol):

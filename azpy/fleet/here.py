@@ -10,17 +10,11 @@ from azpy.fleet.table import ENDLESS
 from azpy.playing.selfplay import open_self_play, set_own, usual_plies
 from azpy.settings import Settings
 
-__all__ = ["Here"]
-
 _WAIT = 0.2  # seconds for the first game
 
 
 class Here(Fleet):
     """Self-play in the threads of this process; see `Fleet`.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
 
     Raises:
         SettingsError: `play` refuses settings that self-play refuses.

@@ -31,20 +31,6 @@ from typing import Any
 from azpy import _core
 from azpy.errors import AzpyError
 
-__all__ = [
-    "MOST_OF_A_HEAD",
-    "MOST_OF_A_PART",
-    "MOST_OF_A_WORKER",
-    "PROTOCOL",
-    "Inbox",
-    "Send",
-    "Unpacker",
-    "as_object",
-    "in_words",
-    "pack",
-    "unpack",
-]
-
 Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 Send = Callable[[Mapping[str, Any], bytes], None]
 

@@ -23,8 +23,6 @@ from azpy.playing.selfplay import open_self_play, set_own
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 
-__all__ = ["GATHER", "Worker", "open_network"]
-
 _MOST_GAMES = 64  # that are taken at once
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
 # A message costs the head and this process about as much as ten games, on cores that may all play (November 2026). So

@@ -9,8 +9,6 @@ from azpy._core import State, Variations, notation_of
 from azpy.games.lines import replayed
 from azpy.games.notations import line_of, result_of, tags_of, written
 
-__all__ = ["ReadGame", "ending_of", "game_text", "main_line", "read_game"]
-
 JSON = ".json"
 
 

@@ -17,9 +17,6 @@ from azpy.errors import missing_to_train
 from azpy.games.lines import replayed
 from azpy.reports.alarms import alarms
 from azpy.reports.statistics import Searched, calibration, searched_positions
-from azpy.reports.workers import newest_rows
-
-__all__ = ["make_report"]
 
 _POSITIONS = 6  # pictures of positions
 _BARS = 8  # actions shown for one position
@@ -117,15 +114,15 @@ def _summary(rows: Rows) -> str:
 
 def _workers(rows: Rows) -> str:
     """A table of the workers of the newest head, each as its newest row shows it; nothing for a run without workers."""
-    newest = newest_rows(rows)
-    if not newest:
+    known = [row for row in rows if row["kind"] == "worker"]
+    if not known:
         return ""
+    of_head = [row for row in known if row["since"] == max(row["since"] for row in known)]
     games = Counter[str]()
-    for row in rows:
-        if row["kind"] == "worker" and row["since"] == newest[0]["since"]:
-            games[row["worker"]] += row["games"]
+    for row in of_head:
+        games[row["worker"]] += row["games"]
     lines = []
-    for row in newest:
+    for row in {row["worker"]: row for row in of_head}.values():
         minutes, seconds = divmod(int(max(0.0, row["seconds"] - row["silent"])), 60)
         cells = (
             f"{games[row['worker']]:,.0f}",

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from azpy._core import SEARCHED, GameRecord
 
-__all__ = ["Searched", "calibration", "game_statistics", "searched_positions"]
-
 _OPENING_PLIES = 8  # plies that make two openings the same opening
 _BINS = 10
 

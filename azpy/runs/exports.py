@@ -22,8 +22,6 @@ from azpy.games.lines import replayed
 from azpy.games.notations import result_of, tags_of, written
 from azpy.runs import storage
 
-__all__ = ["Games", "end_of", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
-
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
 
 

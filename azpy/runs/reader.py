@@ -22,26 +22,13 @@ from azpy.runs import storage
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
 
-__all__ = [
-    "Checkpoint",
-    "StoredRun",
-    "check_rules",
-    "checkpoint_at",
-    "read_checkpoint",
-    "read_metrics",
-    "read_model",
-]
-
 STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *STOPPED), ("seconds",)),
-    "worker": (
-        *("since", "seconds", "silent", "games", "evaluations_per_second"),
-        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
-    ),
+    "worker": ("since", "seconds", "silent", "games", "evaluations_per_second"),
 }
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 

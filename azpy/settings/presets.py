@@ -7,8 +7,6 @@ from typing import Any
 from azpy.games.names import name_of
 from azpy.settings.run import ABOUT, unused
 
-__all__ = ["PRESETS", "beside", "preset_of"]
-
 # Many games with few simulations each: see the runs of docs/strength.md, and docs/search.md for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
 _FAST_LEARNING: dict[str, Any] = {"learning_rate": 0.008, "weight_decay": 0.1}

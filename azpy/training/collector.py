@@ -18,8 +18,6 @@ from azpy.training.events import Event, Saved
 from azpy.training.loop import NOT_ROW_EXACT, Loop
 from azpy.training.timing import TimeShares
 
-__all__ = ["Collector"]
-
 
 class Collector(Loop):
     """One collection of games on one machine.

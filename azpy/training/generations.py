@@ -22,8 +22,6 @@ from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
-__all__ = ["Generations", "Ready", "is_kept"]
-
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
@@ -46,11 +44,6 @@ class Ready(NamedTuple):
 
 class Generations:
     """The networks that play in a run. All attributes are written by the thread that calls.
-
-    Args:
-        settings: of the run.
-        start: where its games start.
-        run: holds engines and int8 models.
 
     Attributes:
         ready: the network that plays; without evaluators until `publish` or `reopen`.

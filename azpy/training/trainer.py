@@ -21,7 +21,7 @@ import numpy as np
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
-from azpy.evaluators.onnx import import_onnxruntime
+from azpy.evaluators.sessions import import_onnxruntime
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -54,8 +54,6 @@ from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
-
-__all__ = ["Trainer"]
 
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
@@ -210,7 +208,7 @@ class Trainer(Loop):
         self._next_game = len(games)
         self._window.add(games)
         known = learned_from(games, settings.supervised_held_out)
-        buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
+        buffer = _core.ReplayBuffer(self._start, max_positions=2**40)
         buffer.extend(known)
         unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
         unknown.extend(record for record in games if is_held_out(record, settings.supervised_held_out))

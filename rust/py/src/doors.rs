@@ -119,7 +119,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     /// A batch of searches of these states, all of this state's game.
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
-    fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay>;
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
     /// A model of an engine for requests about this state's game.
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
     /// Refuses a position that no search can begin at.

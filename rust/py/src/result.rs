@@ -257,9 +257,9 @@ impl SearchResult {
         self.inner.proof.checked_sub(1)
     }
 
-    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits, without those that were only
-    /// forced (those of a proven action are from before it was proven), or with Gumbel the improved policy, all on
-    /// `action` where the position is proven. Without visits, the priors.
+    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits (those of a proven action are
+    /// from before it was proven), or with Gumbel the improved policy, all on `action` where the position is proven.
+    /// Without visits, the priors.
     #[getter]
     fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.target)

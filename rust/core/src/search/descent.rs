@@ -39,7 +39,7 @@ impl<G: Game> Search<G> {
             }
             // Chosen before it is marked: the descent itself is not among those in flight.
             let chosen = match kind {
-                Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config, 0.0),
+                Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config),
                 Kind::Decision(player) => self.choose(id, player, chooser),
                 _ => ROOT,
             };
@@ -108,9 +108,7 @@ impl<G: Game> Search<G> {
 
     /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
     pub(super) fn is_plain(&self) -> bool {
-        let config = &self.config;
-        let forced = self.root.exploring && config.forced_visits > 0.0;
-        config.gumbel().is_none() && !config.solver && !forced && config.c_puct_stdev == 0.0
+        self.config.gumbel().is_none() && !self.config.solver
     }
 
     /// The child to go on to from a decision, whatever the options.
@@ -122,8 +120,7 @@ impl<G: Game> Search<G> {
             return self.tree.node(ROOT).first_child + index as NodeId;
         }
         let Some(rule) = self.config.gumbel() else {
-            let forced = if id == ROOT && self.root.exploring { self.config.forced_visits } else { 0.0 };
-            return select::<false>(&self.tree, id, player, chooser, &self.config, forced);
+            return select::<false>(&self.tree, id, player, chooser, &self.config);
         };
         let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.position.num_actions());
         let chosen = if id == ROOT {

@@ -98,7 +98,7 @@ impl<G: Game> Search<G> {
     pub fn new(root: G, config: SearchConfig) -> Self {
         let sums = if can_prove(&root) { 0 } else { root.num_players() };
         Self {
-            tree: Tree::new(config.max_nodes(sums), sums, config.c_puct_stdev > 0.0),
+            tree: Tree::new(config.max_nodes(sums), sums),
             position: root,
             config,
             root: Root::default(),
@@ -135,8 +135,8 @@ impl<G: Game> Search<G> {
         Ok(())
     }
 
-    /// Whether the searches to come explore their root for training: noise, temperature, and forced visits.
-    /// They do unless told otherwise.
+    /// Whether the searches to come explore their root for training: noise and temperature. They do unless told
+    /// otherwise.
     pub fn set_exploring(&mut self, exploring: bool) {
         self.root.exploring = exploring;
     }

@@ -17,14 +17,13 @@ use azpy_core::search::Search;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
 
-fn configs() -> [SearchConfig; 5] {
+fn configs() -> [SearchConfig; 4] {
     let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     [
         base,
         SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
         SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
         SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), ..base },
-        SearchConfig { c_puct_stdev: 0.85, ..base },
     ]
 }
 
@@ -119,7 +118,7 @@ fn two_players_with_a_zero_sum_are_searched_alike_by_one_number_and_by_two() {
     let gumbel = SearchConfig { gumbel_actions: 4, ..SearchConfig::default() };
     let others = [
         SearchConfig { eval_batch: 8, virtual_loss: 2.0, ..SearchConfig::default() },
-        SearchConfig { lcb: Some(1.5), forced_visits: 2.0, ..SearchConfig::default() },
+        SearchConfig { lcb: Some(1.5), ..SearchConfig::default() },
         gumbel,
         SearchConfig { eval_batch: 1, ..gumbel },
     ];
@@ -371,7 +370,7 @@ fn value_targets_begin_with_the_player_to_move() {
     let mut buffer = ReplayBuffer::new(start.clone(), 1_000);
     buffer.extend(games_of(&start).into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
     assert_eq!(buffer.value_width(), 3);
-    let draw = Draw { seed: 4, root_value_weight: 0.25, value_lambda: 0.5, ..Draw::default() };
+    let draw = Draw { seed: 4, root_value_weight: 0.25, ..Draw::default() };
     let (rows, actions) = (64, start.num_actions());
     let mut values = vec![f32::NAN; rows * 3];
     let samples = Samples {
@@ -389,12 +388,7 @@ fn value_targets_begin_with_the_player_to_move() {
         movers[mover.index()] += 1;
         for (seat, &found) in found.iter().enumerate() {
             let player = Player::ALL[(mover.index() + seat) % 3];
-            let mut end = f64::from(origin.record.outcomes[player.index()]);
-            for later in (origin.ply..origin.record.plies.len()).rev() {
-                if origin.record.plies[later].is_searched() {
-                    end = 0.5 * f64::from(origin.record.root_values[3 * later + player.index()]) + 0.5 * end;
-                }
-            }
+            let end = f64::from(origin.record.outcomes[player.index()]);
             let own = f64::from(origin.record.root_values[3 * origin.ply + player.index()]);
             assert!((f64::from(found) - (0.75 * end + 0.25 * own)).abs() < 1e-6);
         }
