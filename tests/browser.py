@@ -256,3 +256,4 @@ def board(driver: Any) -> Iterator[Board]:
     found = Board(driver)
     yield found
     assert found.errors() == []
+    driver.get("about:blank")  # a page whose server has gone complains in the next test

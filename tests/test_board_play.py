@@ -44,7 +44,7 @@ def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved:
         assert len(board.all("#overlay .cross")) == 1
         board.one("dead").click()
         board.until(lambda: board.one("status").text == "Black wins by 74.5, as agreed.")
-        assert "RE[B+74.5]" in board.save(saved / "go_size_9.sgf")
+        assert "RE[B+74.5]" in board.save(saved / "go.sgf")
         board.one("undo").click()
         board.until(lambda: board.one("status").text == "White wins by 4.5.")
         board.driver.get("about:blank")

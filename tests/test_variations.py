@@ -165,7 +165,7 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "write", "nodes": [[-1, "e4"]]}, 'move 0 is "e4", which is not among the legal ones'),
         ({"action": "write", "nodes": [*TREE[1:2], [-1, "e2e4"], [1, "e7e5"]]}, None),
         ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations stand in each other more than 1 deep"),
-        ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two names, got 1"),
+        ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two texts, got 1"),
         ({"action": "write", "nodes": TREE, "players": ["a", 3]}, "players: expected a text, got 3"),
         ({"action": "write", "nodes": TREE, "players": 0}, "players: expected a list, got 0"),
         ({"action": "write", "nodes": TREE, "result": "B+R"}, "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *"),
