@@ -1,6 +1,7 @@
 """The board in a browser: games of three players and of one."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 from browser import Board, needs_browser
@@ -14,6 +15,13 @@ MOVES = ["a4", "a3", "a2", "b4", "b3", "c2", "c4"]  # red has three in a row
 def told(board: Board) -> list[str]:
     """The values on the bars, one a player."""
     return [plain(one.text) for one in board.all("#bars .told")]
+
+
+def is_to_move(board: Board, player: int) -> bool:
+    """Whether the page says so, in words and beside the board."""
+    name = ("Red", "Blue", "Green")[player]
+    marked = [one.get_attribute("id") for one in board.all(".side.turn")]
+    return board.one("status").text == f"{name} to move." and marked == [f"side_{player}"]
 
 
 def plain(text: str) -> str:
@@ -35,9 +43,7 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     board.one("hints").click()
     for ply, place in enumerate(MOVES[:-1]):
         board.click(place)
-        mover = ("Red", "Blue", "Green")[(ply + 1) % 3]
-        board.until(lambda mover=mover: board.one("status").text == f"{mover} to move.")
-        assert "turn" in board.one(f"side_{(ply + 1) % 3}").get_attribute("class")
+        board.until(partial(is_to_move, board, (ply + 1) % 3))
     board.until(lambda: "Searched" in board.one("root").text)
     assert not board.one("bar").is_displayed()
     values = told(board)

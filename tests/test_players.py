@@ -57,7 +57,8 @@ def test_a_state_says_how_many_players_there_are_and_what_each_gets() -> None:
 def test_a_game_in_python_may_name_its_players() -> None:
     assert azpy.State(Colors()).side_names == ("red", "blue", "green")
     assert azpy.State(Trio()).side_names is None
-    for names in (("red", "blue"), "rgb", ("red", "blue", 3), ("red", "blue", " ")):
+    wrong: tuple[Any, ...] = (("red", "blue"), "rgb", ("red", "blue", 3), ("red", "blue", " "))
+    for names in wrong:
         game = Colors()
         game.side_names = names
         with pytest.raises(azpy.GameError, match=r"Colors.side_names must be .* num_players = 3, got "):

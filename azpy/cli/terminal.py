@@ -228,8 +228,8 @@ class Terminal:
         if path.exists() and path.resolve() not in self._own:
             raise RequestError(f"{path} is there already: give another name")
         players = ["person" if side in self._people else served.name for side in range(line.start.num_players)]
-        for side, name in enumerate(self._names_told):
-            players[side] = name or players[side]
+        for side, told in enumerate(self._names_told):
+            players[side] = told or players[side]
         text = game_text(ending, served.start, line.start, line.played, players, self._told, self._end)
         with storage.output(path) as file:
             file.write(text.encode())
