@@ -100,6 +100,17 @@ def test_one_player_s_games_have_the_same_seeds_and_are_compared_by_their_scores
     )
 
 
+def test_one_player_s_games_begin_with_each_roll_as_often_as_chance_has_it() -> None:
+    class Loaded(TossAlone):
+        def chance_outcomes(self) -> list[tuple[int, float]]:
+            return [(0, 0.8), (1, 0.1), (2, 0.1)]
+
+    book = Book(azpy.State(Loaded()), 0, 1)
+    dice = [book[number].actions[0] for number in range(100)]
+    assert 70 <= dice.count(0) <= 90
+    assert len(book) == len({*dice}) == 3
+
+
 def test_two_who_play_together_have_outcomes_and_a_pair_as_others() -> None:
     result = azpy.match("random", "random", game="many_players:Together", games=10)
     assert (result.score, result.counts) == (0.5, (0, 0, 5, 0, 0))
