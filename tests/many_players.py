@@ -65,6 +65,20 @@ class Trio(azpy.Game):
         return sum((owner + 1) << (2 * cell) for cell, owner in enumerate(self.cells))
 
 
+class Colors(Trio):
+    """`Trio` with names of the players, and with a board that can be clicked."""
+
+    side_names = ("red", "blue", "green")
+
+    def touches(self, action: int) -> list[int]:
+        """See `azpy.Game`."""
+        return [action]
+
+    def __str__(self) -> str:
+        rows = (self.cells[row : row + SIZE] for row in range(0, SIZE * SIZE, SIZE))
+        return "\n".join(" ".join(".roy"[owner + 1] for owner in row) for row in rows)
+
+
 class ByMover(Trio):
     """The mistake that is easily made: outcomes begin with the player who moved last."""
 

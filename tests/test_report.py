@@ -14,14 +14,14 @@ from azpy.games.names import make_game
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
 from azpy.reports.statistics import calibration, game_statistics, searched_positions
-from many_players import Toss, TossAlone
+from many_players import Knapsack, Toss, TossAlone
 from oracles import Countdown
 
 Rows = list[dict[str, Any]]
 GAMES = ["tic_tac_toe", "connect_four", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
 
 
-def play(game: str, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
+def play(game: Any, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
     evaluator = azpy.RolloutEvaluator(seed=3)
     with azpy.SelfPlay(game, evaluator, slots=4, simulations=20, games=games, seed=5, **options) as play:
         return sorted(play, key=lambda record: record.game_id)
@@ -66,6 +66,21 @@ def test_games_are_counted_as_they_are() -> None:
     assert game_statistics(won)["draws"] == 0.0
     capped = game_statistics(play("connect_four", max_plies=5))
     assert (capped["capped"], capped["draws"], capped["mean_plies"]) == (1.0, 1.0, 5.0)
+
+
+def test_of_one_player_scores_are_shown_as_the_game_pays_them() -> None:
+    records = play(Knapsack(), score_to_beat=-0.25)
+    scores = [record.outcome for record in records]
+    found = game_statistics(records)
+    assert not {"draws", "first_seat_score"} & found.keys()
+    assert (found["best_score"], found["score_to_beat"]) == (max(scores), -0.25)
+    assert found["mean_score"] == pytest.approx(np.mean(scores))
+    assert set(searched_positions(records).result.tolist()) == {1.0, -1.0}
+    row = {"kind": "iteration", "iteration": 1, "games": 12, "positions": 72, "seconds": 1.0}
+    page = make_report("bag", {}, [row | found], records, azpy.State(Knapsack()))
+    assert 'alt="Scores"' in page
+    assert 'alt="Outcomes"' not in page
+    assert f"in the end {records[0].outcome:+.2f}, to beat -0.25" in page
 
 
 def test_games_without_a_search_have_no_search_statistics() -> None:

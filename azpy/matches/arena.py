@@ -23,22 +23,6 @@ from azpy.matches.openings import Book, Opening, draw_at_random, mix
 from azpy.matches.results import Fault, MatchResult, Round
 from azpy.settings.run import checked
 
-__all__ = [
-    "MATCH_SLOTS",
-    "Answer",
-    "Board",
-    "Follower",
-    "Player",
-    "RandomPlayer",
-    "SearchPlayer",
-    "games_of",
-    "mcts",
-    "play_match",
-    "play_rounds",
-    "refuse_programs",
-    "softened",
-]
-
 MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _FIRST_GAMES = 8  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost

@@ -21,8 +21,6 @@ from azpy.matches.ratings import PAIR_SCORES, bradley_terry
 from azpy.matches.results import MatchResult
 from azpy.runs import storage
 
-__all__ = ["FULL_STRENGTH", "LEVELS", "Calibration", "Ladder", "Level", "ladder_of", "level_word", "plain_ladder"]
-
 LEVELS = ("beginner", "novice", "casual", "intermediate", "strong", "expert", "full strength")
 FULL_STRENGTH = 800  # simulations, where nobody says another number
 _WARM = (4.0, 2.0, 1.0)  # temperatures of the network alone

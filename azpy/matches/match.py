@@ -12,8 +12,6 @@ from azpy.matches.results import MatchResult
 from azpy.runs.reader import StoredRun
 from azpy.settings.run import Settings, match_search
 
-__all__ = ["match"]
-
 
 def match(
     a: Any,

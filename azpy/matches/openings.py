@@ -16,8 +16,6 @@ from azpy.games.lines import roll
 from azpy.games.notations import decoded
 from azpy.runs import packed
 
-__all__ = ["Book", "Opening", "draw_at_random", "mix", "read_book"]
-
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
 _MOST_BYTES = 1 << 24  # of a file of openings: a few hundred thousand lines
 _MOST_NAMED = 3  # bad lines that an error names

@@ -27,11 +27,6 @@ from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
 
-__all__ = [
-    *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
-    *("parse_player", "settings_of", "slots_for"),
-]
-
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
 

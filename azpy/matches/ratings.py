@@ -19,19 +19,7 @@ import numpy as np
 
 from azpy.errors import SettingsError
 
-__all__ = [
-    "PAIR_SCORES",
-    "Rating",
-    "Sprt",
-    "bradley_terry",
-    "elo",
-    "expected_score",
-    "mean_interval",
-    "round_interval",
-    "round_score",
-]
-
-PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points
+PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points, and the order of all counts of pairs
 _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
 _MAX_ELO = 2000.0  # of a hypothesis, and of an end of an interval: beyond it nothing was shown, and the end is infinite

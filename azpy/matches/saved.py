@@ -14,8 +14,6 @@ from azpy.games.notations import line_of, result_of, tags_of, written
 from azpy.matches.arena import Board
 from azpy.runs import storage
 
-__all__ = ["SavedGames"]
-
 
 class SavedGames(AbstractContextManager["SavedGames"]):
     """Appends games to a file, which is made if it is missing. Locks the file while it is open.

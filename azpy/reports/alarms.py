@@ -4,10 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azpy.reports.workers import differing_workers
-
-__all__ = ["alarms"]
-
 _RECENT = 3  # iterations that a sign must last
 _YOUNG = 10  # iterations after which a player should beat a random one
 _SEAT = (
@@ -54,7 +50,7 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
 
 
 def alarms(rows: Sequence[Mapping[str, Any]], players: int = 2) -> list[str]:
-    """What the last iterations and matches of a run warn of, and workers whose games differ.
+    """What the last iterations and matches of a run warn of.
 
     Args:
         rows: of metrics.jsonl.
@@ -88,7 +84,7 @@ def alarms(rows: Sequence[Mapping[str, Any]], players: int = 2) -> list[str]:
                 f"{best['score']:.2f} after iteration {best['iteration']}. A smaller learning rate or a longer window "
                 "may help; the older checkpoint may still be there."
             )
-    return found + differing_workers(rows)
+    return found
 
 
 def _hardly_beats(row: Mapping[str, Any]) -> bool:

@@ -17,9 +17,6 @@ from azpy.errors import missing_to_train
 from azpy.games.lines import replayed
 from azpy.reports.alarms import alarms
 from azpy.reports.statistics import Searched, calibration, searched_positions
-from azpy.reports.workers import newest_rows
-
-__all__ = ["make_report"]
 
 _POSITIONS = 6  # pictures of positions
 _BARS = 8  # actions shown for one position
@@ -117,15 +114,15 @@ def _summary(rows: Rows) -> str:
 
 def _workers(rows: Rows) -> str:
     """A table of the workers of the newest head, each as its newest row shows it; nothing for a run without workers."""
-    newest = newest_rows(rows)
-    if not newest:
+    known = [row for row in rows if row["kind"] == "worker"]
+    if not known:
         return ""
+    of_head = [row for row in known if row["since"] == max(row["since"] for row in known)]
     games = Counter[str]()
-    for row in rows:
-        if row["kind"] == "worker" and row["since"] == newest[0]["since"]:
-            games[row["worker"]] += row["games"]
+    for row in of_head:
+        games[row["worker"]] += row["games"]
     lines = []
-    for row in newest:
+    for row in {row["worker"]: row for row in of_head}.values():
         minutes, seconds = divmod(int(max(0.0, row["seconds"] - row["silent"])), 60)
         cells = (
             f"{games[row['worker']]:,.0f}",
@@ -192,13 +189,16 @@ def _charts(rows: Rows, positions: Searched, players: int) -> list[str]:
     scored = f"Score against each opponent, with its 95 % interval; {1 / players:.2g} is even."
     if players == 1:
         scored = "Mean scores on the same games, that of the network with its 95 % interval."
-    seats = "Share of draws, and what seat 0 scores." if players > 1 else "Mean score, from 0 to 1."
+    outcomes = "Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)
+    if any("mean_score" in row for row in iterations):  # of one player
+        scores = lines("mean_score", "best_score", "score_to_beat")
+        outcomes = "Scores", "As the game pays them: from -1 to 1. Games are won above the score to beat.", scores
     charts = (
         ("Strength", scored, strength),
         ("Losses", "Cross-entropy of the policy in nats, squared error of the value.", fitted),
         ("Value calibration", "Newest games: mean outcome by root value; size is the share of positions.", calibrated),
         ("Policy entropy", "In nats: of the network, of its target, and their KL divergence (search gain).", entropies),
-        ("Outcomes", seats, lines(*["draws"] * (players > 1), "first_seat_score", share=True)),
+        outcomes,
         ("Game length", "Mean plies of a game.", lines("mean_plies")),
         (
             "Variety",
@@ -258,7 +258,7 @@ def _position(record: _core.GameRecord, ply: int, start: _core.State) -> str:
     result = record.outcomes[record.players[ply]]
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
     if not start.zero_sum:
-        outcome = f"{result:+.2f}"
+        outcome = f"{result:+.2f}" + (f", to beat {beat:+.2f}" if (beat := record.score_to_beat) is not None else "")
     lines = [
         f"<tr{' class=played' if legal[i] == record.actions[ply] else ''}>"
         f"<th>{html.escape(state.action_name(int(legal[i])))}</th><td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"

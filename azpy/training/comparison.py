@@ -25,8 +25,6 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, SAME_GAMES_SETTINGS, Settings, combine
 from azpy.training.events import Event
 
-__all__ = ["OWN_SETTINGS", "Comparison", "train"]
-
 # Settings of the whole comparison.
 OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "deterministic")
 # Defaults. The runs' own matches are not needed here. The eval batch must not depend on the machine.

@@ -21,7 +21,7 @@ import numpy as np
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
-from azpy.evaluators.onnx import import_onnxruntime
+from azpy.evaluators.sessions import import_onnxruntime
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -54,8 +54,6 @@ from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
-
-__all__ = ["Trainer"]
 
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
@@ -210,7 +208,7 @@ class Trainer(Loop):
         self._next_game = len(games)
         self._window.add(games)
         known = learned_from(games, settings.supervised_held_out)
-        buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
+        buffer = _core.ReplayBuffer(self._start, max_positions=2**40)
         buffer.extend(known)
         unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
         unknown.extend(record for record in games if is_held_out(record, settings.supervised_held_out))
@@ -277,7 +275,8 @@ class Trainer(Loop):
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        lineup = generations.lineup(self._resignation.below, budget.simulations(iteration))
+        own = budget.simulations(iteration), self._ranked.score_to_beat
+        lineup = generations.lineup(self._resignation.below, *own)
         games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True
@@ -319,7 +318,8 @@ class Trainer(Loop):
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
-            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()}
+            | ({"scores": scores} if (scores := self._ranked.state()) else {}),
             onnx=self._generations.model,
             int8=self._generations.ready.int8,
         )
@@ -442,6 +442,7 @@ class Trainer(Loop):
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
+            self._ranked.load(checkpoint.state.get("scores", []))
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._next_game = int(checkpoint.state["next_game"])
             self._window.refill(seen, held, self._run.sealed.read)
