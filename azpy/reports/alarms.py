@@ -49,12 +49,11 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
 )
 
 
-def alarms(rows: Sequence[Mapping[str, Any]], players: int = 2) -> list[str]:
+def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the last iterations and matches of a run warn of.
 
     Args:
         rows: of metrics.jsonl.
-        players: of the game. One player's scores say nothing of draws and seats.
 
     Returns:
         One sentence an alarm, with the figure and what it may mean; empty when nothing looks wrong.
@@ -62,8 +61,6 @@ def alarms(rows: Sequence[Mapping[str, Any]], players: int = 2) -> list[str]:
     recent = [row for row in rows if row["kind"] == "iteration"][-_RECENT:]
     found = []
     for ranges, text in _SIGNS if len(recent) == _RECENT else ():
-        if players == 1 and ranges.keys() <= {"draws", "first_seat_score"}:
-            continue
         tests = [(row.get(name, math.nan), *ends) for row in recent for name, ends in ranges.items()]
         if all(low <= value <= high for value, low, high in tests):
             found.append(text.format(**recent[-1]))
@@ -76,7 +73,7 @@ def alarms(rows: Sequence[Mapping[str, Any]], players: int = 2) -> list[str]:
                 f"It hardly beats a random player: {last['score']:.2f} after iteration {last['iteration']}. Check the "
                 "game: whose view its observation and outcome are of, and that its key tells positions apart."
             )
-        if players == 1 and opponent != matches[0]["opponent"]:
+        if last.get("players") == 1 and opponent != matches[0]["opponent"]:
             continue  # its score is the same, whoever else plays these games
         if last["high"] < best["low"]:
             found.append(

@@ -44,7 +44,7 @@ def make_report(
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows, start.num_players))
+    boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows))
     positions = searched_positions(records)
     charts = "".join(_charts(rows, positions, start.num_players))
     boards = "".join(_position(records[game], ply, start) for game, ply in _telling(positions))
