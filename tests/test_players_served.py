@@ -112,5 +112,5 @@ def test_a_network_of_three_players_is_served_without_the_solver_of_two(tmp_path
     model = open_model(str(tmp_path / "model.onnx"), game, 9)
     assert model.engine.submit(start).result().values.shape == (3,)
     model.engine.close()
-    with pytest.raises(SettingsError, match="solver and lookahead are for games of one player, .* Trio has 3 players"):
+    with pytest.raises(SettingsError, match=r"solver and lookahead are for games of one player, .* Trio has 3 players"):
         open_model(f"{tmp_path}/model.onnx?solver=true", game, 9)
