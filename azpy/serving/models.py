@@ -171,10 +171,7 @@ def open_player(
     player = entrant.player
     if not isinstance(player, SearchPlayer):
         raise SettingsError(f"{text} does not search: give a model, mcts:N or uniform:N")
-    evaluator, options = player.evaluator, {**player.options, "eval_batch": MOST_LEAVES}
-    if not (start.zero_sum or start.num_players == 1):  # nothing can be proven, see docs/design.md
-        options |= {"solver": False, "lookahead": 0}
-    options |= spec.search
+    evaluator, options = player.evaluator, {**player.options, "eval_batch": MOST_LEAVES, **spec.search}
     del options["threads"]
     return Served(
         entrant.name,
