@@ -441,8 +441,10 @@ impl<P: Payoff> Notation for Blokus<P> {
     }
 
     fn result_text(&self) -> String {
-        let [zero, one] = [Player::Zero, Player::One].map(|player| self.score(player));
-        outcome_text(self, &if zero == one { String::new() } else { format!("by {}", (zero - one).abs()) })
+        let mut scores: Vec<_> = self.everybody().map(|player| self.score(player)).collect();
+        scores.sort_unstable_by(|one, other| other.cmp(one));
+        let lead = scores[0] - scores[1];
+        outcome_text(self, &if lead == 0 { String::new() } else { format!("by {lead}") })
     }
 
     fn to_svg(&self) -> String {
