@@ -10,6 +10,8 @@ import azpy
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.fleet.fleet import Lineup
+from azpy.matches.arena import SearchPlayer
+from azpy.matches.players import load_players, parse_player
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.exports import game_as_dict
@@ -178,3 +180,12 @@ def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
         search = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True, score_to_beat=to_beat)
         result = search.run(Knapsack())
         assert (result.stop, result.value) == ("proven", value)
+
+
+def test_players_of_a_run_search_for_its_score(ranked: tuple[StoredRun, Any]) -> None:
+    run, _ = ranked
+    for spec, iteration in ((run.path, 3), (run.path / "checkpoints/000002", 2)):
+        (entrant,) = load_players([parse_player(str(spec))], run.start, 8)
+        assert isinstance(entrant.player, SearchPlayer)
+        assert entrant.player.options["score_to_beat"] == run.score_to_beat(iteration)
+        assert run.score_to_beat(iteration) is not None

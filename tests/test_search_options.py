@@ -189,7 +189,7 @@ def query() -> _core.Query:
 # Of one player.
 ALONE: dict[str, Any] = {
     "VectorSearch": lambda **given: azpy.VectorSearch([Knapsack()], UNIFORM, **given),
-    "SelfPlay": lambda **given: azpy.SelfPlay(Knapsack(), UNIFORM, slots=1, games=0, **given),
+    "SelfPlay": lambda **given: azpy.SelfPlay(Knapsack(), UNIFORM, games=0, **given),
 }
 MAKERS: dict[str, Any] = {
     "RolloutEvaluator": azpy.RolloutEvaluator,

@@ -449,7 +449,17 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    kept = ("game", "network", "seed", "deterministic", "init", "learner_lag", "optimizer", "value_smoothing")
+    kept = (
+        "game",
+        "network",
+        "seed",
+        "deterministic",
+        "init",
+        "learner_lag",
+        "optimizer",
+        "ranked_reward",
+        "value_smoothing",
+    )
     assert FIXED_SETTINGS.keys() == set(kept)
 
 

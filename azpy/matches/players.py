@@ -218,7 +218,10 @@ def load_players(
                 read_model(folder)  # a checkpoint's model must be the one that was saved
                 name = str(folder)
             network = open_model(spec.model.resolve())
-            search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings, start)
+            run = None if spec.run is None else StoredRun(spec.run)
+            search = match_search(Settings if run is None else run.settings, start)
+            if run is not None and run.settings.ranked_reward and folder.name.isdigit():
+                search["score_to_beat"] = run.score_to_beat(int(folder.name))
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)

@@ -190,7 +190,7 @@ def _charts(rows: Rows, positions: Searched, players: int) -> list[str]:
     if players == 1:
         scored = "Mean scores on the same games, that of the network with its 95 % interval."
     outcomes = "Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)
-    if any("mean_score" in row for row in iterations):  # of one player
+    if players == 1:
         scores = lines("mean_score", "best_score", "score_to_beat")
         outcomes = "Scores", "As the game pays them: from -1 to 1. Games are won above the score to beat.", scores
     charts = (

@@ -393,7 +393,8 @@ class Trainer(Loop):
 
         def player(model: bytes) -> SearchPlayer:
             evaluator = self._generations.evaluator_for_matches(model, self._cores)
-            return SearchPlayer(evaluator, settings.simulations_in_matches, **self._match_search)
+            search = self._match_search | {"score_to_beat": self._ranked.score_to_beat}
+            return SearchPlayer(evaluator, settings.simulations_in_matches, **search)
 
         newest, unmet = player(self._generations.model), list[str]()
         book = Book(self._start, settings.match_opening_plies, settings.seed)
