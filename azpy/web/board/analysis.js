@@ -46,7 +46,7 @@ export class Analysis {
     byId("analyse").disabled = adviser === RUN;
     byId("root").textContent = answer === null ? "" : rootText(answer);
     byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
-    const other = position.finds.get(beside)?.answer ?? null;
+    const other = beside === "" ? null : (position.finds.get(beside)?.answer ?? null);
     byId("root_beside").textContent = other === null ? "" : besideText(beside, other);
     showBar(position.value(adviser), names);
     showHistogram(answer?.moveInfos ?? []);
