@@ -34,6 +34,8 @@ GAMES = {
     "noughts": "tic_tac_toe",
     "pawns": "hexapawn:Hexapawn",
     "rude": "browser:Rude",
+    "three": "many_players:Colors",
+    "alone": "many_players:Knapsack",
 }
 
 

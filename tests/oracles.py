@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy._core import OPTIONS
+from azpy.game import value_width
 from azpy.matches.arena import play_match
 from azpy.matches.openings import Book
-from azpy.matches.results import MatchResult
+from azpy.matches.results import MatchResult, Round
 
 Position = Any  # azpy.State | azpy.Game
 Batch = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -392,20 +393,25 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
 SMALL: dict[str, dict[str, Any]] = {
+    "blokus": {"size": 5},
     "breakthrough": {"width": 3, "height": 4},
     "chess": {"encoding": "az18", "max_plies": 40},
+    "chinese_checkers": {"max_turns": 10},
+    "game2048": {"size": 3, "target": 64},
     "go": {"size": 5},
     "gomoku": {"size": 5, "k": 4},
     "hex": {"size": 4, "swap": 1},
     "othello": {"size": 4},
+    "peg_solitaire": {"board": "triangle"},
     "wall_game": {"width": 3, "height": 3},
 }
 
 
 @functools.cache
 def game_starts() -> dict[str, Position]:
-    """A start of every game in the tests, dice rolled once where a game begins with a roll."""
+    """A start of every game in the tests whose value is one number, dice rolled where a game begins with a roll."""
     starts: dict[str, Position] = {name: azpy.make_game(name, **SMALL.get(name, {})) for name in azpy.list_games()}
+    starts = {name: start for name, start in starts.items() if value_width(start) == 1}
     starts["connect_four 5x4, 3 in a row"] = azpy.make_game("connect_four", width=5, height=4, k=3)
     starts |= {
         "countdown": Countdown(12),
@@ -414,9 +420,15 @@ def game_starts() -> dict[str, Position]:
         "countdown, dice": DiceCountdown(15, roll=2),
     }
     for start in starts.values():
-        if turn_of(start) == azpy.CHANCE:
+        while turn_of(start) == azpy.CHANCE:
             start.play(start.chance_outcomes()[-1][0])
     return starts
+
+
+def pairs_of(*outcomes: tuple[float, float]) -> MatchResult:
+    """A match of two players by what player A got in each pair of games, first in seat 0."""
+    pairs = (Round(((first, -first), (second, -second)), ((), ())) for first, second in outcomes)
+    return MatchResult(tuple(pairs))
 
 
 def whole_match(start: Any, a: Any, b: Any, games: int, seed: int = 0, opening_plies: int = 4) -> MatchResult:

@@ -184,7 +184,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const played = new game.Game();
           played.play("a");
           const told = (player, value, network) =>
-            ({ value, visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
+            ({ values: [value, -value], visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
           played.root.learn("x", told(0, 0.5, "one"));
           const losses = ["other", "one"].map((network) => {
             played.current.learn("x", told(1, 0.25, network));
@@ -192,7 +192,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           });
           losses.push(played.current.loss("x", 10)); // both searches were short
           played.know([{ name: "x", network: "new" }]);
-          losses.push(played.root.value("x"));
+          losses.push(played.root.values("x"));
           const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
           const record = { position: null, nodes, notes: {} };
           done({

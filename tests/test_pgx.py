@@ -13,9 +13,19 @@ import azpy
 from go_games import random_game
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-pgx = pytest.importorskip("pgx")
-go = pytest.importorskip("pgx.go")
-jax = pytest.importorskip("jax")
+
+
+class Lazy:
+    """A package that is imported when a test uses it: every process of pytest reads this file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pytest.importorskip(self._name), name)
+
+
+pgx, go, jax = Lazy("pgx"), Lazy("pgx.go"), Lazy("jax")
 
 GAMES = 64
 Game = Iterator[tuple[azpy.State, int]]  # positions and what is played there; the last is over
@@ -106,3 +116,43 @@ def test_go_is_pgxs_but_for_repeats_which_lose_there(size: int, kos: bool) -> No
     print(f"go {size}: {compared} positions, {repeats} repeats")
     assert repeats > 0
     assert outcomes == {-1, 1}
+
+
+def test_slides_points_and_ends_of_2048_are_pgxs() -> None:
+    games, order = 16, (3, 0, 1, 2)  # their directions begin at the left
+    theirs, rng = Theirs(pgx.make("2048"), games), random.Random(1)
+    states = [azpy.make_game("game2048", target=32768) for _ in range(games)]
+    compared = 0
+
+    def show(row: int, board: NDArray[np.intp]) -> None:
+        """Has the tiles come that their board has, and ours has not."""
+        mine = shown(states[row])[0]
+        for cell in np.flatnonzero(board != mine).tolist():
+            states[row].play(4 + 2 * cell + int(board[cell]) - 1)
+        np.testing.assert_array_equal(shown(states[row])[0], board)
+
+    def shown(state: azpy.State) -> tuple[NDArray[np.intp], int]:
+        """Logarithms of the tiles, and the score."""
+        *rows, score = str(state).splitlines()
+        tiles = np.array([int(tile) for tile in " ".join(rows).replace(".", "1").split()])
+        return np.log2(tiles).astype(np.intp), int(score.split()[1])
+
+    for row, board in enumerate(theirs.planes().argmax(1).reshape(games, 16)):
+        show(row, board)
+    while not (over := theirs.over()).all():
+        masks, actions = np.asarray(theirs.state.legal_action_mask), np.zeros(games, np.int32)
+        for row in np.flatnonzero(~over):
+            allowed = np.flatnonzero(masks[row]).tolist()
+            assert sorted(order[action] for action in allowed) == states[row].legal_actions(), str(states[row])
+            actions[row] = rng.choice(allowed)
+            compared += 1
+        theirs.state = theirs.after(actions)
+        boards, points = theirs.planes().argmax(1).reshape(games, 16), np.asarray(theirs.state.rewards)[:, 0]
+        for row in np.flatnonzero(~over):
+            before = shown(states[row])[1]
+            states[row].play(order[actions[row]])
+            show(row, boards[row])
+            assert shown(states[row])[1] - before == points[row]
+            assert states[row].is_terminal == theirs.over()[row]
+    print(f"2048: {compared} positions")
+    assert compared > 1000

@@ -152,8 +152,9 @@ class Analyst:
             "internalName": served.name,
             "game": served.start.game,
             "format": None if notation is None else notation.name,
+            **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
             "sideNames": served.start.side_names,
-            "canRotate": served.start.can_rotate,
+            "canRotate": served.start.can_rotate and served.start.num_players > 1,
             "network": served.network,
             "simulations": min(served.simulations, self._limits.simulations),
             "levels": [

@@ -3,7 +3,7 @@
 import { Busy, RollDue } from "./connection.js";
 import { byId, messageOf } from "./dom.js";
 import { RUN } from "./game.js";
-import { showBar, showGraph, showHistogram } from "./graph.js";
+import { showBars, showGraph, showHistogram } from "./graph.js";
 import { showSummary } from "./summary.js";
 import { Tree } from "./tree.js";
 import { told } from "./values.js";
@@ -32,27 +32,28 @@ export class Analysis {
   /**
    * Shows what is known of a position.
    * @param {Position} position
-   * @param {[string, string]} names of the players
+   * @param {string[]} names of the players
    * @param {(name: string) => string} label the short name of a move
    */
   show(position, names, label) {
     const { hints, adviser, beside, hintSimulations } = this.play.options();
     byId("no_hints").hidden = hints;
-    byId("hinted").hidden = byId("bar").hidden = !hints;
+    byId("hinted").hidden = byId("bar").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
     if (!hints) return;
     const answer = position.finds.get(adviser)?.answer ?? null;
     byId("analyse").disabled = adviser === RUN;
-    byId("root").textContent = answer === null ? "" : rootText(answer);
+    byId("root").textContent = answer === null ? "" : rootText(answer, names);
     byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
     const other = beside === "" ? null : (position.finds.get(beside)?.answer ?? null);
     byId("root_beside").textContent = other === null ? "" : besideText(beside, other);
-    showBar(position.value(adviser), names);
+    const { isZeroSum } = this.play.game;
+    showBars(position.values(adviser), names, isZeroSum);
     showHistogram(answer?.moveInfos ?? []);
     this.tree.show(position.id, answer?.moveInfos ?? [], label);
     const line = this.play.game.line();
-    showGraph(line, position, adviser, names, (chosen) => this.play.goTo(chosen));
+    showGraph(line, position, adviser, names, isZeroSum, (chosen) => this.play.goTo(chosen));
     showSummary(line, adviser, hintSimulations, names);
   }
 
@@ -144,11 +145,14 @@ function besideText(name, { rootInfo, moveInfos }) {
   return `${name}: ${rootInfo.visits} visits, value ${told(rootInfo.value)}${first}.`;
 }
 
-/** @param {any} answer */
-function rootText({ rootInfo, isDuringSearch, isStored }) {
+/** @param {any} answer @param {string[]} names of the players */
+function rootText({ rootInfo, isDuringSearch, isStored }, names) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const value = `value ${told(rootInfo.value)} for the player to move`;
+  const each = rootInfo.values?.map((/** @type {number} */ one, /** @type {number} */ player) => {
+    return `${told(one)} for ${names[player]}`;
+  });
+  const value = `value ${each?.join(", ") ?? `${told(rootInfo.value)} for the player to move`}`;
   const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
   return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
 }

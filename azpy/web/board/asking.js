@@ -46,9 +46,13 @@ export class Asking {
    * @param {import("./game.js").Game} [game]
    * @returns {Promise<import("./position.js").Shown>}
    */
-  show(moves, game = this.game) {
+  async show(moves, game = this.game) {
     const notes = drawn(game.at(moves)?.notes ?? {});
-    return this.connection.ask({ action: "show", ...this.where(moves, this.options().model, game), notes }).answer;
+    const where = this.where(moves, this.options().model, game);
+    const shown = await this.connection.ask({ action: "show", ...where, notes }).answer;
+    // Of two players who share a zero sum the server says one number.
+    const { outcome = null, outcomes = outcome === null ? null : [outcome, -outcome] } = shown;
+    return { ...shown, outcomes };
   }
 
   /**
@@ -82,7 +86,8 @@ export class Asking {
       const { player, value, visits, network } = answer.rootInfo;
       if (value === null) return; // the game is over there
       this.game.know([{ name: model, network }]);
-      position.learn(model, { value: player === 0 ? value : -value, visits, answer });
+      const { values = player === 0 ? [value, -value] : [-value, value] } = answer.rootInfo;
+      position.learn(model, { values, visits, answer });
       this.onChange(false);
     };
     return this.branch(position.moves(), model, asked, learn);

@@ -180,7 +180,7 @@ export class Board {
     const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
     const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
-    this.overlay.show(picture.box, { last, marks, actions, moves, pv });
+    this.overlay.show(picture.box, { last, marks, actions, moves, pv, players: this.play.names.length });
   }
 
   /**

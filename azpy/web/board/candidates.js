@@ -129,7 +129,9 @@ export class Candidates {
     write(otherShare, other === undefined ? "–" : percent(other.share));
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
-    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${told(move.value, 3)}${proof}`);
+    const each = move.values ?? [move.value]; // for the player to move, or for each player
+    const said = each.map((/** @type {number | null} */ one) => told(one, 3)).join(", ");
+    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${said}${proof}`);
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);

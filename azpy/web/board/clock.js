@@ -91,8 +91,7 @@ export class Clock {
   }
 
   tick() {
-    for (const player of [0, 1]) {
-      const used = this.shown[player];
+    for (const [player, used] of this.shown.entries()) {
       const place = document.getElementById(`clock_${player}`);
       const text = this.text(used);
       if (place !== null && place.textContent !== text) place.textContent = text;

@@ -2,6 +2,7 @@
 
 import { byId, complain, fill, make, mark, write } from "./dom.js";
 import { named } from "./position.js";
+import { seats } from "./seats.js";
 import { toldMen, upper } from "./sides.js";
 
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
@@ -77,14 +78,15 @@ export class Controls {
     const isThrown = throws && current.children.length === 0 && !play.isPaused;
     const isWaiting = canPlay || (rolls.length > 0 && !isThrown && play.connection.isOpen);
     byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
-    for (const side of [0, 1]) {
-      byId(`side_${side}`).classList.toggle("turn", !isOver && player === side);
+    for (const [side, row] of seats("side").entries()) {
+      row.classList.toggle("turn", !isOver && player === side);
       const took = byId(`took_${side}`);
-      took.hidden = captured[side] === "";
-      mark(took, "aria-label", `captured: ${captured[side]}`);
-      write(took, toldMen(captured[side]));
+      const men = captured[side] ?? "";
+      took.hidden = men === "";
+      mark(took, "aria-label", `captured: ${men}`);
+      write(took, toldMen(men));
     }
-    byId("rematch").hidden = !isOver;
+    byId("rematch").hidden = !isOver || play.names.length === 1;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
     byId("first").disabled = byId("back").disabled = current.parent === null;
     byId("last").disabled = byId("on").disabled = current.next === null;
@@ -94,6 +96,7 @@ export class Controls {
     byId("pause").hidden = isOver || players.every((one) => one === "");
     byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
     byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
+    byId("resign").hidden = !play.game.isZeroSum; // of more players nobody says what each gets
     byId("resign").disabled = !canPlay || current.children.length > 0;
     const hasDice = play.game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
     for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice);

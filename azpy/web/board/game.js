@@ -5,7 +5,7 @@ export const RUN = "";
 
 /**
  * @typedef {Object} Found what a search says of a position
- * @property {number} value from the view of the first player, -1 to 1
+ * @property {number[]} values for each player, -1 to 1
  * @property {number} visits
  * @property {any} answer as the server sent it
  */
@@ -59,14 +59,14 @@ export class Position {
     return names.reverse();
   }
 
-  /** How the game ended here, for the first player; null while it goes on. @returns {number | null} */
+  /** How the game ended here, for each player; null while it goes on. @returns {number[] | null} */
   get outcome() {
-    return this.ended?.outcome ?? this.shown?.outcome ?? null;
+    return this.ended === null ? (this.shown?.outcomes ?? null) : [this.ended.outcome, -this.ended.outcome];
   }
 
-  /** The value for the first player, if this adviser knows it. @param {string} adviser @returns {number | null} */
-  value(adviser) {
-    return this.outcome ?? this.finds.get(adviser)?.value ?? null;
+  /** The value for each player, if this adviser knows it. @param {string} adviser @returns {number[] | null} */
+  values(adviser) {
+    return this.outcome ?? this.finds.get(adviser)?.values ?? null;
   }
 
   /** Who played the move that led here: null for dice, undefined while that is not known. */
@@ -101,9 +101,9 @@ export class Position {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
     if (before === undefined || !isWhole(before, least)) return null;
     const isSame = after !== undefined && isWhole(after, least) && networkOf(after) === networkOf(before);
-    const value = this.outcome ?? (isSame ? after.value : null);
-    if (value === null) return null;
-    return before.answer.rootInfo.player === 0 ? before.value - value : value - before.value;
+    const values = this.outcome ?? (isSame ? after.values : null);
+    const { player } = before.answer.rootInfo;
+    return values === null ? null : before.values[player] - values[player];
   }
 
   /**
@@ -137,7 +137,7 @@ export function newId() {
 
 /**
  * @typedef {Object} About what a text says of a game as a whole
- * @property {[string | null, string | null] | null} players their names
+ * @property {(string | null)[] | null} players their names
  * @property {[string | null, string | null] | null} ranks
  * @property {string | null} result
  * @property {[string, string][]} tags what else it says, by names of its notation
@@ -153,7 +153,9 @@ export class Game {
     this.about = null;
     /** Whether moves are counted in pairs, as in chess. */
     this.isPaired = false;
-    /** @type {[string, string]} what the players are called */
+    /** Whether two players play, and one loses what the other wins. */
+    this.isZeroSum = true;
+    /** @type {string[]} what the players are called */
     this.names = ["player 0", "player 1"];
     /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
     this.networks = new Map();

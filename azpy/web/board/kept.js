@@ -11,7 +11,8 @@ const MOST = 50; // games before
  * @typedef {Object} Kept a game that was kept
  * @property {string} id of the game
  * @property {string} game its name
- * @property {string[]} players who played it, and who advised
+ * @property {string[]} players who played it
+ * @property {string[]} advisers who advised
  * @property {any} record as `Game.toNodes` writes it
  * @property {string[]} at the moves to where the board stands
  * @property {boolean} isPaused

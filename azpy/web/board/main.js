@@ -16,6 +16,7 @@ import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Play } from "./play.js";
+import { seats } from "./seats.js";
 import { Settings } from "./settings.js";
 import { newGame } from "./setup.js";
 import { sound } from "./sound.js";
@@ -40,7 +41,7 @@ const settings = new Settings({
     return play.refresh();
   },
   onClock: () => {
-    clock.reset(settings.clock);
+    clock.reset(settings.clock, settings.names.map(() => 0));
     render(false);
   },
 });
@@ -63,9 +64,10 @@ function start(game, used) {
   settings.offerRun(game.isStored);
   play.names = settings.names;
   game.names = play.names;
+  game.isZeroSum = settings.isZeroSum;
   begun = settings.model.game;
   game.isPaired = settings.model.format === "pgn";
-  clock.reset(settings.clock, used);
+  clock.reset(settings.clock, used ?? game.names.map(() => 0));
   const began = play.begin(game);
   keepGame();
   return began;
@@ -80,17 +82,17 @@ function goBack(kept) {
     game = new Game(); // something else was kept
   }
   settings.choose(kept.game);
-  settings.take(kept.players);
+  settings.take(kept.players, kept.advisers ?? []);
   play.isPaused = kept.isPaused;
   const started = start(game, kept.used);
   takeOut(kept);
   return started;
 }
 
-/** Shows the board from the side of the only person. */
+/** Shows the board from the side of the only person of two players. */
 function turnToPerson() {
-  const [first, second] = settings.options.players;
-  board.turnTo(first !== "" && second === "");
+  const [first, second, ...others] = settings.options.players;
+  if (others.length === 0) board.turnTo(first !== "" && second === "");
 }
 
 /** Begins a new game, with the newest network. */
@@ -123,7 +125,7 @@ function keepGame() {
   if (begun === "") return;
   const { game, isPaused } = play;
   const { players, adviser, beside } = settings.options;
-  const kept = { id: game.id, players: [...players, adviser, beside], record: game.toNodes(), at: game.current.moves() };
+  const kept = { id: game.id, players, advisers: [adviser, beside], record: game.toNodes(), at: game.current.moves() };
   game.id = keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
 }
 
@@ -164,7 +166,7 @@ function render(isNew) {
   analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
   const isOn = settings.clock !== null;
-  for (const player of [0, 1]) byId(`clock_${player}`).hidden = !isOn;
+  for (const one of seats("clock")) one.hidden = !isOn;
   const { mover } = position;
   if (isOn && isTimed && clock.last === mover && shown.player !== mover && clock.last !== null) clock.endTurn(clock.last);
   clock.run(isOn && isTimed ? shown.player : null);

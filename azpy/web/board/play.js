@@ -15,7 +15,7 @@ const PACE = 400; // milliseconds between two moves of networks that play each o
  * @property {string} model that plays the game, and shows positions
  * @property {string} adviser whose values and moves are hints
  * @property {string} beside whose values and moves stand beside them; empty for nobody's
- * @property {[string, string]} players the model of each side; empty for a person
+ * @property {string[]} players the model of each side; empty for a person
  * @property {string | null} level of networks; null where simulations or seconds say it
  * @property {number | null} simulations of a network's move
  * @property {number | null} seconds of a network's move
@@ -97,7 +97,7 @@ export class Play extends Asking {
     if (next !== null) return this.goTo(next);
   }
 
-  /** Ends the game at the current position. @param {number} loser @param {string} why */
+  /** Ends a game of two players at the current position. @param {number} loser @param {string} why */
   end(loser, why) {
     if (!this.isOpen) return;
     this.game.current.ended = { outcome: loser === 0 ? -1 : 1, why };
@@ -177,9 +177,9 @@ export class Play extends Asking {
 
   /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */
   result(position) {
-    const outcome = position.outcome;
-    if (outcome === null) return null;
+    if (position.outcome === null) return null;
     if (position.ended === null) return `${position.shown?.result}.`;
+    const { outcome } = position.ended;
     const who = outcome === 0 ? "Draw" : `${upper(this.names[outcome > 0 ? 0 : 1])} wins`;
     return `${who} ${position.ended.why}.`;
   }

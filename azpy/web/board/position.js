@@ -5,8 +5,8 @@
  * @typedef {{name: string, short: string, touches: Touch[]}} Action
  * @typedef {{name: string, probability: number}} Roll
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
- * @typedef {{player: number | null, outcome: number | null, result: string | null, svg: string, marks: Mark[],
- *   text: string | null, komi: number | null, captured: [string, string], actions: Action[], rolls: Roll[]}} Shown what
+ * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
+ *   text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
  *   the server says of a position
  */
 

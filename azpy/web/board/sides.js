@@ -1,11 +1,12 @@
-// What are the two players called?
+// What are the players called?
 
 /**
- * @param {[string, string] | null} names of the game's sides; null for none
- * @returns {[string, string]} for use within a sentence
+ * @param {string[] | null} names of the game's sides; null for none
+ * @param {number} players how many there are
+ * @returns {string[]} for use within a sentence
  */
-export function sides(names) {
-  return names ?? ["player 0", "player 1"];
+export function sides(names, players) {
+  return names ?? Array.from({ length: players }, (_, player) => `player ${player}`);
 }
 
 /** @type {Record<string, string>} */

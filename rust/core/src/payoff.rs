@@ -67,6 +67,10 @@ pub trait Payoff: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// 0 for each of so many players.
     fn draw(players: usize) -> Self;
 
+    /// What a win of one of so many players pays: 1 to the winner, and an equal share of -1 to each of the others.
+    /// Without a winner 0 to each.
+    fn won_by(winner: Option<Player>, players: usize) -> Self;
+
     /// What a player gets, in `[-1, 1]`.
     fn of(self, player: Player) -> f32;
 
@@ -99,6 +103,19 @@ pub trait Pov: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// The same with player 0 first, where these were seen by `player`.
     fn absolute(self, player: Player) -> Self::Payoff;
+}
+
+/// What a score counts as against a score to beat: 1 above it, -1 below it, and 0 where the two are equal. Nothing beats
+/// the score 1, which always counts as 1. R2 (Laterre et al. 2018) tosses a coin where the two are equal: 0 is its mean.
+#[must_use]
+pub fn ranked(score: f32, to_beat: f32) -> f32 {
+    if score >= 1.0 || score > to_beat {
+        1.0
+    } else if score < to_beat {
+        -1.0
+    } else {
+        0.0
+    }
 }
 
 /// A value from the view of player 0, in `[-1, 1]`: the other one of two players has its negative.
@@ -139,6 +156,11 @@ impl Payoff for Value {
 
     fn draw(_players: usize) -> Self {
         Self(0.0)
+    }
+
+    #[inline]
+    fn won_by(winner: Option<Player>, _players: usize) -> Self {
+        winner.map_or(Self(0.0), |winner| PovValue(1.0).absolute(winner))
     }
 
     #[inline]
@@ -268,6 +290,13 @@ impl Payoff for Values {
         Self::new(&[0.0; MAX_PLAYERS][..players])
     }
 
+    fn won_by(winner: Option<Player>, players: usize) -> Self {
+        let Some(winner) = winner else { return Self::draw(players) };
+        let mut each = [-1.0 / (players - 1) as f32; MAX_PLAYERS];
+        each[winner.index()] = 1.0;
+        Self::new(&each[..players])
+    }
+
     #[inline]
     fn of(self, player: Player) -> f32 {
         self.numbers[player.index()]
@@ -326,5 +355,22 @@ mod tests {
             assert_eq!((seen.absolute(player), seen.numbers()[0]), (values, values.of(player)));
         }
         assert_eq!(Value(0.5).each().numbers(), [0.5, -0.5]);
+    }
+
+    #[test]
+    fn a_win_takes_as_much_as_it_pays() {
+        let winners = [Some(Player::Zero), Some(Player::One), None];
+        assert_eq!(winners.map(|winner| Value::won_by(winner, 2).0), [1.0, -1.0, 0.0]);
+        assert_eq!(Values::won_by(Some(Player::One), 2), Value(-1.0).each());
+        assert_eq!(Values::won_by(Some(Player::Two), 3).numbers(), [-0.5, -0.5, 1.0]);
+        assert_eq!(Values::won_by(None, 4).numbers(), [0.0; 4]);
+    }
+
+    #[test]
+    fn a_score_wins_above_the_score_to_beat_and_the_best_score_always_does() {
+        let against = |to_beat| [-1.0, 0.25, 0.5, 1.0].map(|score| ranked(score, to_beat));
+        assert_eq!(against(0.25), [-1.0, 0.0, 1.0, 1.0]);
+        assert_eq!(against(-1.0), [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(against(1.0), [-1.0, -1.0, -1.0, 1.0]);
     }
 }

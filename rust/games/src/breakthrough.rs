@@ -348,12 +348,12 @@ impl Notation for Breakthrough {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.piece(cell))
     }
 
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
         captured_men(self, actions)
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {

@@ -1,7 +1,9 @@
-//! Connect Four on a board of any size that fits 64 bits: W x H x K, 7x6x4 by default; x (player 0) begins.
+//! Connect Four for two or three on a board of any size that fits 64 bits: W x H x K, 7x6x4 by default; x (player 0)
+//! begins, and all move in turn.
 //!
-//! An action is a column. The observation is `[2, H, W]`, row 0 = top: the stones of the player to move, then the
-//! opponent's. The rules have two symmetries: the identity and the mirror.
+//! An action is a column. The observation of N players is `[N, H, W]`, row 0 = top: the stones of the player to move,
+//! then those of who moves next, and so on. Who has K in a row first has won from each of the others. The rules have
+//! two symmetries: the identity and the mirror.
 //!
 //! A stone set is one `u64`, column by column from the left, each column bottom to top with one spare bit above:
 //!
@@ -17,28 +19,47 @@
 //!
 //! Invariant: spare bits are 0, columns are filled from the bottom without gaps, and `status` is up to date.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
-use crate::key::{Tag, spread};
-use crate::notation::{FULL_BOARD, PLAYERS, in_rows, is_board, mark, read_board, write_board};
+use crate::key::{Tag, digest, spread};
+use crate::notation::{FULL_BOARD, in_rows, is_board, mark, marked, read_board_of, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, CELL, Svg, centre};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Status {
     Playing,
-    /// The last to move, the opponent of `mover`, has made a line.
+    /// The last to move has made a line.
     Won,
     Drawn,
 }
 
-/// A position of Connect Four. Small and `Copy`: a search clones one for each simulation.
+/// Connect Four for two.
+pub type ConnectFour = Connect<2>;
+/// Connect Four for three.
+pub type ConnectFourForThree = Connect<3>;
+
+/// What the number of players decides.
+pub trait Seats {
+    /// What such a game pays.
+    type Payoff: Payoff;
+}
+
+impl Seats for ConnectFour {
+    type Payoff = Value;
+}
+
+impl Seats for ConnectFourForThree {
+    type Payoff = Values;
+}
+
+/// A position of Connect Four for `N` players. Small and `Copy`: a search clones one for each simulation.
 ///
 /// ```
 /// use azpy_core::game::{Game, Player, Turn, Value};
-/// use azpy_games::ConnectFour;
+/// use azpy_games::{ConnectFour, ConnectFourForThree};
 ///
 /// let mut game = ConnectFour::new(4, 3, 3)?;
 /// for column in [0, 3, 1, 3] {
@@ -48,12 +69,19 @@ enum Status {
 /// game.try_play(2).unwrap();
 /// assert_eq!(game.render(), ". . . .\n. . . o\nx x x o\n1 2 3 4");
 /// assert_eq!(game.outcome(), Value(1.0));
+///
+/// let mut game = ConnectFourForThree::new(4, 3, 3)?;
+/// for column in [0, 3, 1, 1, 3, 0, 1, 3] {
+///     game.try_play(column).unwrap();
+/// }
+/// assert_eq!(game.render(), ". x . o\ny x . o\nx y . o\n1 2 3 4");
+/// assert_eq!(game.outcome().numbers(), [-0.5, 1.0, -0.5]);
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConnectFour {
+pub struct Connect<const N: usize> {
     /// One bit a cell, by player; the module's drawing says which.
-    stones: [u64; 2],
+    stones: [u64; N],
     width: u8,
     height: u8,
     /// Stones in a row that win.
@@ -64,14 +92,14 @@ pub struct ConnectFour {
     status: Status,
 }
 
-impl Default for ConnectFour {
+impl<const N: usize> Default for Connect<N> {
     /// The usual game: 7 columns, 6 rows, four in a row.
     fn default() -> Self {
         Self::empty(7, 6, 4)
     }
 }
 
-impl ConnectFour {
+impl<const N: usize> Connect<N> {
     /// The empty board of `width` columns and `height` rows, where `k` in a row win.
     ///
     /// # Errors
@@ -98,7 +126,7 @@ impl ConnectFour {
     }
 
     fn empty(width: u8, height: u8, k: u8) -> Self {
-        Self { stones: [0; 2], width, height, k, left: width * height, mover: Player::Zero, status: Status::Playing }
+        Self { stones: [0; N], width, height, k, left: width * height, mover: Player::Zero, status: Status::Playing }
     }
 
     /// Columns of the board.
@@ -123,7 +151,22 @@ impl ConnectFour {
     #[must_use]
     pub fn stone(&self, column: usize, row: usize) -> Option<Player> {
         debug_assert!(column < self.width() && row < self.height());
-        PLAYERS.into_iter().find(|player| self.stones[player.index()] & self.bit(column, row) != 0)
+        let bit = self.bit(column, row);
+        Player::ALL.into_iter().zip(self.stones).find(|(_, stones)| stones & bit != 0).map(|(player, _)| player)
+    }
+
+    /// Who moves after `player`.
+    #[inline]
+    fn next(player: Player) -> Player {
+        // Of two players the other one, without a look at a table.
+        if N == 2 { player.opponent() } else { Player::ALL[(player.index() + 1) % N] }
+    }
+
+    /// Who has made a line: the last to move, or nobody.
+    #[inline]
+    fn winner(&self) -> Option<Player> {
+        let last = if N == 2 { self.mover.opponent() } else { Player::ALL[(self.mover.index() + N - 1) % N] };
+        (self.status == Status::Won).then_some(last)
     }
 
     fn bit(&self, column: usize, row: usize) -> u64 {
@@ -138,7 +181,7 @@ impl ConnectFour {
 
     #[inline]
     fn occupied(&self) -> u64 {
-        self.stones[0] | self.stones[1]
+        self.stones.iter().fold(0, |all, stones| all | stones)
     }
 
     /// Whether `stones` hold `k` in a row in any direction.
@@ -179,8 +222,16 @@ fn has_run(stones: u64, step: u32, k: u32) -> bool {
     starts != 0
 }
 
-impl Game for ConnectFour {
-    type Payoff = Value;
+impl<const N: usize> Game for Connect<N>
+where
+    Self: Seats,
+{
+    type Payoff = <Self as Seats>::Payoff;
+
+    #[inline]
+    fn num_players(&self) -> usize {
+        N
+    }
 
     #[inline]
     fn num_actions(&self) -> usize {
@@ -189,7 +240,7 @@ impl Game for ConnectFour {
 
     #[inline]
     fn obs_shape(&self) -> [usize; 3] {
-        [2, self.height(), self.width()]
+        [N, self.height(), self.width()]
     }
 
     #[inline]
@@ -227,7 +278,7 @@ impl Game for ConnectFour {
         *stones |= stone;
         let stones = *stones;
         self.left -= 1;
-        self.mover = self.mover.opponent();
+        self.mover = Self::next(self.mover);
         if self.has_line(stones) {
             self.status = Status::Won;
         } else if self.left == 0 {
@@ -236,19 +287,17 @@ impl Game for ConnectFour {
     }
 
     #[inline]
-    fn outcome(&self) -> Value {
-        match (self.status, self.mover) {
-            (Status::Won, Player::Zero) => Value(-1.0),
-            (Status::Won, _) => Value(1.0),
-            _ => Value(0.0),
-        }
+    fn outcome(&self) -> Self::Payoff {
+        Self::Payoff::won_by(self.winner(), N)
     }
 
     fn encode(&self, row: &mut [f32]) {
         let (width, height) = (self.width(), self.height());
         row.fill(0.0);
-        for (plane, player) in row.chunks_exact_mut(width * height).zip([self.mover, self.mover.opponent()]) {
+        let mut player = self.mover;
+        for plane in row.chunks_exact_mut(width * height) {
             let mut stones = self.stones[player.index()];
+            player = Self::next(player);
             for column in 0..width {
                 // Only the stones are visited: boards are mostly empty.
                 let mut rest = stones & ((1 << height) - 1);
@@ -263,7 +312,7 @@ impl Game for ConnectFour {
     }
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {
-        Some(vec![1; 2])
+        Some(vec![1; N])
     }
 
     #[inline]
@@ -274,7 +323,12 @@ impl Game for ConnectFour {
         let bottoms = (0..u32::from(self.width)).fold(0_u64, |bits, column| bits | 1 << (column * stride));
         let low = (self.occupied() + bottoms) | self.stones[0];
         let high = u64::from(self.width) | u64::from(self.height) << 8 | u64::from(self.k) << 16;
-        spread(Tag::ConnectFour, high, low)
+        // Of three players the stones of the second one say whose the others are.
+        if N == 2 {
+            spread(Tag::ConnectFour, high, low)
+        } else {
+            digest(Tag::ConnectFourForThree, &[high, low, self.stones[1]])
+        }
     }
 
     fn num_symmetries(&self) -> usize {
@@ -311,19 +365,30 @@ impl Game for ConnectFour {
     }
 }
 
-impl Notation for ConnectFour {
+impl<const N: usize> Notation for Connect<N>
+where
+    Self: Seats,
+{
     /// The column's number as printed below the board, from 1.
     fn action_name(&self, action: Action) -> String {
         (action + 1).to_string()
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn owner(&self, _: usize, glyph: char) -> Option<Player> {
+        marked(glyph)
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(svg::NAMES[..N].to_vec())
     }
 
     fn result_text(&self) -> String {
-        let k = self.k();
-        outcome_text(self, &if self.status == Status::Won { format!("by {k} in a row") } else { FULL_BOARD.to_owned() })
+        let how = if self.status == Status::Won { format!("by {} in a row", self.k()) } else { FULL_BOARD.to_owned() };
+        match self.winner() {
+            Some(player) if N > 2 => format!("Player {} wins {how}", player.index()),
+            None if N > 2 => format!("Draw {how}"),
+            _ => outcome_text(self, &how),
+        }
     }
 
     fn can_rotate(&self) -> bool {
@@ -332,7 +397,7 @@ impl Notation for ConnectFour {
 
     fn to_svg(&self) -> String {
         let (width, height) = (self.width(), self.height());
-        let below = svg::standing(self, ["x (red)", "o (blue)"]);
+        let below = svg::standing(self, ["x (red)", "o (blue)", "y (green)"]);
         let mut picture = Svg::board(&svg::numbers(width), &vec![String::new(); height], &below);
         let (left, board) = (centre(0) - CELL / 2.0, "fill=\"#e2e8f0\" stroke=\"#94a3b8\"");
         let rows = in_rows(width, height, self.k(), |cell| self.stone(cell % width, cell / width));
@@ -361,7 +426,7 @@ impl Notation for ConnectFour {
             return play_line(self, text);
         }
         let (width, height) = (self.width(), self.height());
-        let board = read_board(text, width, height)?;
+        let board = read_board_of(N, text, width, height)?;
         let mut state = Self::empty(self.width, self.height, self.k);
         state.mover = board.mover;
         for (cell, stone) in board.cells.iter().enumerate() {

@@ -260,8 +260,8 @@ impl Notation for Gomoku {
         stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["Black", "White"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["Black", "White"])
     }
 
     fn result_text(&self) -> String {

@@ -245,7 +245,7 @@ impl Hex {
 
     /// Refuses numbers of stones that nobody can have here. A swap takes a stone from x and gives one to o.
     fn check_turns(&self, drawn: &Drawn) -> Result<(), String> {
-        let [x, o] = drawn.counts();
+        let [x, o, ..] = drawn.counts();
         let swapped = match drawn.mover {
             Player::Zero => o == x + 1,
             _ => o == x && o > 0,
@@ -416,8 +416,8 @@ impl Notation for Hex {
         stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {

@@ -1,10 +1,10 @@
-//! Positions as text, what games share of it: boards of two players' stones, and numbers.
+//! Positions as text, what games share of it: boards of the players' stones, and numbers.
 //!
-//! A board is its rows from the top with "/" between, `x` a stone of player 0, `o` one of player 1 and `.` an empty cell,
-//! and after a blank who is to move: `..x/.o./... x`. No action is called like a row of a board, so a text is one or the
-//! other ([`is_board`]).
+//! A board is its rows from the top with "/" between, `x` a stone of player 0, `o` one of player 1, `y` one of a third
+//! player and `.` an empty cell, and after a blank who is to move: `..x/.o./... x`. No action is called like a row of a
+//! board, so a text is one or the other ([`is_board`]).
 
-use azpy_core::game::Player;
+use azpy_core::game::{MAX_PLAYERS, Payoff, Player};
 use azpy_core::text::shown;
 
 pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
@@ -12,12 +12,31 @@ pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 /// How a game ended that nobody has won.
 pub(crate) const FULL_BOARD: &str = "by a full board";
 
-/// `x` or `o`.
+const MARKS: [char; MAX_PLAYERS] = ['x', 'o', 'y', 'z', 'v', 'w'];
+
+/// How a player's pieces are written: `x`, `o`, and with more players `y`, `z`, `v` and `w`.
 pub(crate) fn mark(player: Player) -> char {
-    match player {
-        Player::Zero => 'x',
-        _ => 'o',
+    MARKS[player.index()]
+}
+
+/// Whose pieces are written so.
+pub(crate) fn marked(mark: char) -> Option<Player> {
+    Player::ALL.into_iter().find(|player| MARKS[player.index()] == mark)
+}
+
+/// Refuses a number of players that a game does not have, or that its type is not for.
+///
+/// # Errors
+/// Says which it may be.
+pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Result<(), String> {
+    if !allowed.contains(&players) {
+        let numbers: Vec<_> = allowed.iter().map(usize::to_string).collect();
+        return Err(format!("players must be one of {}, got {players}", numbers.join(", ")));
     }
+    if P::ZERO_SUM != (players == 2) {
+        return Err(format!("a Value is what two players share, and Values are for more; got {players} players"));
+    }
+    Ok(())
 }
 
 /// A board as it stands in a text.
@@ -25,13 +44,14 @@ pub(crate) struct Board {
     /// Row by row from the top.
     pub(crate) cells: Vec<Option<Player>>,
     pub(crate) mover: Player,
+    players: usize,
 }
 
 /// Whether a text is meant as a board and not as a line of play: its first word has a "/" or a dot, or nothing but
 /// stones.
 pub(crate) fn is_board(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
-    first.contains(['/', '.']) || (!first.is_empty() && first.chars().all(|cell| matches!(cell, 'x' | 'o')))
+    first.contains(['/', '.']) || (!first.is_empty() && first.chars().all(|cell| marked(cell).is_some()))
 }
 
 /// The stones of a board and the names of their cells; see `Notation::on_board`.
@@ -74,11 +94,21 @@ pub(crate) fn write_board(
     format!("{} {}", (0..height).map(row).collect::<Vec<_>>().join("/"), mark(mover))
 }
 
-/// Reads a board of that size.
+/// Reads a board of that size, of two players.
 ///
 /// # Errors
 /// Says what is not as it should be.
 pub(crate) fn read_board(text: &str, width: usize, height: usize) -> Result<Board, String> {
+    read_board_of(2, text, width, height)
+}
+
+/// Reads a board of that size, of so many players.
+///
+/// # Errors
+/// Says what is not as it should be.
+pub(crate) fn read_board_of(players: usize, text: &str, width: usize, height: usize) -> Result<Board, String> {
+    let marks = &MARKS[..players];
+    let owner = |cell: char| marked(cell).filter(|player| player.index() < players);
     let mut words = text.split_whitespace();
     let rows = words.next().unwrap_or_default();
     let count = rows.split('/').count();
@@ -92,23 +122,29 @@ pub(crate) fn read_board(text: &str, width: usize, height: usize) -> Result<Boar
             return Err(format!("row {number} of the board must have {width} cells, got {length}: {}", shown(row)));
         }
         for cell in row.chars() {
-            cells.push(match cell {
-                '.' => None,
-                'x' => Some(Player::Zero),
-                'o' => Some(Player::One),
-                _ => return Err(format!("row {number} of the board must be made of x, o and dots, got {cell:?}")),
-            });
+            let stone = owner(cell);
+            if stone.is_none() && cell != '.' {
+                let stones = listed(marks, ", ");
+                return Err(format!("row {number} of the board must be made of {stones} and dots, got {cell:?}"));
+            }
+            cells.push(stone);
         }
     }
-    let mover = match words.next() {
-        Some("x") => Player::Zero,
-        Some("o") => Player::One,
-        Some(other) => return Err(format!("after the board stands who is to move, x or o, got {}", shown(other))),
-        None => return Err("after the board stands who is to move, x or o; got nothing".to_owned()),
-    };
+    let expected = format!("after the board stands who is to move, {}", listed(marks, " or "));
+    let Some(word) = words.next() else { return Err(format!("{expected}; got nothing")) };
+    let mover = word.parse().ok().and_then(owner).ok_or_else(|| format!("{expected}, got {}", shown(word)))?;
     match words.next() {
         Some(more) => Err(format!("nothing stands after who is to move, got {}", shown(more))),
-        None => Ok(Board { cells, mover }),
+        None => Ok(Board { cells, mover, players }),
+    }
+}
+
+/// x, o and y, or x or o: `last` stands before the last one.
+fn listed(marks: &[char], last: &str) -> String {
+    let marks: Vec<_> = marks.iter().map(char::to_string).collect();
+    match marks.split_last() {
+        Some((end, before)) if !before.is_empty() => format!("{}{last}{end}", before.join(", ")),
+        _ => marks.concat(),
     }
 }
 
@@ -118,9 +154,9 @@ impl Board {
         self.cells.iter().enumerate().filter(move |&(_, &stone)| stone == Some(player)).map(|(cell, _)| cell)
     }
 
-    /// How many stones each player has.
-    pub(crate) fn counts(&self) -> [usize; 2] {
-        PLAYERS.map(|player| self.stones(player).count())
+    /// How many stones each player has; none those that there are not.
+    pub(crate) fn counts(&self) -> [usize; MAX_PLAYERS] {
+        Player::ALL.map(|player| self.stones(player).count())
     }
 
     /// Refuses what cannot be where the players put one stone each in turn, x first.
@@ -128,13 +164,20 @@ impl Board {
     /// # Errors
     /// Says how many stones there are.
     pub(crate) fn check_turns(&self) -> Result<(), String> {
-        let [x, o] = self.counts();
-        match self.mover {
-            Player::Zero if x == o => Ok(()),
-            Player::Zero => Err(format!("where x is to move both have as many stones, got {x} of x and {o} of o")),
-            Player::One if x == o + 1 => Ok(()),
-            _ => Err(format!("where o is to move x has one stone more, got {x} of x and {o} of o")),
+        let (counts, ahead) = (self.counts(), self.mover.index());
+        let (counts, least) = (&counts[..self.players], counts[self.players - 1]);
+        if counts.iter().enumerate().all(|(player, &count)| count == least + usize::from(player < ahead)) {
+            return Ok(());
         }
+        let mover = mark(self.mover);
+        let expected = match (ahead, self.players) {
+            (0, 2) => "both have as many stones".to_owned(),
+            (0, _) => "all have as many stones".to_owned(),
+            (1, _) => "x has one stone more".to_owned(),
+            _ => format!("{} have one stone more", listed(&MARKS[..ahead], " and ")),
+        };
+        let got: Vec<_> = counts.iter().zip(MARKS).map(|(count, mark)| format!("{count} of {mark}")).collect();
+        Err(format!("where {mover} is to move {expected}, got {}", got.join(" and ")))
     }
 
     /// Refuses what cannot be where a game ends as soon as one has won. `won` is by player; `with_one_stone` says
@@ -142,16 +185,21 @@ impl Board {
     ///
     /// # Errors
     /// Says who has won.
-    pub(crate) fn check_winner(&self, won: [bool; 2], with_one_stone: impl Fn(Player) -> bool) -> Result<(), String> {
-        let winner = match won {
-            [false, false] => return Ok(()),
-            [true, true] => return Err("both x and o have won".to_owned()),
-            [true, false] => Player::Zero,
-            [false, true] => Player::One,
+    pub(crate) fn check_winner<const N: usize>(
+        &self,
+        won: [bool; N],
+        with_one_stone: impl Fn(Player) -> bool,
+    ) -> Result<(), String> {
+        let winners: Vec<_> =
+            Player::ALL.into_iter().zip(won).filter(|&(_, won)| won).map(|(player, _)| player).collect();
+        let winner = match winners[..] {
+            [] => return Ok(()),
+            [winner] => winner,
+            [one, other, ..] => return Err(format!("both {} and {} have won", mark(one), mark(other))),
         };
-        let name = mark(winner);
-        if winner == self.mover {
-            return Err(format!("{name} has won, so that {} is to move, got {name}", mark(winner.opponent())));
+        let (name, next) = (mark(winner), Player::ALL[(winner.index() + 1) % self.players]);
+        if next != self.mover {
+            return Err(format!("{name} has won, so that {} is to move, got {}", mark(next), mark(self.mover)));
         }
         if !with_one_stone(winner) {
             return Err(format!("{name} has won more than once: no last stone can have done that"));

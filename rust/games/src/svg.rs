@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
-use azpy_core::game::{Game, Player, Turn, Value};
+use azpy_core::game::{Game, MAX_PLAYERS, Payoff, Player, Turn};
 use azpy_core::picture::{Touch, xml_text};
 
 /// The side of a cell of a board.
@@ -17,7 +17,9 @@ const MARGIN: f32 = 28.0;
 pub(crate) const INK: &str = "#1f2937";
 pub(crate) const LINE: &str = "#94a3b8";
 pub(crate) const EMPTY: &str = "#f1f5f9";
-const COLORS: [&str; 2] = ["#d03b2f", "#2463c4"];
+const COLORS: [&str; MAX_PLAYERS] = ["#d03b2f", "#2463c4", "#2e8b4f", "#d99a1c", "#7d4bb0", "#6b4a35"];
+/// What people call these colours.
+pub(crate) const NAMES: [&str; MAX_PLAYERS] = ["red", "blue", "green", "yellow", "purple", "brown"];
 
 pub(crate) fn color(player: Player) -> &'static str {
     COLORS[player.index()]
@@ -126,15 +128,19 @@ pub(crate) fn numbers(count: usize) -> Vec<String> {
     (1..=count).map(|number| number.to_string()).collect()
 }
 
-/// How a game stands, in words; `names` are those of the players.
-pub(crate) fn standing<G: Game<Payoff = Value>>(game: &G, names: [&str; 2]) -> String {
+/// How a game stands, in words; `names` are those of the players. Who alone got the most has won.
+pub(crate) fn standing<G: Game, const N: usize>(game: &G, names: [&str; N]) -> String {
     match game.turn() {
         Turn::Player(player) => format!("{} to move", names[player.index()]),
         Turn::Chance => "the dice roll".to_owned(),
-        Turn::Terminal => match game.outcome().0 {
-            value if value > 0.0 => format!("{} has won", names[0]),
-            value if value < 0.0 => format!("{} has won", names[1]),
-            _ => "a draw".to_owned(),
-        },
+        Turn::Terminal => {
+            let each = game.outcome().each();
+            let most = each.numbers().iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let mut winners = (0..N).filter(|&player| each.numbers().get(player) == Some(&most));
+            match (winners.next(), winners.next()) {
+                (Some(winner), None) => format!("{} has won", names[winner]),
+                _ => "a draw".to_owned(),
+            }
+        }
     }
 }

@@ -167,8 +167,8 @@ impl Notation for TicTacToe {
         stones(CELLS, |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["x", "o"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["x", "o"])
     }
 
     fn result_text(&self) -> String {

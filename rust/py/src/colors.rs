@@ -1,6 +1,6 @@
 //! A position in the colors of a terminal.
 
-use azpy_core::game::Player;
+use azpy_core::game::MAX_PLAYERS;
 use pyo3::prelude::*;
 
 use crate::doors::AnyState;
@@ -17,7 +17,10 @@ pub(crate) fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
     Ok(out.call_method0("isatty").and_then(|reply| reply.extract()).unwrap_or(false))
 }
 
-/// Characters that stand alone and are someone's pieces, in bold red (player 0) and blue (player 1).
+/// The colors of a terminal by player: red, blue, green, yellow, magenta, cyan.
+const COLORS: [u8; MAX_PLAYERS] = [31, 34, 32, 33, 35, 36];
+
+/// Characters that stand alone and are someone's pieces, in bold in the player's color.
 pub(crate) fn colored(state: &dyn AnyState, text: &str) -> String {
     let mut out = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -32,8 +35,7 @@ pub(crate) fn colored(state: &dyn AnyState, text: &str) -> String {
             let owner =
                 if alone(place.checked_sub(1)) && alone(Some(place + 1)) { state.owner(number, glyph) } else { None };
             match owner {
-                Some(Player::Zero) => out += &format!("\x1b[1;31m{glyph}\x1b[0m"),
-                Some(_) => out += &format!("\x1b[1;34m{glyph}\x1b[0m"),
+                Some(player) => out += &format!("\x1b[1;{}m{glyph}\x1b[0m", COLORS[player.index()]),
                 None => out.push(glyph),
             }
         }

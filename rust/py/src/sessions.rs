@@ -112,8 +112,8 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {
         Ok(Box::new(Playing::start(&self.0, settings)?))
     }
-    fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay> {
-        Box::new(Replay::new(self.0.clone(), max_positions, merge))
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
+        Box::new(Replay::new(self.0.clone(), max_positions))
     }
     fn check_searchable(&self) -> PyResult<()> {
         check_searchable(&self.0)

@@ -385,16 +385,17 @@ impl Notation for Chess {
     }
 
     /// The dearest first.
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
-        captured_men(self, actions).map(|men| {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        let sorted = |men: String| {
             let mut men: Vec<char> = men.chars().collect();
             men.sort_by_key(|man| "qrbnp".find(man.to_ascii_lowercase()));
-            men.into_iter().collect()
-        })
+            men.into_iter().collect::<String>()
+        };
+        captured_men(self, actions).into_iter().map(sorted).collect()
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["White", "Black"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["White", "Black"])
     }
 
     fn result_text(&self) -> String {

@@ -25,12 +25,12 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
     }
 
-    fn captured(&self, actions: &[Action]) -> [String; 2] {
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
         captured_men(self, actions)
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["Black", "White"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["Black", "White"])
     }
 
     fn result_text(&self) -> String {

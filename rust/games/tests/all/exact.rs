@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_games::{ConnectFour, TicTacToe};
+use azpy_core::text::Notation;
+use azpy_games::{ConnectFour, PegBoard, PegSolitaire, TicTacToe};
 
 use crate::common::{Random, Solver, after, legal, moves, perft};
 
@@ -184,4 +185,56 @@ fn connect_four_agrees_with_a_scan_of_the_whole_board() {
         }
     }
     assert!(ends.iter().all(|&count| count > 150), "the games are one-sided: {ends:?}");
+}
+
+/// How many games there are from a position, and how many of them leave one peg.
+fn puzzles(state: &PegSolitaire, known: &mut HashMap<u128, [u64; 2]>) -> [u64; 2] {
+    if state.turn() == Turn::Terminal {
+        return [1, u64::from(state.pegs() == 1)];
+    }
+    if let Some(&counts) = known.get(&state.key()) {
+        return counts;
+    }
+    let all = legal(state).into_iter().map(|action| puzzles(&after(state, action), known));
+    let counts = all.fold([0, 0], |[games, solved], [more, of_them]| [games + more, solved + of_them]);
+    known.insert(state.key(), counts);
+    counts
+}
+
+#[test]
+fn the_triangle_has_as_many_solutions_as_counted_elsewhere() {
+    // By the empty hole: the top, one beside it, the middle of an edge, the middle. Games and solutions are those that
+    // pages on this puzzle give (568,630 and 29,760 from the top).
+    let cases = [
+        ("./xx/xxx/xxxx/xxxxx", [568_630, 29_760]),
+        ("x/.x/xxx/xxxx/xxxxx", [294_543, 14_880]),
+        ("x/xx/.xx/xxxx/xxxxx", [1_149_568, 85_258]),
+        ("x/xx/x.x/xxxx/xxxxx", [137_846, 1_550]),
+    ];
+    let triangle = PegSolitaire::new(PegBoard::Triangle);
+    for (board, counts) in cases {
+        assert_eq!(puzzles(&triangle.parse(board).unwrap(), &mut HashMap::new()), counts, "{board}");
+    }
+    assert_eq!(Solver::default().value(&triangle), 1.0);
+}
+
+#[test]
+fn the_english_board_has_as_many_positions_as_counted_elsewhere() {
+    // Positions after each jump up to symmetry, as Bell ("Peg solitaire", 2004) and others count them.
+    let start = PegSolitaire::default();
+    let image = |state: &PegSolitaire, symmetry: usize| {
+        let (mut row, mut moved) = (vec![0.0; 98], vec![0.0; 98]);
+        state.encode(&mut row);
+        state.symmetric_observation(symmetry, &row, &mut moved);
+        moved[..49].iter().fold(0_u64, |pegs, &peg| pegs << 1 | u64::from(peg == 1.0))
+    };
+    let (mut layer, mut counts) = (vec![start], Vec::new());
+    for _ in 0..6 {
+        counts.push(layer.len());
+        let mut seen = HashSet::new();
+        let next = layer.iter().flat_map(|state| moves(state).into_iter().map(move |action| after(state, action)));
+        let first = |symmetries: &PegSolitaire| (0..8).map(|symmetry| image(symmetries, symmetry)).min();
+        layer = next.filter(|state| seen.insert(first(state))).collect();
+    }
+    assert_eq!(counts, [1, 1, 2, 8, 39, 171]);
 }

@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use azpy_core::game::{Payoff, Player, Turn};
+use azpy_core::game::{Payoff, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, DiceNim, Go9, Go19, Gomoku, Hex, Othello, Pig, TicTacToe, Trictrac,
-    Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
+    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal, moves, outcomes};
@@ -41,7 +41,11 @@ fn record<G: Notation>(name: &str, start: &G, seed: u64) -> String {
                 writeln!(text, "outcomes: {}", outcomes.join(", ")).unwrap();
             }
             Turn::Terminal => {
-                writeln!(text, "outcome: {}", state.outcome().of(Player::Zero)).unwrap();
+                let each = state.outcome().each();
+                match each.numbers() {
+                    [own, ..] if G::Payoff::ZERO_SUM => writeln!(text, "outcome: {own}").unwrap(),
+                    each => writeln!(text, "outcomes: {each:?}").unwrap(),
+                }
                 break;
             }
         }
@@ -135,6 +139,13 @@ fn tic_tac_toe_plays_as_recorded() {
 fn connect_four_plays_as_recorded() {
     check("connect_four_7x6x4", &ConnectFour::default(), 2);
     check("connect_four_10x4x3", &ConnectFour::new(10, 4, 3).unwrap(), 6);
+    check("connect_four_for_three_5x4x3", &ConnectFourForThree::new(5, 4, 3).unwrap(), 1);
+}
+
+#[test]
+fn games_of_one_player_play_as_recorded() {
+    check("game2048_3_64", &Game2048::new(3, 64).unwrap(), 1);
+    check("peg_solitaire_triangle", &PegSolitaire::new(PegBoard::Triangle), 1);
 }
 
 #[test]
@@ -185,6 +196,22 @@ fn trictrac_plays_as_recorded() {
     check("trictrac_60_plies", &Trictrac::new(12, 60).unwrap(), 7);
     let late = "x=19:2,22:1,24:1,off:11 o=18:1,20:2,off:12 turn=x points=6,8 holes=10,11 rolls=3,3";
     check("trictrac_late", &Trictrac::default().parse(late).unwrap(), 8);
+}
+
+#[test]
+fn maedn_plays_as_recorded() {
+    let late = "x=38,a,c,d o=40,a,b,d y=37,b,c,d turn=y plies=150";
+    check("maedn_3_late", &Maedn::<Values>::new(3, true, 400).unwrap().parse(late).unwrap(), 1);
+}
+
+#[test]
+fn blokus_plays_as_recorded() {
+    check("blokus_5", &Blokus::<Value>::new(2, 5).unwrap(), 1);
+}
+
+#[test]
+fn chinese_checkers_plays_as_recorded() {
+    check("chinese_checkers_6_players", &ChineseCheckers::<Values>::new(6, 2).unwrap(), 1);
 }
 
 #[test]

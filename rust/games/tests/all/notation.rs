@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_games::{ConnectFour, DiceNim, Hex, Othello, Pig, TicTacToe};
+use azpy_games::{ConnectFour, ConnectFourForThree, DiceNim, Game2048, Hex, Othello, PegSolitaire, Pig, TicTacToe};
 use proptest::prelude::*;
 
 use crate::common::{Random, encode, moves};
@@ -43,6 +43,12 @@ fn positions_are_written_as_documented() {
     assert_eq!(text(&nim), "heap 12 player 0");
     assert_eq!(text(&after(&nim, "roll 3 take 2")), "heap 10 player 1");
     assert_eq!(text(&after(&nim, "roll 3 take 2 roll 1")), "heap 10 roll 1 player 1");
+    let three = after(&ConnectFourForThree::new(4, 2, 2).unwrap(), "1 2 4 3");
+    assert_eq!((text(&three), three.turn()), ("..../xoxy o".to_owned(), Turn::Player(Player::One)));
+    let small = Game2048::new(2, 64).unwrap();
+    assert_eq!(text(&after(&small, "a1=2")), ".,./2,. score 0 to come 1");
+    assert_eq!(text(&after(&small, "a1=2 b1=2 left b2=4")), ".,4/4,. score 4");
+    assert_eq!(text(&after(&PegSolitaire::default(), "d2d4")), "xxx/xxx/xxxxxxx/xxxxxxx/xxx.xxx/x.x/xxx");
 }
 
 #[test]
@@ -200,6 +206,50 @@ fn dice_games_refuse_what_no_line_of_play_leads_to() {
     );
 }
 
+#[test]
+fn games_of_other_numbers_of_players_refuse_what_no_line_of_play_leads_to() {
+    refused(
+        &ConnectFourForThree::new(4, 2, 3).unwrap(),
+        &[
+            ("..../xoz. x", "row 2 of the board must be made of x, o, y and dots, got 'z'"),
+            ("..../xoy. z", "after the board stands who is to move, x, o or y, got \"z\""),
+            ("..../xoy. y", "where y is to move x and o have one stone more, got 1 of x and 1 of o and 1 of y"),
+            ("..../xoyx x", "where x is to move all have as many stones, got 2 of x and 1 of o and 1 of y"),
+            ("yyoo/xxxo y", "x has won, so that o is to move, got y"),
+        ],
+    );
+    refused(
+        &Game2048::new(2, 64).unwrap(),
+        &[
+            ("2,./.,.", "a position is written as in \"2,./4,2 score 4\""),
+            ("2,./.,. score 0 to come 3", "to come must be a whole number from 1 to 2, got \"3\""),
+            ("2,./. score 0", "the board must have 2 rows of 2 cells, as in a,b/c,d, got \"2,./.\""),
+            ("2,./.,6 score 0", "a tile must be a power of two up to 64, got 6"),
+            ("2,./.,128 score 0", "a tile must be a power of two up to 64, got 128"),
+            ("2,./.,1 score 0", "a tile must be a whole number from 2 to"),
+            ("2,./.,2 score +4", "the score must be a whole number, got \"+4\""),
+            ("2,./.,8 score 20", "such tiles score 16, or 4 less for each four that came, got 20"),
+            ("2,./.,8 score 14", "such tiles score 16"),
+            ("2,./.,8 score 4", "such tiles score 16"),
+            ("2,./.,. score 0", "with such tiles and such a score 0 cannot be to come"),
+            ("2,./.,. score 0 to come 2", "with such tiles and such a score 2 cannot be to come"),
+            ("2,2/2,2 score 0 to come 1", "with such tiles and such a score 1 cannot be to come"),
+            ("64,./.,. score 256 to come 1", "with such tiles and such a score 1 cannot be to come"),
+        ],
+    );
+    refused(
+        &PegSolitaire::default(),
+        &[
+            ("x/.x", "the board must be .../.../......./......./......./.../... with x where pegs are, got \"x/.x\""),
+            ("xxx/xxx/xxxxxxx/xxx.xxx/xxxxxxx/xxx/xxx x", "with x where pegs are"),
+            ("xxx/xxx/xxxxxxx/xxxxxxx/xxxxxxx/xxx/xxx", "no jump ends in such a board, and it is no start"),
+            (".../.../......./......./......./.../...", "no jump ends in such a board"),
+            ("d2d4 d2d4", "action 2 is \"d2d4\", which is not among the legal ones"),
+        ],
+    );
+    assert!(PegSolitaire::default().parse(".xx/xxx/xxxxxxx/xxxxxxx/xxxxxxx/xxx/xxx").is_ok());
+}
+
 /// All positions of a small game as text.
 fn reached<G: Notation>(start: &G) -> HashSet<String> {
     let (mut open, mut reached) = (vec![start.clone()], HashSet::new());
@@ -327,6 +377,10 @@ fn notations() -> Vec<Box<dyn Texts>> {
         Box::new(Pig::with_max_plies(1, 30).unwrap()),
         Box::new(DiceNim::default()),
         Box::new(DiceNim::new(1).unwrap()),
+        Box::new(ConnectFourForThree::new(4, 3, 3).unwrap()),
+        Box::new(Game2048::new(2, 32).unwrap()),
+        Box::new(Game2048::default()),
+        Box::new(PegSolitaire::default()),
     ]
 }
 
