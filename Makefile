@@ -26,6 +26,9 @@ export PYO3_PYTHON = $(BIN)/python
 # Tests see the installed wheel, not the source tree: they run in another folder.
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
+# Tests wait for other processes a third of their time, so there are half as many workers again as cores.
+TESTERS = $(shell $(BIN)/python -c 'import os; print(min(5, (3 * (os.cpu_count() or 1) + 1) // 2))')
+SIDE_BY_SIDE = --numprocesses $(TESTERS) --dist worksteal
 
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
 EXTRAS ?= dev
@@ -48,8 +51,8 @@ test: tools
 	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
 quick: $(DEV)
-	MAKEFLAGS= cargo test --locked -p azpy-core
-	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal $(addprefix "$(ROOT)"/tests/,$(QUICK))
+	MAKEFLAGS= cargo test --release --locked -p azpy-core
+	$(PYTEST) $(SIDE_BY_SIDE) $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
 # `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=/tmp/lowest PYTHON=python3.11
 lowest: $(BIN)/python$(EXE)
@@ -81,10 +84,10 @@ lint-python: $(DEV)
 	$(ELSEWHERE) $(BIN)/python -m mypy.stubtest azpy._core --mypy-config-file "$(ROOT)/pyproject.toml"
 
 test-rust: tools
-	MAKEFLAGS= cargo test --locked
+	MAKEFLAGS= cargo test --release --locked
 
 test-python: $(DEV)
-	$(PYTEST) --numprocesses auto --maxprocesses 4 --dist worksteal --doctest-modules --pyargs azpy "$(ROOT)/tests"
+	$(PYTEST) $(SIDE_BY_SIDE) --doctest-modules --pyargs azpy "$(ROOT)/tests"
 
 test-slow: $(DEV)
 	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
