@@ -154,7 +154,7 @@ class State:
     @property
     def params(self) -> dict[str, int | float | str]: ...
     @property
-    def side_names(self) -> tuple[str, str] | None: ...
+    def side_names(self) -> tuple[str, ...] | None: ...  # one a player
     @property
     def can_rotate(self) -> bool: ...
     @property
@@ -189,6 +189,7 @@ class State:
     def outcome(self) -> Any: ...  # a float with one player, or two and zero sum; else a tuple of one a player
     def outcomes(self) -> tuple[float, ...]: ...  # one a player
     def result_text(self) -> str: ...
+    def _result_words(self, outcomes: Sequence[float], how: str) -> str: ...
     def observation(self) -> NDArray[np.float32]: ...
     def key(self) -> int: ...
     def action_name(self, action: int) -> str: ...
@@ -203,6 +204,7 @@ class State:
     def without_past(self, player: int | None = None) -> State: ...
     def parse_actions(self, text: str) -> list[int]: ...
     def format_actions(self, actions: Sequence[int]) -> str: ...
+    def captured(self, actions: Sequence[int]) -> list[str]: ...  # one a player
     def read_variations(self, text: str, *, max_moves: int = 100_000, max_depth: int = 1_000) -> Variations: ...
     def write_variations(
         self,
@@ -377,16 +379,12 @@ class SearchOptions(TypedDict, total=False):
 
     eval_batch: int
     virtual_loss: float
-    max_collisions: int | None
     in_flight_share: float | None
     c_puct: float
     c_puct_base: float | None
-    c_puct_stdev: float
     fpu: str | float
     root_noise: float | tuple[float | None, float] | None
-    noise_shaped: bool
     root_temperature: float
-    forced_visits: float
     gumbel_actions: int
     gumbel_scale: float
     value_scale: float
@@ -395,6 +393,7 @@ class SearchOptions(TypedDict, total=False):
     lcb: float | None
     solver: bool
     lookahead: int
+    score_to_beat: float | None
     early_stop: bool
     evaluations: int | None
     max_memory_mb: float | None
@@ -409,9 +408,7 @@ class SelfPlayOptions(SearchOptions, total=False):
     temperature: float
     temperature_plies: int
     temperature_final: float
-    temperature_halflife: float | None
     opening_plies: int
-    opening_policy_plies: int
     resign_below: float
     resign_plies: int
     resign_control: float
@@ -557,6 +554,10 @@ class GameRecord:
     @property
     def simulations(self) -> int | None: ...
     @property
+    def score_to_beat(self) -> float | None: ...
+    @property
+    def rewards(self) -> tuple[float, ...]: ...  # one a player; what a network learns in place of `outcomes`
+    @property
     def positions(self) -> int: ...  # the samples, which training draws
     @property
     def actions(self) -> NDArray[np.int32]: ...  # [T]
@@ -620,9 +621,7 @@ class GameReader:
 
 @final
 class ReplayBuffer:
-    def __new__(
-        cls, game: str | State | GameLike, *, max_positions: int = 1_000_000, merge: bool = False
-    ) -> ReplayBuffer: ...
+    def __new__(cls, game: str | State | GameLike, *, max_positions: int = 1_000_000) -> ReplayBuffer: ...
     def add(self, record: GameRecord) -> None: ...
     def extend(self, records: Iterable[GameRecord]) -> None: ...
     def resize(self, max_positions: int) -> None: ...
@@ -638,8 +637,6 @@ class ReplayBuffer:
         seed: int,
         root_value_weight: float = 0.0,
         symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: None = None,
         details: Literal[False] = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
@@ -653,8 +650,6 @@ class ReplayBuffer:
         seed: int,
         root_value_weight: float = 0.0,
         symmetries: bool = True,
-        surprise_weight: float = 0.0,
-        value_lambda: float = 1.0,
         imported_value_weight: float | None = None,
         details: bool = False,
     ) -> tuple[Any, ...]:
@@ -685,6 +680,7 @@ class SelfPlay:
     def swap(self, evaluator: Any) -> None: ...
     def set_resign_below(self, below: float) -> None: ...
     def set_simulations(self, n: int) -> None: ...
+    def set_score_to_beat(self, score: float) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def go_on(self, games: Sequence[GameRecord]) -> None: ...

@@ -14,25 +14,6 @@ from typing import NamedTuple
 
 from azpy.errors import EXTRAS, SettingsError, pip_install
 
-__all__ = [
-    "BUCKETS",
-    "KINDS",
-    "Device",
-    "both_runtimes",
-    "check_precision",
-    "chunks",
-    "default_cache_dir",
-    "driver_problem",
-    "installed_version",
-    "misplaced",
-    "name_devices",
-    "no_gpu",
-    "parse_devices",
-    "provider_options",
-    "reinstall",
-    "remedy",
-]
-
 # Rows that a batch is padded to on a GPU: few shapes, so each is prepared once.
 BUCKETS = (8, 32, 128, 256, 512)
 

@@ -27,8 +27,6 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
 from azpy.machine import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory_limit, read, usable_cores
 
-__all__ = ["advice", "examine", "usable"]
-
 _TRAINING = EXTRAS["train"]
 _PLUGINS = tuple(EXTRAS[kind][0] for kind, about in KINDS.items() if about.plugin)
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_PLUGINS, *_TRAINING, "rich")

@@ -8,22 +8,6 @@ import difflib
 import importlib.util
 from collections.abc import Iterable
 
-__all__ = [
-    "EXTRAS",
-    "AzpyError",
-    "DeviceError",
-    "MissingPackageError",
-    "ModelError",
-    "RequestError",
-    "RunError",
-    "SettingsError",
-    "SettingsWarning",
-    "did_you_mean",
-    "missing_to_train",
-    "one_line",
-    "pip_install",
-]
-
 
 class AzpyError(Exception):
     """Base of the errors below: its text is one line that says what came and what was expected."""

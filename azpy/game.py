@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from azpy.errors import SettingsError
 
-__all__ = ["Game", "only_two", "players_of", "value_width"]
-
 
 class Game(ABC):
     """One position of a game for one to six players: perfect information, turns in any order, dice allowed.
@@ -38,6 +36,8 @@ class Game(ABC):
         num_players: how many players there are, 1 to 6; 2 if it is not set.
         zero_sum: of two players, whether one loses what the other wins; True if it is not set. If it is False,
             `outcome` gives two numbers, which may be anything in [-1, 1]: equal ones where the players work together.
+        side_names: what people call the players within a sentence, player 0 first, such as ("red", "blue", "green");
+            None, the default: "player 0", "player 1" and so on.
         game: what records of games call this game; the name of the class if it is not set.
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
@@ -89,6 +89,7 @@ class Game(ABC):
     max_plies: int
     num_players: int = 2
     zero_sum: bool = True
+    side_names: Sequence[str] | None = None
     game: str
     action_cells: Sequence[int] | None = None
     policy_planes: Sequence[int | None] | None = None
@@ -151,19 +152,6 @@ def value_width(game: Any) -> int:
     """
     players = int(getattr(game, "num_players", 2))
     return 1 if players == 1 or (players == 2 and getattr(game, "zero_sum", True)) else players
-
-
-def only_two(game: Any, what: str) -> None:
-    """Refuses a game of other players than two who share a zero sum, by what cannot be done with it.
-
-    Raises:
-        SettingsError: it is such a game; `what` begins the sentence.
-    """
-    if not game.zero_sum:
-        raise SettingsError(
-            f"{what} for two players with a zero sum, and {game.game} has {players_of(game)}: it can be searched "
-            "(azpy.Search, azpy.Engine), played by a network against itself (azpy.SelfPlay) and trained (az-train)"
-        )
 
 
 def players_of(game: Any) -> str:

@@ -130,8 +130,8 @@ def main() -> None:
     learned, held_out = given.iterations or sealed[:-4], given.held_out or sealed[-4:]
 
     @functools.cache
-    def games(merge: bool) -> azpy.ReplayBuffer:
-        buffer = azpy.ReplayBuffer(run.start, max_positions=2**40, merge=merge)
+    def games() -> azpy.ReplayBuffer:
+        buffer = azpy.ReplayBuffer(run.start, max_positions=2**40)
         buffer.extend(record for _, record in run.games(learned))
         return buffer
 
@@ -146,7 +146,7 @@ def main() -> None:
             key = json.dumps([*what, text, seed])
             if key not in done:
                 settings = settings_of(run, text, seed)
-                done[key] = fitted(settings, run.start, games(settings.merge_positions), given.steps, rows)
+                done[key] = fitted(settings, run.start, games(), given.steps, rows)
                 if given.out is not None:
                     with given.out.open("a") as file:
                         file.write(json.dumps([key, done[key]]) + "\n")

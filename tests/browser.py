@@ -34,6 +34,8 @@ GAMES = {
     "noughts": "tic_tac_toe",
     "pawns": "hexapawn:Hexapawn",
     "rude": "browser:Rude",
+    "three": "many_players:Colors",
+    "alone": "many_players:Knapsack",
 }
 
 
@@ -254,3 +256,4 @@ def board(driver: Any) -> Iterator[Board]:
     found = Board(driver)
     yield found
     assert found.errors() == []
+    driver.get("about:blank")  # a page whose server has gone complains in the next test

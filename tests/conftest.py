@@ -33,7 +33,7 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
     """Runs write their page without its charts, which take longer to draw than most of these runs."""
     with pytest.MonkeyPatch.context() as patched:
         if request.module.__name__ != "test_report":
-            patched.setattr("azpy.reports.report._charts", lambda rows, positions: [])
+            patched.setattr("azpy.reports.report._charts", lambda *_: [])
         yield
 
 

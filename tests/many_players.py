@@ -65,6 +65,20 @@ class Trio(azpy.Game):
         return sum((owner + 1) << (2 * cell) for cell, owner in enumerate(self.cells))
 
 
+class Colors(Trio):
+    """`Trio` with names of the players, and with a board that can be clicked."""
+
+    side_names = ("red", "blue", "green")
+
+    def touches(self, action: int) -> list[int]:
+        """See `azpy.Game`."""
+        return [action]
+
+    def __str__(self) -> str:
+        rows = (self.cells[row : row + SIZE] for row in range(0, SIZE * SIZE, SIZE))
+        return "\n".join(" ".join(".roy"[owner + 1] for owner in row) for row in rows)
+
+
 class ByMover(Trio):
     """The mistake that is easily made: outcomes begin with the player who moved last."""
 
@@ -147,3 +161,65 @@ class Together(Trio):
         """Planes of the player to move and of the other one."""
         cells = np.array(self.cells).reshape(SIZE, SIZE)
         return np.array([cells == (self.plies + seat) % 2 for seat in range(2)], np.float32)
+
+
+class Toss(azpy.Game):
+    """Each of three players adds a die to three times what it chooses; who has most wins, perhaps with others."""
+
+    num_actions, obs_shape, max_plies, num_players = 3, (4, 1, 1), 6, 3
+
+    def __init__(self) -> None:
+        self.line = list[int]()
+
+    def turn(self) -> int:
+        """See `azpy.Game`."""
+        player, is_rolled = divmod(len(self.line), 2)
+        return azpy.TERMINAL if player == self.num_players else player if is_rolled else azpy.CHANCE
+
+    def legal_actions(self) -> list[int]:
+        """See `azpy.Game`."""
+        return [0, 1, 2]
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """See `azpy.Game`."""
+        return [(face, 1 / 3) for face in range(3)]
+
+    def play(self, action: int) -> None:
+        """See `azpy.Game`."""
+        self.line.append(action)
+
+    def clone(self) -> Self:
+        """See `azpy.Game`."""
+        other = type(self)()
+        other.line = self.line.copy()
+        return other
+
+    def totals(self) -> list[int]:
+        """What the players have so far."""
+        padded = self.line + [0] * (2 * self.num_players - len(self.line))
+        return [die + 3 * chosen for die, chosen in zip(padded[::2], padded[1::2], strict=True)]
+
+    def outcome(self) -> float | list[float]:
+        """See `azpy.Game`."""
+        return [1.0 if total == max(self.totals()) else -0.5 for total in self.totals()]
+
+    def encode(self) -> NDArray[np.float32]:
+        """The totals, and whose turn it is."""
+        row = np.zeros(4, np.float32)
+        row[: self.num_players] = np.array(self.totals()) / 8
+        row[3] = len(self.line) / 6
+        return row.reshape(4, 1, 1)
+
+    def key(self) -> int:
+        """See `azpy.Game`."""
+        return int("1" + "".join(map(str, self.line)), 3)
+
+
+class TossAlone(Toss):
+    """One player: the score is the total, of 8."""
+
+    num_players, max_plies = 1, 2
+
+    def outcome(self) -> float:
+        """See `azpy.Game`."""
+        return self.totals()[0] / 4 - 1

@@ -20,7 +20,7 @@ from azpy._core import OPTIONS
 from azpy.game import value_width
 from azpy.matches.arena import play_match
 from azpy.matches.openings import Book
-from azpy.matches.results import MatchResult
+from azpy.matches.results import MatchResult, Round
 
 Position = Any  # azpy.State | azpy.Game
 Batch = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -393,8 +393,10 @@ def replayed(rolls: Sequence[int]) -> Callable[[Position], int]:
 
 # Where the usual board is large: a plain recursion takes as long as there are actions.
 SMALL: dict[str, dict[str, Any]] = {
+    "blokus": {"size": 5},
     "breakthrough": {"width": 3, "height": 4},
     "chess": {"encoding": "az18", "max_plies": 40},
+    "chinese_checkers": {"max_turns": 10},
     "game2048": {"size": 3, "target": 64},
     "go": {"size": 5},
     "gomoku": {"size": 5, "k": 4},
@@ -421,6 +423,12 @@ def game_starts() -> dict[str, Position]:
         while turn_of(start) == azpy.CHANCE:
             start.play(start.chance_outcomes()[-1][0])
     return starts
+
+
+def pairs_of(*outcomes: tuple[float, float]) -> MatchResult:
+    """A match of two players by what player A got in each pair of games, first in seat 0."""
+    pairs = (Round(((first, -first), (second, -second)), ((), ())) for first, second in outcomes)
+    return MatchResult(tuple(pairs))
 
 
 def whole_match(start: Any, a: Any, b: Any, games: int, seed: int = 0, opening_plies: int = 4) -> MatchResult:

@@ -1,5 +1,6 @@
 """Sound games, from which the planted games are made."""
 
+import itertools
 from typing import Self
 
 import numpy as np
@@ -83,3 +84,122 @@ class Throws(azpy.Game):
 
     def key(self) -> int:
         return ((self.heads[0] * 4 + self.heads[1]) * 4 + self.thrown + 1) * 8 + self.turns
+
+
+class Line(azpy.Game):
+    """Three in a row on a line of six cells; stones are put in turn, so the number of stones tells the player."""
+
+    num_actions, obs_shape, max_plies = 6, (2, 1, 6), 6
+
+    def __init__(self) -> None:
+        self.cells: tuple[int, ...] = (-1,) * 6
+
+    def player(self) -> int:
+        return sum(cell >= 0 for cell in self.cells) % 2
+
+    def winner(self) -> int:
+        rows = [set(self.cells[first : first + 2]) for first in range(5)]
+        return next((player for player in (0, 1) if {player} in rows), -1)
+
+    def turn(self) -> int:
+        return azpy.TERMINAL if self.winner() >= 0 or -1 not in self.cells else self.player()
+
+    def legal_actions(self) -> list[int]:
+        return [cell for cell in range(6) if self.cells[cell] < 0]
+
+    def play(self, action: int) -> None:
+        self.cells = (*self.cells[:action], self.player(), *self.cells[action + 1 :])
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.cells = self.cells
+        return copy
+
+    def outcome(self) -> float:
+        return {-1: 0.0, 0: 1.0, 1: -1.0}[self.winner()]
+
+    def encode(self) -> NDArray[np.float32]:
+        return self.planes(self.player())
+
+    def planes(self, player: int) -> NDArray[np.float32]:
+        return np.array([[[cell == owner for cell in self.cells]] for owner in (player, 1 - player)], np.float32)
+
+    def key(self) -> int:
+        return sum((cell + 1) * 3**place for place, cell in enumerate(self.cells))
+
+
+class TicTacToe(Line):
+    """Full boards, and so draws, end with an action of player 0."""
+
+    num_actions, obs_shape, max_plies = 9, (2, 1, 9), 9
+
+    def __init__(self) -> None:
+        self.cells = (-1,) * 9
+
+    def winner(self) -> int:
+        rows = ("012", "345", "678", "036", "147", "258", "048", "246")
+        found = [{self.cells[int(cell)] for cell in row} for row in rows]
+        return next((player for player in (0, 1) if {player} in found), -1)
+
+    def legal_actions(self) -> list[int]:
+        return [cell for cell in range(9) if self.cells[cell] < 0]
+
+
+class LongLine(Line):
+    """Four stones are enough to look at."""
+
+    def winner(self) -> int:
+        rows = [set(self.cells[first : first + 3]) for first in range(4)]
+        return next((player for player in (0, 1) if {player} in rows), -1)
+
+
+class Kalah(azpy.Game):
+    """Six pits of four seeds a side, sown one by one; the last one in the own store gives another turn."""
+
+    num_actions, obs_shape, max_plies = 6, (2, 1, 7), 400
+
+    def __init__(self) -> None:
+        self.sides = [[4] * 6 + [0], [4] * 6 + [0]]  # of players 0 and 1: six pits and the store
+        self.player = self.last = 0
+
+    def turn(self) -> int:
+        return self.player if all(any(side[:6]) for side in self.sides) else azpy.TERMINAL
+
+    def legal_actions(self) -> list[int]:
+        return [pit for pit in range(6) if self.sides[self.player][pit]]
+
+    def play(self, action: int) -> None:
+        self.last = side = self.player
+        seeds, self.sides[side][action], pit = self.sides[side][action], 0, action
+        while seeds:
+            pit += 1
+            if pit == (7 if side == self.last else 6):
+                side, pit = 1 - side, 0
+            self.sides[side][pit] += 1
+            seeds -= 1
+        own, other = self.sides[self.last], self.sides[1 - self.last]
+        if side == self.last and pit < 6 and own[pit] == 1 and other[5 - pit]:
+            own[6] += 1 + other[5 - pit]
+            own[pit] = other[5 - pit] = 0
+        if (side, pit) != (self.last, 6):
+            self.player = 1 - self.last
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.sides, copy.player, copy.last = [list(side) for side in self.sides], self.player, self.last
+        return copy
+
+    def outcome(self) -> float:
+        return self.lead(0)
+
+    def lead(self, player: int) -> float:
+        return float(np.sign(sum(self.sides[player]) - sum(self.sides[1 - player])))
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.array([self.sides[self.player], self.sides[1 - self.player]], np.float32).reshape(2, 1, 7)
+
+    def key(self) -> int:
+        number = 2 * self.player + self.last
+        for seeds in itertools.chain(*self.sides):
+            number = 49 * number + seeds
+        return number

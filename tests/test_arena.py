@@ -9,11 +9,11 @@ import pytest
 import azpy
 from azpy.errors import SettingsError
 from azpy.games.names import make_game
-from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_match, play_pairs
+from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.ratings import elo
-from azpy.matches.results import MatchResult, Pair
-from oracles import Countdown, Solver, whole_match
+from azpy.matches.results import MatchResult
+from oracles import Countdown, Solver, pairs_of, whole_match
 
 TICTACTOE = azpy.make_game("tic_tac_toe")
 
@@ -40,13 +40,13 @@ class Perfect:
 
 
 def result_of(*points: tuple[float, float]) -> MatchResult:
-    return MatchResult.of([Pair((2 * first - 1, 2 * second - 1), ((), ())) for first, second in points])
+    return pairs_of(*((2 * first - 1, 2 * second - 1) for first, second in points))
 
 
 def test_the_score_is_the_share_of_the_points() -> None:
     result = result_of(*[(1.0, 1.0)] * 40, *[(1.0, 0.0)] * 10)
     assert (result.games, result.wins, result.losses, result.score) == (100, 90, 10, 0.9)
-    assert (result.first, result.second) == ((50, 0, 0), (40, 0, 10))
+    assert result.seats == ((50, 0, 0), (40, 0, 10))
     assert result_of((1.0, 0.5), (0.5, 0.0)).score == 0.5
 
 
@@ -98,7 +98,7 @@ def test_both_games_of_a_pair_see_the_same_dice() -> None:
             return [state.legal_actions()[state.key() // 7 % len(state.legal_actions())] for state in states]
 
     result = whole_match(make_game("pig"), ByPosition(), ByPosition(), games=60, seed=4, opening_plies=0)
-    wins, _, losses = result.first
+    wins, _, losses = result.seats[0]
     assert (wins, losses) == (result.losses - losses, result.wins - wins)
     assert min(wins, losses) > 0
 
@@ -168,4 +168,4 @@ def test_a_group_of_games_that_time_cuts_off_does_not_count() -> None:
 def test_a_match_without_an_end_of_its_time_is_played_in_one_group() -> None:
     players = FirstLegal(), mcts(20)
     book = Book(TICTACTOE, 1, 5)
-    assert whole_match(TICTACTOE, *players, 12, 5, 1) == MatchResult.of(list(play_pairs(book, *players, 6, 5)))
+    assert whole_match(TICTACTOE, *players, 12, 5, 1) == MatchResult(tuple(play_rounds(book, players, 6, 5)))

@@ -38,6 +38,11 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
     board.one("tree_details").click()
     assert len(board.all("#tree > li")) == 7
+    for depth in ("#tree > li", "#tree > li > details > ul > li"):  # branches of branches
+        board.all(f"{depth} > details > summary")[0].click()
+        board.until(lambda inner=f"{depth} > details > ul details": board.all(inner))
+    heights = [float(bar.get_attribute("height")) for bar in board.all("#histogram .bin")]
+    assert (len(heights), max(heights)) == (20, 30)
     board.enter("hint_simulations", "3000")
     board.until(lambda: board.one("root").text.startswith("Searched: 30"))
     board.enter("hint_simulations", "5000000")
@@ -179,6 +184,13 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.choose("adviser", "of 0.9")
         board.until(lambda: board.one("root").text.startswith("Searched"))
         assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
+        board.until(lambda: board.one("alone").text.startswith("The network alone: value "))
+        assert not board.all("#analysis_table .beside")[0].is_displayed()
+        board.choose("beside", "of 0.5")
+        board.until(lambda: board.one("root_beside").text.startswith("of 0.5: "))
+        assert all(cell.text for cell in board.all("#candidates .beside"))
+        board.choose("beside", "")
+        assert not board.one("root_beside").text
         # It has values only for positions where it moved, and for the last one.
         assert len(board.all("#graph .value")) < len(moves) + 1
         other = analyzed_by()

@@ -166,8 +166,12 @@ def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
+    models = {"main": open_model("uniform:5", "tic_tac_toe", 5)}
+    with site_of(models, token=TOKEN) as address, site_of(models, token=f"{TOKEN} too") as other:
         example = example.replace("listen 8080", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8000", address)
+        # Another server below the first one.
+        place = example[example.index("    location") : example.rindex("}")]
+        example = example.replace(place, place + place.replace("/az/", "/az/too/").replace(address, other))
         own = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         paths = "".join(f"{name}_temp_path {tmp_path}/{name};" for name in own)
         (tmp_path / "nginx.conf").write_text(
@@ -178,13 +182,17 @@ def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) 
         nginx = subprocess.Popen([NGINX, "-p", str(tmp_path), "-e", "stderr", "-c", str(tmp_path / "nginx.conf")])
         try:
             board.until(lambda: is_open(port))
-            board.driver.get(f"http://127.0.0.1:{port}/az/")
-            board.until(lambda: board.one("login").is_displayed())
-            board.one("token").send_keys(TOKEN, Keys.ENTER)
+            for path, token in (("az", TOKEN), ("az/too", f"{TOKEN} too")):
+                board.driver.get(f"http://127.0.0.1:{port}/{path}/")
+                board.until(lambda: board.one("login").is_displayed())
+                board.one("token").send_keys(token, Keys.ENTER)
+                board.until(lambda: board.one("connected").text == "connected")
+                board.one("new").click()
+                board.until(lambda: board.state == "open" and board.ply == 0)
+                board.click("b2")
+                assert board.ply == 2
+            board.driver.get(f"http://127.0.0.1:{port}/az/")  # still let in
             board.until(lambda: board.one("connected").text == "connected")
-            board.settle()
-            board.click("b2")
-            assert board.ply == 2
             board.errors()  # of the answer 401
             board.driver.get("about:blank")
         finally:

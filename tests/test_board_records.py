@@ -82,6 +82,28 @@ def test_no_game_is_thrown_away(board: Board, address: str) -> None:
     board.until(lambda: len(board.moves) == 2 and board.ply == 0)
 
 
+def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    board.click("b2")
+    first = board.driver.current_window_handle
+    board.script("window.open(location.href)")  # with what the tab keeps, as "Duplicate tab"
+    (second,) = set(board.driver.window_handles) - {first}
+    board.driver.switch_to.window(second)
+    board.until(lambda: board.moves == ["b2"] and board.state == "open")
+    board.click("a1")
+    board.driver.switch_to.window(first)
+    board.click("c3")
+    board.driver.switch_to.window(second)
+    board.click("a2")
+    board.one("open_archive").click()
+    board.all("#games_before button")[0].click()
+    board.until(lambda: board.moves == ["b2", "c3"])
+    board.driver.close()
+    board.driver.switch_to.window(first)
+    assert board.moves == ["b2", "c3"]
+
+
 def test_a_link_shows_a_position(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.choose("player_1", "")
@@ -146,7 +168,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const late = [];
           const clock = new Clock((player) => late.push(player));
           const now = performance.now.bind(performance);
-          clock.reset(1);
+          clock.reset({ limit: 60000, more: 0, periods: 0, period: 0 });
           clock.run(0);
           for (const [minutes, player] of [[0.5, 1], [2, 1]]) {
             performance.now = () => now() + 60000 * minutes;
@@ -162,7 +184,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const played = new game.Game();
           played.play("a");
           const told = (player, value, network) =>
-            ({ value, visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
+            ({ values: [value, -value], visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
           played.root.learn("x", told(0, 0.5, "one"));
           const losses = ["other", "one"].map((network) => {
             played.current.learn("x", told(1, 0.25, network));
@@ -170,7 +192,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           });
           losses.push(played.current.loss("x", 10)); // both searches were short
           played.know([{ name: "x", network: "new" }]);
-          losses.push(played.root.value("x"));
+          losses.push(played.root.values("x"));
           const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
           const record = { position: null, nodes, notes: {} };
           done({

@@ -24,6 +24,8 @@ SMALL = {
     "othello": "othello(size=4)",
     # Games that end in time on a busy machine too.
     "chess": "chess(max_plies=30)",
+    "blokus": "blokus(size=6)",
+    "chinese_checkers": "chinese_checkers(max_turns=15)",
     "game2048": "game2048(size=3,target=128)",
     "go": "go(size=5)",
     "gomoku": "gomoku(size=5,k=4)",

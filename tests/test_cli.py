@@ -21,10 +21,10 @@ from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import pip_install
-from azpy.matches.results import MatchResult, Pair
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Noticed, Played, Saved
 from azpy.training.timing import STAGES
+from oracles import pairs_of
 from starts import Starts
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
@@ -100,7 +100,7 @@ def test_a_narrow_terminal_keeps_label_and_bar(width: int, figures: str) -> None
     display._live, display._games = live_bar(console), 512
     metrics = {"simulations_per_second": 41234.0, "evaluations_per_second": 31234.0, "batch_fill": 0.98}
     metrics |= {"cache_hits": 0.16} | {f"share_{name}": 0.1 for name in STAGES}
-    display.show(Matched(10, "mcts-1000", MatchResult.of([Pair((1.0, 1.0), ((), ())), Pair((1.0, -1.0), ((), ()))])))
+    display.show(Matched(10, "mcts-1000", pairs_of((1.0, 1.0), (1.0, -1.0))))
     display.show(Played(12, 100, metrics))
     with console.capture() as shown:
         console.print(display._live.get_renderable())

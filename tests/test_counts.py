@@ -166,14 +166,15 @@ def test_temperatures_are_finite_down_to_their_limit() -> None:
         result.policy(-1.0)
 
 
-def test_root_noise_mixes_into_the_search_but_not_into_the_priors_given_out() -> None:
+def test_noise_and_temperature_at_the_root_change_the_search_but_not_the_priors_given_out() -> None:
     state = azpy.make_game("connect_four")
-    clean = azpy.Search(Hashed(7), simulations=200, eval_batch=1).run(state)
-    noisy = [
-        azpy.Search(Hashed(7), simulations=200, eval_batch=1, root_noise=(1.0, 0.5), seed=s).run(state)
-        for s in (1, 2, 1)
-    ]
-    for result in noisy:
+
+    def run(**options: Any) -> azpy.SearchResult:
+        return azpy.Search(Hashed(7), simulations=200, eval_batch=1, **options).run(state)
+
+    clean, warm, *noisy = run(), run(root_temperature=1.5), *(run(root_noise=(1.0, 0.5), seed=s) for s in (1, 2, 1))
+    for result in (warm, *noisy):
         assert result.priors.tolist() == clean.priors.tolist()
         assert result.visits.tolist() != clean.visits.tolist()
+        np.testing.assert_allclose(result.target, result.visits / 200, rtol=1e-6)
     assert noisy[0].visits.tolist() == noisy[2].visits.tolist() != noisy[1].visits.tolist()

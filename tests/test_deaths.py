@@ -4,7 +4,7 @@
 
 prints it. A trial is a run in which something is killed once, by each channel, deterministic and free: a deterministic
 run has the hashes of an undisturbed one, a free run each game once. AZPY_DEATHS sets the number of trials of a kind.
-Workers that send what they must not: test_fleet.py and test_folder.py.
+Workers that send what they must not: test_head.py and test_folder.py.
 """
 
 import contextlib

@@ -12,7 +12,8 @@ import pytest
 
 from azpy.errors import RunError, SettingsError
 from azpy.learning.learner import Learner
-from azpy.runs.folder import RunFolder, read_checkpoint
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import read_checkpoint
 from azpy.settings import Settings
 from azpy.training.events import Event, Fitted, Played, Started
 from azpy.training.fitting import DivergedError, diverged

@@ -30,7 +30,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"c_puct": 2.5, "fpu": 0.3},
     {"c_puct": 1.25, "c_puct_base": 100.0},
 ]
-DICE = {"backgammon", "trictrac", "pig", "dice_nim", "game2048", "countdown, dice"}
+DICE = {"backgammon", "trictrac", "maedn", "pig", "dice_nim", "game2048", "countdown, dice"}
 PLAIN = sorted(set(game_starts()) - DICE)
 
 

@@ -600,9 +600,7 @@ def test_games_of_different_sizes_are_not_mixed() -> None:
         azpy.VectorSearch([Sized(2), Sized(3)], azpy.UniformEvaluator())
 
 
-@pytest.mark.parametrize(
-    "settings", [{"cache_positions": 2**63 + 1}, {"cache_positions": 10**12}, {"max_collisions": 10**9}]
-)
+@pytest.mark.parametrize("settings", [{"cache_positions": 2**63 + 1}, {"cache_positions": 10**12}])
 def test_sizes_that_no_machine_has_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at most"):
         azpy.Search(azpy.UniformEvaluator(), **settings).run(azpy.make_game("tic_tac_toe"))

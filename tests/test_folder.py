@@ -35,7 +35,8 @@ from azpy.runs import storage
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
-from test_fleet import AtHead, games_of, hashes, middle, settings, train
+from test_fleet import hashes, middle, settings, train
+from test_head import AtHead, games_of
 
 KEY = "0123456789abcdef"
 

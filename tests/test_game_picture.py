@@ -78,3 +78,25 @@ def test_what_cannot_be_shown_is_refused(tmp_path: Path) -> None:
         azpy.replay("tic_tac_toe", [0, 0])
     with pytest.raises(ValueError, match="among the legal ones"):
         azpy.replay("tic_tac_toe", "a1 a1")
+
+
+RIM = 'stroke="#1f2937" stroke-width="4"'
+
+
+@pytest.mark.parametrize(
+    ("game", "actions", "mark", "count"),
+    [
+        ("tic_tac_toe", [0, 3, 1, 4, 2], "#fde68a", 3),
+        ("connect_four", [0, 1, 0, 1, 0, 1, 0], RIM, 4),
+        ("gomoku(size=7)", [0, 7, 1, 8, 2, 9, 3, 10, 4], 'r="7"', 5),
+        ("hex(size=3,swap=0)", [0, 1, 3, 4, 6], RIM, 3),
+    ],
+)
+def test_the_stones_that_won_are_marked(game: str, actions: list[int], mark: str, count: int) -> None:
+    state = azpy.make_game(game)
+    for action in actions:
+        assert not state.is_terminal
+        before = state.to_svg().count(mark)
+        state.play(action)
+    assert state.is_terminal
+    assert state.to_svg().count(mark) - before == count

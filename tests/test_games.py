@@ -129,6 +129,7 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
         ("kuhn_poker", "hidden information; azpy plays"),
         ("matrix_rps", "players who act at the same time, hidden information; azpy plays"),
         ("goofspiel", "has players who act at the same time; azpy plays"),
+        ("kuhn_poker", "OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"),
         ("pig(players=7)", "has 7 players; azpy plays games of one to 6 players"),
         ("blackjack", "hidden information"),
         ("bargaining", "hidden information"),

@@ -310,8 +310,7 @@ def test_pipelines_overlap_with_new_sessions(cpu: OnnxEvaluator) -> None:
 
 def test_a_run_plays_in_reduced_precision(tmp_path: Path) -> None:
     from azpy.evaluators.onnx import network_id
-    from azpy.runs.folder import read_checkpoint
-    from azpy.runs.reader import StoredRun
+    from azpy.runs.reader import StoredRun, read_checkpoint
     from azpy.settings import Settings
     from azpy.training.trainer import Trainer
 

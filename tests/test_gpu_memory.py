@@ -40,12 +40,6 @@ def test_padding_and_chunks_change_no_row(count: int, monkeypatch: pytest.Monkey
     assert machine.batches == [bucket for _, _, bucket in chunks(count, BUCKETS)]
 
 
-def test_every_bucket_is_prepared_before_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    OnnxEvaluator(MODEL, "cuda", buckets=(2, 4, 6))
-    assert machine.batches[:3] == [2, 4, 6]
-
-
 def test_rows_that_differ_between_buckets_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     assert OnnxEvaluator(MODEL, "cuda").row_exact

@@ -25,8 +25,7 @@ from azpy.fleet import here
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
-from azpy.runs.folder import read_checkpoint
-from azpy.runs.reader import StoredRun, read_model
+from azpy.runs.reader import StoredRun, read_checkpoint, read_model
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from azpy.training.events import Saved, Started
@@ -109,6 +108,17 @@ def test_the_last_layers_stay_exact() -> None:
     quantized = [name for name in weights if "DequantizeLinear" in name]
     assert set(weights) - set(quantized) == {"policy.2.weight", "value.3.weight", "value.5.weight"}
     assert len(quantized) == 5
+
+
+def test_heads_without_a_size_have_int8_convolutions_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """ONNX Runtime has no int8 form of the norm of means and maxima, and wrote two lines in each iteration."""
+    game = azpy.make_game("go(size=5)")
+    rows = np.random.default_rng(0).random((64, *game.obs_shape), dtype=np.float32)
+    graph = onnx.load_from_string(to_int8(to_onnx(Network.of(game, "1x16+conv")), rows)).graph
+    norms = [each.input[1] for each in graph.node if each.op_type == "BatchNormalization"]
+    assert len(norms) == 2
+    assert not [weight for weight in norms if "DequantizeLinear" in weight]
+    assert not caplog.records
 
 
 def test_drift_is_what_its_words_say() -> None:

@@ -216,7 +216,9 @@ def test_a_roll_is_a_move_that_the_client_names() -> None:
     state = make_game("pig")
     assert "rootInfo" in client.ask()
     name = state.action_name(state.legal_actions()[0])
-    assert "a roll is due" in client.ask(moves=[name])["error"]
+    refused = client.ask(moves=[name])
+    assert "a roll is due" in refused["error"]
+    assert refused["isRollDue"] is True
     state.play(state.legal_actions()[0])
     roll = state.action_name(state.chance_outcomes()[3][0])
     assert "rootInfo" in client.ask(moves=[name, roll])

@@ -28,23 +28,14 @@ def searched(simulations: int = 300, **settings: Any) -> tuple[azpy.Search, azpy
 # Numbers.
 
 
-def test_variations_are_lines_of_play_from_the_most_visited_actions_on() -> None:
-    for start in game_starts().values():
-        result = azpy.Search(Hashed(start.num_actions), simulations=500).run(start)
-        found = result.principal_variations(99)
-        assert found[0][0] == result.principal_variation
-        assert len(found) == (result.visits > 0).sum()
-        assert [visits for _, visits, _ in found] == sorted(result.visits[result.visits > 0].tolist(), reverse=True)
-        for actions, visits, q in found:
-            index = result.actions.tolist().index(actions[0])
-            assert (visits, q) == (result.visits[index], result.q[index])
-            position = start.clone()
-            for action in actions:
-                assert action in position.legal_actions()
-                position.play(action)
-        assert result.principal_variations() == found[:3]
-        assert result.principal_variations(2, length=1) == [(line[:1], n, q) for line, n, q in found[:2]]
-        assert result.principal_variations(0) == []
+def test_variations_can_be_fewer_and_shorter() -> None:
+    _, result = searched()
+    found = result.principal_variations(99)
+    assert len(found) == (result.visits > 0).sum() > 3
+    assert found[0][0] == result.principal_variation
+    assert result.principal_variations() == found[:3]
+    assert result.principal_variations(2, length=1) == [(line[:1], n, q) for line, n, q in found[:2]]
+    assert result.principal_variations(0) == []
 
 
 # How long a result can be looked at.

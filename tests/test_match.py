@@ -21,10 +21,11 @@ from azpy.cli.match import main
 from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_game
-from azpy.matches.arena import RandomPlayer, SearchPlayer, play_pairs
+from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
-from azpy.matches.results import MatchResult, Pair
+from azpy.matches.results import MatchResult
+from oracles import pairs_of
 from test_onnx import make_model
 
 BOARD = "connect_four(width=5,height=4)"
@@ -85,47 +86,47 @@ def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
 
 def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None:
     players = SearchPlayer(Counting(1), 20), SearchPlayer(Counting(3), 20)
-    all_at_once = list(play_pairs(book(), *players, 9, seed=3))
-    assert list(play_pairs(book(), *players, 9, seed=3, slots=4)) == all_at_once
-    assert list(play_pairs(book(), *players, 9, seed=3, slots=1)) == all_at_once
+    all_at_once = list(play_rounds(book(), players, 9, seed=3))
+    assert list(play_rounds(book(), players, 9, seed=3, slots=4)) == all_at_once
+    assert list(play_rounds(book(), players, 9, seed=3, slots=1)) == all_at_once
 
 
 def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pair() -> None:
     player = SearchPlayer(azpy.UniformEvaluator(), 40)
-    pairs = list(play_pairs(book(), player, player, 10, seed=1))
+    pairs = list(play_rounds(book(), (player, player), 10, seed=1))
     assert [pair.score for pair in pairs] == [0.5] * 10
     assert all(first == second for first, second in (pair.actions for pair in pairs))
-    result = MatchResult.of(pairs)
-    assert (result.pairs, result.distinct, result.repeated) == ((0, 0, 10, 0, 0), 10, 0)
+    result = MatchResult(tuple(pairs))
+    assert (result.counts, result.distinct, result.repeated) == ((0, 0, 10, 0, 0), 10, 0)
 
 
 def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None:
     """A wins a gammon and loses a plain game; then A loses by rule and draws."""
-    result = MatchResult.of([Pair((2 / 3, -1 / 3), ((), ())), Pair((-1.0, 0.0), ((), ()))])
+    result = pairs_of((2 / 3, -1 / 3), (-1.0, 0.0))
     assert (result.wins, result.draws, result.losses, result.score) == (1, 1, 2, 0.375)
     assert result.outcome == pytest.approx(-1 / 6)
     assert result.outcome_interval is not None
     low, high = result.outcome_interval
     assert -1 <= low < result.outcome < high <= 1
     assert result.has_grades
-    assert not MatchResult.of([Pair((1.0, -1.0), ((), ())), Pair((0.0, 0.0), ((), ()))]).has_grades
+    assert not pairs_of((1.0, -1.0), (0.0, 0.0)).has_grades
 
 
 def test_outcomes_are_those_of_player_a_in_both_seats() -> None:
     games = Book(make_game("backgammon"), 0, 3)
-    pairs = list(play_pairs(games, RandomPlayer(), RandomPlayer(), 6, seed=3))
+    pairs = list(play_rounds(games, (RandomPlayer(), RandomPlayer()), 6, seed=3))
     for pair in pairs:
-        for actions, outcome, sign in zip(pair.actions, pair.outcomes, (1, -1), strict=True):
+        for actions, (outcome, _), sign in zip(pair.actions, pair.outcomes, (1, -1), strict=True):
             position = make_game("backgammon")
             for action in actions:
                 position.play(action)
             assert outcome == sign * position.outcome()
-    assert MatchResult.of(pairs).has_grades
+    assert MatchResult(tuple(pairs)).has_grades
 
 
 def test_games_start_with_the_opening_and_can_be_played_again() -> None:
     openings = book(plies=4)
-    for number, pair in enumerate(play_pairs(openings, RandomPlayer(), RandomPlayer(), 5, seed=2)):
+    for number, pair in enumerate(play_rounds(openings, (RandomPlayer(), RandomPlayer()), 5, seed=2)):
         for actions, points, sign in zip(pair.actions, pair.points, (1, -1), strict=True):
             assert actions[:4] == openings[number].actions
             position = make_game(BOARD)
@@ -513,31 +514,33 @@ def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp
 def test_ctrl_c_and_sigterm_before_the_first_pair_is_over_say_so(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("azpy.cli.match.play_pairs", lambda *_, **__: signal.raise_signal(number))
+    monkeypatch.setattr("azpy.cli.match.play_rounds", lambda *_, **__: signal.raise_signal(number))
     assert main(["mcts:5", "random", "--game", BOARD]) == 128 + number
     assert capsys.readouterr().out.splitlines()[1:] == ["stopped before the first pair of games was over"]
     assert main(["mcts:5", "random", "--game", BOARD, "--json"]) == 128 + number
     assert json.loads(capsys.readouterr().out)["interrupted"]
 
 
+@pytest.mark.parametrize("whole", [0, 2])
 def test_ctrl_c_in_a_round_robin_leaves_the_curve_as_it_was(
-    run: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    whole: int, run: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     played = 0
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         nonlocal played
         played += 1
-        if played == 3:
+        if played > whole:
             raise KeyboardInterrupt
-        return play_pairs(*arguments, **options)
+        return play_rounds(*arguments, **options)
 
     Path("c4/elo.json").write_text("old")
-    monkeypatch.setattr("azpy.cli.match.play_pairs", interrupted)
+    monkeypatch.setattr("azpy.cli.match.play_rounds", interrupted)
     assert main([run, "--round-robin", "--games", "2", "--simulations", "2"]) == 130
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("stopped")
-    assert [line.split()[0] for line in lines[-4:-1]] == [f"c4/checkpoints/00000{number}" for number in (1, 2, 3)]
+    rated = [line.split()[0] for line in lines[-2 - whole : -1]]
+    assert rated == [f"c4/checkpoints/00000{number}" for number in range(1, whole + 2)]
     assert Path("c4/elo.json").read_text() == "old"
 
 

@@ -23,7 +23,7 @@ import azpy
 from azpy.cli.match import main
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_game
-from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_pairs
+from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_rounds
 from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
@@ -278,11 +278,12 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
 def test_positions_that_a_book_sets_up_are_other_games_though_the_moves_are_equal() -> None:
     Path("b.epd").write_text(f"{FEN}\n{FEN.replace('4P3', 'P7')}\n")
     found = read_book(Path("b.epd"), make_game("chess(max_plies=2)"), 0)
-    pairs = list(play_pairs(found, Lowest(), Lowest(), 2, 0))
+    pairs = list(play_rounds(found, (Lowest(), Lowest()), 2, 0))
     assert pairs[0].actions == pairs[1].actions
     from azpy.matches.results import MatchResult
 
-    assert (MatchResult.of(pairs).distinct, MatchResult.of(pairs).repeated) == (2, 0)
+    result = MatchResult(tuple(pairs))
+    assert (result.distinct, result.repeated) == (2, 0)
 
 
 class Lowest:
@@ -369,7 +370,7 @@ def test_games_of_every_kind_are_saved_as_json_lines(game: str, capsys: pytest.C
 def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped: int = 0) -> Board:
     """A game of players A and B after these moves."""
     start = make_game(game)
-    board = Board(swapped, Opening(start.clone(), (), start), swapped, 0)
+    board = Board(swapped, Opening(start.clone(), (), start), (swapped, 1 - swapped), 0)
     for action in start.parse_actions(moves):
         board.answer(action)
     if loser is not None:
@@ -452,7 +453,7 @@ def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted(
     heard: list[Board] = []
     book = Book(make_game(GAME), 1, 0)
     with pytest.raises(KeyboardInterrupt):
-        list(play_pairs(book, Leaves(), RandomPlayer(), 4, 0, ended=heard.extend))
+        list(play_rounds(book, (Leaves(), RandomPlayer()), 4, 0, ended=heard.extend))
     assert heard
     assert all(board.state.is_terminal for board in heard)
 

@@ -203,7 +203,7 @@ def test_fits_on_frozen_records_differ_by_the_settings_and_go_on(
     with Collector(played, tmp_path / "run") as collector:
         assert list(collector.run())
     out = tmp_path / "out"
-    command = ["frozen", str(tmp_path / "run"), "", "network=2x8+pool", "merge_positions=true"]
+    command = ["frozen", str(tmp_path / "run"), "", "network=2x8+pool", "root_value_weight=1"]
     command += ["--iterations", "1-2", "--held-out", "3", "--steps", "30", "--rows", "64", "--out", str(out)]
     for seeds in (1, 2, 2):  # the last finds all done
         monkeypatch.setattr(sys, "argv", [*command, "--seeds", str(seeds)])

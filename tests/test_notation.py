@@ -436,6 +436,10 @@ RESULTS = [
     ("backgammon", "x=off:15 o=5:15 turn=o", "Red wins a gammon"),
     ("backgammon", "x=off:15 o=5:14,bar:1 turn=o", "Red wins a backgammon"),
     ("backgammon(gammons=0)", "x=off:15 o=5:15 turn=o", "Red wins"),
+    ("chinese_checkers(max_turns=1)", "a3-e5 a14-e13", "Red wins by the limit of turns"),
+    ("maedn", "x=a,c,d,40 turn=x die=2 then 40/b", "Red wins"),
+    ("maedn(max_plies=1)", "3", "Draw by the limit of plies"),
+    ("maedn(players=3)", "y=a,b,c,d turn=x", "player 0 gets -0.5, player 1 gets -0.5, player 2 gets 1"),
     ("dice_nim(heap=1)", "roll 1 take 1", "Player 0 wins by taking the last counter"),
     ("wall_game", "cats b8 h8 mice a1 c8 turn 2 red then Cc8 >a1", "Red wins by catching the mouse"),
 ]

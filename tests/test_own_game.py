@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_page_prints_the_example() -> None:
-    program, race, search, click = blocks("python")
+    program, race, snake, proof, search, click = blocks("python")
     assert program == (EXAMPLE / "hexapawn.py").read_text(encoding="utf-8")
     (line,) = blocks("rust")
     assert line in (EXAMPLE / "src" / "lib.rs").read_text(encoding="utf-8")
@@ -52,11 +52,26 @@ def test_the_page_prints_the_example() -> None:
     exec(compile(race, PAGE.name, "exec"), names)
     found = azpy.Search(azpy.UniformEvaluator(), simulations=400).run(names["Race"](heap=5))
     assert found.action == 0  # after two the next player but one wins for certain
+    exec(compile(snake, PAGE.name, "exec"), names)
+    printed: list[Any] = []
+    exec(compile(proof, PAGE.name, "exec"), names | {"print": lambda *said: printed.extend(said)})
+    assert f"# {printed[0]} {printed[1]}\n" in proof
+    assert printed[1] == longest(names["Snake"]())
     exec(compile(search, PAGE.name, "exec"), names)
     exec(compile(click, PAGE.name, "exec"), names)
     (printed,) = re.findall(r"^print\(state.touches.*?# (.*)$", click, re.MULTILINE)
     state = azpy.State(Start())
     assert repr(state.touches(state.legal_actions()[0])) == printed
+
+
+def longest(snake: Any) -> int:
+    """Cells of the longest snake that a position leads to, by plain recursion."""
+    found = [len(snake.cells)]
+    for action in snake.legal_actions():
+        after = snake.clone()
+        after.play(action)
+        found.append(longest(after))
+    return max(found)
 
 
 def test_the_page_says_what_a_key_may_be() -> None:

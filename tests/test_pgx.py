@@ -13,9 +13,19 @@ import azpy
 from go_games import random_game
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-pgx = pytest.importorskip("pgx")
-go = pytest.importorskip("pgx.go")
-jax = pytest.importorskip("jax")
+
+
+class Lazy:
+    """A package that is imported when a test uses it: every process of pytest reads this file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pytest.importorskip(self._name), name)
+
+
+pgx, go, jax = Lazy("pgx"), Lazy("pgx.go"), Lazy("jax")
 
 GAMES = 64
 Game = Iterator[tuple[azpy.State, int]]  # positions and what is played there; the last is over

@@ -233,6 +233,32 @@ def test_what_cannot_be_loaded_changes_nothing(text: str | None, said: str, type
     assert ("...x... o" in spoken) is (text != "")
 
 
+def test_three_players_in_the_terminal(typed: Typed, tmp_path: Path) -> None:
+    game, file = "many_players:Colors", tmp_path / "game.json"
+    said = typed(game, "0 4", "resign", "8 1 5", f"save {file}", "10 2", "undo", f"load {file}", "hint", side="all")
+    assert "you play Red and Blue and Green;" in said
+    assert "Green to move; last move: Blue 4\n> " in said
+    assert "resign is for two players with a zero sum; Colors has 3 players" in said
+    assert "Red wins: red gets 1, blue gets -0.5, green gets -0.5 - new, undo" in said
+    assert json.loads(file.read_text())["players"] == ["person"] * 3
+    assert re.search(r"value: Red [+-]\d\.\d\d, Blue [+-]\d\.\d\d, Green [+-]\d\.\d\d\n", said)
+    said = typed(game, "moves", "switch", "switch red,third", "15", "switch nobody", side="second")
+    assert "you play Blue;" in said
+    assert re.search(r"Red plays \d+   \(value: Red [+-]\d\.\d\d, Blue ", said)
+    assert "Green (you) to move" in said  # after `switch` the next seat is the person's
+    assert "Red (you) to move" in said
+    assert "sides are first, second, third, red, blue, green, all, none, with commas between, got 'nobody'" in said
+
+
+def test_one_player_in_the_terminal(typed: Typed) -> None:
+    said = typed("many_players:Knapsack", "hint", "0 1 0", "switch", "1 0 1", "new", "switch none", side="first")
+    assert "you play alone;" in said
+    assert "Player 0 to move; last move: Player 0 0\n> " in said
+    assert "Knapsack has one player: there is no side to change to" in said
+    assert "Score -0.0385 - new, undo" in said
+    assert re.search(r"Player 0 plays [01]   \(value: Player 0 ", said.split("Score -0.0385")[1])
+
+
 def test_without_a_display_it_is_the_terminal() -> None:
     done = subprocess.run(
         [*COMMAND, "uniform:9", "--game", "hex(size=4)"],

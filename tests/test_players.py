@@ -13,7 +13,6 @@ import azpy
 from azpy.checks.check_game import check_game
 from azpy.checks.faults import Broken
 from azpy.checks.perspective import Perspective
-from azpy.cli import match
 from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
@@ -22,7 +21,7 @@ from azpy.learning.learner import Learner
 from azpy.learning.network import Network
 from azpy.runs.exports import game_as_dict, to_npz
 from azpy.training.train import train
-from many_players import ByMover, Knapsack, Together, Trio
+from many_players import ByMover, Colors, Knapsack, Together, Toss, Trio
 
 
 class Seats:
@@ -53,6 +52,17 @@ def test_a_state_says_how_many_players_there_are_and_what_each_gets() -> None:
     for action in (0, 3, 1, 4, 2):
         two.play(action)
     assert (two.outcome(), two.outcomes()) == (1.0, (1.0, -1.0))
+
+
+def test_a_game_in_python_may_name_its_players() -> None:
+    assert azpy.State(Colors()).side_names == ("red", "blue", "green")
+    assert azpy.State(Trio()).side_names is None
+    wrong: tuple[Any, ...] = (("red", "blue"), "rgb", ("red", "blue", 3), ("red", "blue", " "))
+    for names in wrong:
+        game = Colors()
+        game.side_names = names
+        with pytest.raises(azpy.GameError, match=r"Colors.side_names must be .* num_players = 3, got "):
+            azpy.State(game)
 
 
 def azpy_two() -> azpy.State:
@@ -189,7 +199,9 @@ def test_games_are_played_stored_and_sampled_with_a_number_for_each_player(game:
         assert (record.outcome, record.outcomes, record.num_players) == (end.outcome(), end.outcomes(), players)
         own = record.player_values[np.arange(len(record)), record.players]
         assert own.tolist() == record.root_values.tolist()
-        assert game_as_dict(start, record)["outcome"] == end.outcome()
+        told = game_as_dict(start, record)
+        assert told["outcome"] == end.outcome()
+        assert [ply["root_values"] for ply in told["plies"]] == record.player_values.tolist()
     observations, _, _, values = buffer.sample(8, seed=1, symmetries=False)
     *_, details = buffer.sample(8, seed=1, symmetries=False, details=True)
     assert values.shape == ((8,) if players == 1 else (8, players))
@@ -263,38 +275,24 @@ def test_a_learner_fits_the_values_of_all_players() -> None:
         assert measured["value_loss"] == pytest.approx(float(((values - rows[3]) ** 2).mean()), rel=1e-4)
 
 
-def test_a_run_of_three_players_trains_and_goes_on(tmp_path: Path) -> None:
+def test_a_run_of_three_players_trains_plays_matches_and_goes_on(tmp_path: Path) -> None:
     options: dict[str, Any] = {"simulations": 8, "games_per_iteration": 24, "slots": 8, "network": "1x16"}
+    options |= {"match_opening_plies": 0, "final_match_games": 12, "match_simulations": 30}
     for iterations in (1, 2):
-        run = train(Trio, iterations=iterations, out=str(tmp_path / "run"), **options)
+        run = train(Toss, iterations=iterations, out=str(tmp_path / "run"), **options)
+    run.start.play(0)  # the first die
     result = azpy.Search(run.evaluator, simulations=20).run(run.start)
     assert result.values.shape == (3,)
+    rows = run.matches()
+    assert [row["iteration"] for row in rows] == [1] * 4 + [2] * 4
+    for row in rows:
+        assert (row["players"], row["wins"] + row["draws"] + row["losses"]) == (3, 12)
+        assert 0 <= row["low"] <= row["score"] <= row["high"] <= 1
+        assert -1 <= row["outcome_low"] <= row["outcome"] <= row["outcome_high"] <= 1
+    [against_random] = [row for row in rows if row["opponent"] == "random" and row["iteration"] == 2]
+    assert against_random["score"] > 0.5  # of three
+    assert against_random["outcome"] > against_random["other_outcome"]
     assert (tmp_path / "run" / "report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("game", "players"),
-    [
-        ("many_players:Trio", "3 players"),
-        ("many_players:Knapsack", "1 player"),
-        ("many_players:Together", "2 players without a zero sum"),
-    ],
-)
-def test_what_is_for_two_players_is_refused_by_name(
-    game: str, players: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from azpy.cli import compare, engine, play
-
-    for command, arguments in (
-        (match.main, ["mcts:10", "random", "--game", game]),
-        (compare.main, [game, "simulations=2", "simulations=3", "--minutes", "1"]),
-        (engine.main, ["mcts:10", "--game", game, "--protocol", "json"]),
-        (play.main, ["mcts:10", "--game", game]),
-    ):
-        assert command(arguments) == 2
-        said = capsys.readouterr().err
-        assert "for two players with a zero sum" in said, (command, said)
-        assert f" has {players}: it can be" in said, (command, said)
 
 
 def warned_of(start: Trio, games: int) -> list[Broken]:

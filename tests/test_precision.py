@@ -13,8 +13,7 @@ from azpy.evaluators import onnx
 from azpy.evaluators.drift import Drift
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.playing.replay_check import repeat_game
-from azpy.runs.folder import read_checkpoint
-from azpy.runs.reader import StoredRun
+from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.events import Noticed, Saved, Started
 from azpy.training.trainer import Trainer

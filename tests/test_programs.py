@@ -18,11 +18,11 @@ import pytest
 from azpy.cli.match import main
 from azpy.errors import SettingsError
 from azpy.games.names import make_game
-from azpy.matches.arena import play_pairs
+from azpy.matches.arena import play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.programs import Misbehaved, Program, Transcripts
-from azpy.matches.results import Pair
+from azpy.matches.results import Round
 from azpy.runs.folder import RunFolder
 from test_onnx import make_model
 
@@ -193,12 +193,12 @@ def spec(folder: Path, protocol: str, how: str, settings: str = "") -> str:
 
 def play(
     folder: Path, protocol: str, how: str, settings: str = "", pairs: int = 2, slots: int = 2, other: str = "random"
-) -> list[Pair]:
+) -> list[Round]:
     start = make_game(GAMES[protocol])
     parsed = [parse_player(spec(folder, protocol, how, settings)), parse_player(other)]
     a, b = load_players(parsed, start, 1, transcripts=Transcripts(folder / "transcripts"))
     book = Book(make_game(GAMES[protocol]), 2, 0)
-    return list(play_pairs(book, a.player, b.player, pairs, 0, slots))
+    return list(play_rounds(book, (a.player, b.player), pairs, 0, slots))
 
 
 def started(folder: Path) -> list[int]:
@@ -288,7 +288,7 @@ def test_a_program_may_write_castling_and_promotions_otherwise(
     start, plies = make_game(GAMES["uci"]), line.count(",")
     players = [parse_player(spec(folder, protocol, f"line:{line}")) for _ in range(2)]
     a, b = load_players(players, start, 1, transcripts=Transcripts(folder / "transcripts"))
-    [pair] = play_pairs(Book(start, 0, 0), a.player, b.player, 1, 0, 1)
+    [pair] = play_rounds(Book(start, 0, 0), (a.player, b.player), 1, 0, 1)
     assert pair.faults == ((), ())
     for actions in pair.actions:
         state = start.clone()
@@ -450,7 +450,7 @@ def test_no_game_is_lost_by_a_machine_that_is_full(folder: Path, monkeypatch: py
 
     monkeypatch.setattr(subprocess, "Popen", full)
     with pytest.raises(SettingsError, match=r"cannot start another .*, Too many open files: give fewer --slots"):
-        list(play_pairs(Book(make_game(GAMES["ugi"]), 2, 0), a.player, b.player, 1, 0))
+        list(play_rounds(Book(make_game(GAMES["ugi"]), 2, 0), (a.player, b.player), 1, 0))
 
 
 def test_a_program_that_refuses_a_legal_move_loses(folder: Path) -> None:

@@ -15,8 +15,8 @@ from azpy.matches.ratings import (
     elo,
     expected_score,
     mean_interval,
-    pair_interval,
-    pair_score,
+    round_interval,
+    round_score,
 )
 
 EVEN = (0.1, 0.2, 0.4, 0.2, 0.1)
@@ -55,7 +55,7 @@ def test_intervals_of_few_scores_have_the_width_of_student_s_t(freedom: int, poi
     low, high = mean_interval(scores) or (0, 0)
     assert (high - low) / 2 == pytest.approx(point * np.std(scores, ddof=1) / math.sqrt(freedom + 1), rel=5e-4)
     # n pairs, all won: under a mean of s their log likelihood ratio is -n log(s), see below.
-    low, _ = pair_interval([0, 0, 0, 0, freedom + 1])
+    low, _ = round_interval([0, 0, 0, 0, freedom + 1])
     assert low == pytest.approx(math.exp(-(point**2) / 2 / (freedom + 1)), rel=2e-3, abs=1e-12)
 
 
@@ -74,7 +74,7 @@ def test_an_end_that_no_pair_bounds_is_0_or_1_and_its_elo_infinite(
     counts: list[int], ends: tuple[float | None, float | None]
 ) -> None:
     """None stands for an end that is bounded. Two players are rated with the same infinite ends."""
-    found = pair_interval(counts)
+    found = round_interval(counts)
     rating = bradley_terry(2, [(1, 0, counts)])[1]
     for expected, end, of_rating in zip(ends, found, (rating.low, rating.high), strict=True):
         assert end == expected if expected is not None else 0.0 < end < 1.0
@@ -114,9 +114,9 @@ def test_equal_scores_have_an_unknown_interval(scores: list[float]) -> None:
 @pytest.mark.parametrize("probabilities", [EVEN, DRAWISH, STRONG])
 def test_with_many_pairs_the_interval_is_that_of_the_pairs_standard_deviation(probabilities: tuple[float, ...]) -> None:
     counts = [round(10_000 * p) for p in probabilities]
-    mean, scores = pair_score(counts), np.array(PAIR_SCORES)
+    mean, scores = round_score(counts), np.array(PAIR_SCORES)
     deviation = math.sqrt(np.array(counts) @ (scores - mean) ** 2) / 10_000
-    low, high = pair_interval(counts)
+    low, high = round_interval(counts)
     assert low == pytest.approx(mean - 1.96 * deviation, abs=3e-4)
     assert high == pytest.approx(mean + 1.96 * deviation, abs=3e-4)
 
@@ -127,7 +127,7 @@ def test_with_many_pairs_the_interval_is_that_of_the_pairs_standard_deviation(pr
 def test_intervals_cover_the_truth_as_often_as_they_say(probabilities: tuple[float, ...], pairs: int) -> None:
     truth = float(np.dot(probabilities, PAIR_SCORES))
     matches = np.random.default_rng(7).multinomial(pairs, probabilities, size=300).tolist()
-    interval = cache(lambda counts: pair_interval(counts))
+    interval = cache(lambda counts: round_interval(counts))
     covered = sum(low <= truth <= high for low, high in (interval(tuple(counts)) for counts in matches))
     assert 0.92 <= covered / 300 <= 0.995  # 0.95 within 2.4 standard errors; wider for few pairs
 
@@ -194,8 +194,8 @@ def test_two_players_are_rated_by_their_score() -> None:
     counts = [5, 10, 20, 10, 15]
     first, second = bradley_terry(2, [(1, 0, counts)])
     assert (first.elo, first.low, first.high) == (0, 0, 0)
-    assert second.elo == pytest.approx(elo(pair_score(counts)))
-    low, high = pair_interval(counts)
+    assert second.elo == pytest.approx(elo(round_score(counts)))
+    low, high = round_interval(counts)
     assert (second.low, second.high) == pytest.approx((elo(low), elo(high)), abs=6)
 
 
@@ -249,5 +249,5 @@ def test_players_who_never_met_are_compared_through_others() -> None:
     even, strong = [10, 0, 20, 0, 10], [2, 0, 10, 0, 28]
     first, second, third = bradley_terry(3, [(0, 1, even), (2, 1, strong)])
     assert first.elo == pytest.approx(second.elo, abs=1e-6)
-    assert third.elo == pytest.approx(elo(pair_score(strong)))
+    assert third.elo == pytest.approx(elo(round_score(strong)))
     assert third.high - third.low > second.high - second.low

@@ -1,6 +1,5 @@
 """Training batches are what a slow replay of the records gives."""
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -36,19 +35,7 @@ def start_of(game: Any) -> Position:
     return azpy.make_game(game) if isinstance(game, str) else game
 
 
-def lambda_return(record: azpy.GameRecord, ply: int, lam: float) -> float:
-    """Sum by sum: for the player of a ply, of the searches from there on and the outcome."""
-    own = [1 if player == record.players[ply] else -1 for player in record.players.tolist()]
-    searched = [later for later in range(ply, len(record)) if record.flags[later]]
-    total = lam ** len(searched) * record.outcome * (1 if record.players[ply] == 0 else -1)
-    for k, later in enumerate(searched):
-        total += (1 - lam) * lam**k * own[later] * float(record.root_values[later])
-    return float(total)
-
-
-def slow_samples(
-    start: Position, record: azpy.GameRecord, weight: float, symmetries: bool, lam: float = 1.0
-) -> list[Sample]:
+def slow_samples(start: Position, record: azpy.GameRecord, weight: float, symmetries: bool) -> list[Sample]:
     """Every sample that a record can give, by playing it again."""
     samples = list[Sample]()
     for ply in range(len(record)):
@@ -56,7 +43,7 @@ def slow_samples(
             continue
         position = after(start, *record.actions[:ply].tolist())
         assert turn_of(position) == record.players[ply]
-        outcome = lambda_return(record, ply, lam)
+        outcome = record.outcome * (1 if record.players[ply] == 0 else -1)
         value = (1 - weight) * outcome + weight * float(record.root_values[ply])
         own = slice(record.offsets[ply], record.offsets[ply + 1])
         count = position.num_symmetries if symmetries and isinstance(position, azpy.State) else 1
@@ -75,23 +62,21 @@ def slow_samples(
 
 
 @pytest.mark.parametrize("symmetries", [False, True])
-@pytest.mark.parametrize(("weight", "lam"), [(0.25, 1.0), (1.0, 1.0), (0.25, 0.75)])
+@pytest.mark.parametrize(("weight", "share"), [(0.25, 0.6), (1.0, 1.0)])
 @pytest.mark.parametrize("game", GAMES)
-def test_batches_equal_a_slow_replay(game: str, weight: float, lam: float, symmetries: bool) -> None:
+def test_batches_equal_a_slow_replay(game: str, weight: float, share: float, symmetries: bool) -> None:
     # Dice, openings and fast searches lie between the samples, and in some of the games a player has two turns.
-    played = records(GAMES[game], 6, full_search_share=1.0 if lam == 1 else 0.6)
+    played = records(GAMES[game], 6, full_search_share=share)
     buffer = azpy.ReplayBuffer(GAMES[game])
     for record in played:
         buffer.add(record)
     start = start_of(GAMES[game])
-    possible = [sample for record in played for sample in slow_samples(start, record, weight, symmetries, lam)]
+    possible = [sample for record in played for sample in slow_samples(start, record, weight, symmetries)]
     by_planes = dict[bytes, list[int]]()
     for index, (planes, *_) in enumerate(possible):
         by_planes.setdefault(planes.tobytes(), []).append(index)
 
-    planes, legal, policies, values = buffer.sample(
-        2000, seed=3, root_value_weight=weight, symmetries=symmetries, value_lambda=lam
-    )
+    planes, legal, policies, values = buffer.sample(2000, seed=3, root_value_weight=weight, symmetries=symmetries)
     assert planes.shape == (2000, *start.obs_shape)
     assert legal.shape == policies.shape == (2000, start.num_actions)
     assert [array.dtype for array in (planes, legal, policies, values)] == ["f4", "?", "f4", "f4"]
@@ -109,58 +94,6 @@ def test_batches_equal_a_slow_replay(game: str, weight: float, lam: float, symme
     assert len(drawn) > 0.9 * len(possible)
 
 
-@pytest.mark.parametrize("symmetries", [False, True])
-@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "hex"])
-def test_equal_positions_are_merged_as_in_a_dictionary_of_lists(game: str, symmetries: bool) -> None:
-    played = records(GAMES[game], 60, opening_plies=0, full_search_share=0.7)
-    start, weight, lam = start_of(GAMES[game]), 0.25, 0.5
-    lists = dict[int, list[Sample]]()
-    for record in played:
-        samples = slow_samples(start, record, weight, symmetries=False, lam=lam)
-        plies = [ply for ply in range(len(record)) if record.flags[ply] & SEARCHED]
-        for ply, sample in zip(plies, samples, strict=True):
-            lists.setdefault(after(start, *record.actions[:ply].tolist()).key(), []).append(sample)
-    assert max(map(len, lists.values())) > 10
-    buffer = azpy.ReplayBuffer(GAMES[game], merge=True)
-    for record in played:
-        buffer.add(record)
-    assert buffer.num_positions == sum(map(len, lists.values()))
-
-    expected = dict[bytes, tuple[Sample, float]]()  # by planes
-    for samples in lists.values():
-        planes, legal, _, _ = samples[0]
-        policy = np.mean([sample[2] for sample in samples], axis=0)
-        value = float(np.mean([sample[3] for sample in samples]))
-        expected[planes.tobytes()] = (planes, legal, policy, value), np.log2(len(samples)) + 1
-    assert len(expected) == len(lists)  # planes say all of these positions
-    rows, total = 20_000, sum(weight for _, weight in expected.values())
-    draw: dict[str, Any] = {"seed": 5, "root_value_weight": weight, "value_lambda": lam}
-    planes, legal, policies, values = buffer.sample(rows, symmetries=False, **draw)
-    keys = [row.tobytes() for row in planes]
-    _, masks, means, mean_values = zip(*(expected[key][0] for key in keys), strict=True)
-    np.testing.assert_array_equal(legal, masks)
-    np.testing.assert_allclose(policies, means, atol=1e-6)
-    np.testing.assert_allclose(values, mean_values, atol=1e-6)
-    counts = Counter(keys)
-    for key, (_, weight_of) in expected.items():
-        mean = rows * weight_of / total
-        assert abs(counts[key] - mean) < 6 * np.sqrt(mean + 1)
-    if symmetries:
-        turned = buffer.sample(rows, symmetries=True, **draw)
-        np.testing.assert_array_equal(turned[3], values)  # the same positions, turned
-        np.testing.assert_allclose(np.sort(turned[2]), np.sort(policies))
-        assert (turned[0] != planes).any() == (getattr(start, "num_symmetries", 1) > 1)
-
-
-def test_a_buffer_that_merges_refuses_surprise() -> None:
-    buffer = azpy.ReplayBuffer("tic_tac_toe", merge=True)
-    buffer.extend(records("tic_tac_toe", 2))
-    with pytest.raises(ValueError, match=r"draws by how often they come, got surprise_weight 0\.5"):
-        buffer.sample(4, seed=0, surprise_weight=0.5)
-    with pytest.raises(ValueError, match=r"value_lambda must be in \[0, 1\], got 1\.5"):
-        buffer.sample(4, seed=0, value_lambda=1.5)
-
-
 def test_the_plies_that_count_are_those_that_were_searched() -> None:
     played = records("connect_four", 10, opening_plies=6)
     buffer = azpy.ReplayBuffer("connect_four")
@@ -171,26 +104,23 @@ def test_the_plies_that_count_are_those_that_were_searched() -> None:
     assert (buffer.num_games, buffer.num_positions) == (10, searched)
 
 
-@pytest.mark.parametrize("surprise_weight", [0.0, 0.5])
-def test_samples_depend_on_the_seed_alone(surprise_weight: float) -> None:
+def test_samples_depend_on_the_seed_alone() -> None:
     buffer = azpy.ReplayBuffer("tic_tac_toe")
     for record in records("tic_tac_toe", 20):
         buffer.add(record)
-    one, two, other = (buffer.sample(64, seed=seed, surprise_weight=surprise_weight) for seed in (1, 1, 2))
+    one, two, other = (buffer.sample(64, seed=seed) for seed in (1, 1, 2))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
     assert (one[0] != other[0]).any()
     # Row i is the same in a batch of another size.
-    few = buffer.sample(10, seed=1, surprise_weight=surprise_weight)
+    few = buffer.sample(10, seed=1)
     np.testing.assert_array_equal(few[0], one[0][:10])
-    assert (buffer.sample(64, seed=1)[0] == one[0]).all() == (surprise_weight == 0)
 
 
 @pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
-@pytest.mark.parametrize("merge", [False, True])
-def test_details_say_where_each_row_comes_from(game: str, merge: bool) -> None:
+def test_details_say_where_each_row_comes_from(game: str) -> None:
     played = {record.game_id: record for record in records(GAMES[game], 6)}
-    buffer = azpy.ReplayBuffer(GAMES[game], merge=merge)
+    buffer = azpy.ReplayBuffer(GAMES[game])
     buffer.extend(played.values())
     plain = buffer.sample(40, seed=3)
     *arrays, details = buffer.sample(40, seed=3, details=True)
@@ -219,22 +149,21 @@ def test_every_position_is_as_likely_as_another() -> None:
     assert (np.abs(counts - expected) < 6 * np.sqrt(expected + 1)).all()
 
 
-@pytest.mark.parametrize("merge", [False, True])
-@pytest.mark.parametrize("game", GAMES)
-def test_a_window_that_moved_on_draws_the_batches_of_its_games_alone(game: str, merge: bool) -> None:
-    played, moved = records(GAMES[game], 40), azpy.ReplayBuffer(GAMES[game], merge=merge)
+@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
+def test_a_window_that_moved_on_draws_the_batches_of_its_games_alone(game: str) -> None:
+    played, moved = records(GAMES[game], 40), azpy.ReplayBuffer(GAMES[game])
     for begin, size in ((0, 10**6), (10, 60), (20, 25), (30, 40)):  # smaller, and larger again
         moved.resize(size)
         moved.extend(played[begin : begin + 10])
     kept = played[-moved.num_games :]
     positions = [record.positions for record in kept]
     assert sum(positions[1:]) < 40 <= sum(positions) == moved.num_positions
-    anew = azpy.ReplayBuffer(GAMES[game], max_positions=moved.num_positions, merge=merge)
+    anew = azpy.ReplayBuffer(GAMES[game], max_positions=moved.num_positions)
     for record in kept:
         anew.add(record)
     for seed in range(3):
-        draw: dict[str, Any] = {"seed": seed, "root_value_weight": 0.25, "surprise_weight": 0.0 if merge else 0.5}
-        for one, other in zip(moved.sample(200, **draw), anew.sample(200, **draw), strict=True):
+        draws = (buffer.sample(200, seed=seed, root_value_weight=0.25) for buffer in (moved, anew))
+        for one, other in zip(*draws, strict=True):
             assert one.tobytes() == other.tobytes()
 
 

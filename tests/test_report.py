@@ -14,13 +14,14 @@ from azpy.games.names import make_game
 from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
 from azpy.reports.statistics import calibration, game_statistics, searched_positions
+from many_players import Knapsack, Toss, TossAlone
 from oracles import Countdown
 
 Rows = list[dict[str, Any]]
 GAMES = ["tic_tac_toe", "connect_four", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
 
 
-def play(game: str, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
+def play(game: Any, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
     evaluator = azpy.RolloutEvaluator(seed=3)
     with azpy.SelfPlay(game, evaluator, slots=4, simulations=20, games=games, seed=5, **options) as play:
         return sorted(play, key=lambda record: record.game_id)
@@ -65,6 +66,21 @@ def test_games_are_counted_as_they_are() -> None:
     assert game_statistics(won)["draws"] == 0.0
     capped = game_statistics(play("connect_four", max_plies=5))
     assert (capped["capped"], capped["draws"], capped["mean_plies"]) == (1.0, 1.0, 5.0)
+
+
+def test_of_one_player_scores_are_shown_as_the_game_pays_them() -> None:
+    records = play(Knapsack(), score_to_beat=-0.25)
+    scores = [record.outcome for record in records]
+    found = game_statistics(records)
+    assert not {"draws", "first_seat_score"} & found.keys()
+    assert (found["best_score"], found["score_to_beat"]) == (max(scores), -0.25)
+    assert found["mean_score"] == pytest.approx(np.mean(scores))
+    assert set(searched_positions(records).result.tolist()) == {1.0, -1.0}
+    row = {"kind": "iteration", "iteration": 1, "games": 12, "positions": 72, "seconds": 1.0}
+    page = make_report("bag", {}, [row | found], records, azpy.State(Knapsack()))
+    assert 'alt="Scores"' in page
+    assert 'alt="Outcomes"' not in page
+    assert f"in the end {records[0].outcome:+.2f}, to beat -0.25" in page
 
 
 def test_games_without_a_search_have_no_search_statistics() -> None:
@@ -153,7 +169,7 @@ def test_a_healthy_run_has_no_alarm(rows: Rows) -> None:
 
 
 def test_rows_of_other_kinds_are_no_iterations_and_no_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.reports.report._charts", lambda rows, positions: [])
+    monkeypatch.setattr("azpy.reports.report._charts", lambda *_: [])
     rows = [match(5, 0.9), *iterations(draws=1.0)]
     others: Rows = [{"kind": kind, "iteration": 9, "seconds": 1e6} for kind in ("collected", "settings", "stopped")]
     assert alarms([*others, *rows, *others]) == alarms(rows) != []
@@ -207,6 +223,22 @@ def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
     assert "No alarms" in page.text
     assert page.text.count("to move: value") == 6
     assert "minutesNone" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("game", "facts", "texts"),
+    [
+        (Toss, {}, ["0.33 is even", "0.70 [0.65, 0.75] against random", "in the end +1.00", "what seat 0 scores"]),
+        (TossAlone, {"other_outcome": 0.1}, ["Mean scores on the same games", "0.70 [0.65, 0.75], and random 0.10"]),
+    ],
+)
+def test_a_page_says_what_scores_are_of_one_player_and_of_several(game: Any, facts: Any, texts: list[str]) -> None:
+    start, row = azpy.State(game()), match(2, 0.7, "random") | {"players": game.num_players, "wins": 3, "losses": 1}
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, pipelines=1, simulations=4, games=20) as games:
+        records = list(games)
+    page = page_of("toss", records, [row | facts, row | facts | {"opponent": "mcts-100"}], start)
+    assert [text for text in texts if text not in page.text] == []
+    assert ("share of draws" in page.text.lower()) == (game is Toss)
 
 
 def test_a_page_shows_the_position_before_the_action() -> None:

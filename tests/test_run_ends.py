@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from azpy.errors import SettingsError
-from azpy.runs.folder import read_checkpoint
-from azpy.runs.reader import StoredRun
+from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.runs.storage import read_journal
 from azpy.training.budget import Budget
 from azpy.training.events import Finished, Matched, Played, Saved

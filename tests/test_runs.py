@@ -329,18 +329,6 @@ def test_old_checkpoints_are_pruned_whole(tmp_path: Path) -> None:
         assert {entry.name for entry in (tmp_path / "run/checkpoints").iterdir()} == {"000002", "000005"}
 
 
-def test_what_a_killed_process_left_half_done_is_cleared_away(tmp_path: Path) -> None:
-    with folder(tmp_path) as run:
-        save(run, 1)
-    half = [tmp_path / "run/checkpoints/.tmp-000002", tmp_path / "run/games/.tmp-000002.npz"]
-    half[0].mkdir()
-    (half[0] / "model.safetensors").write_bytes(b"half")
-    half[1].write_bytes(b"half")
-    with folder(tmp_path) as run:
-        assert run.checkpoints() == [1]
-        assert not any(path.exists() for path in half)
-
-
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 5])
 def test_a_disk_that_fills_up_under_a_checkpoint_keeps_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int

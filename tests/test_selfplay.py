@@ -143,13 +143,12 @@ LAYOUTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
-def test_no_option_makes_games_depend_on_the_layout(game: str) -> None:
-    options: dict[str, Any] = {"evaluations": 15, "opening_plies": 1, "opening_policy_plies": 2}
-    options |= {"temperature_halflife": 3.0, "full_search_share": 0.6}
+# rust/core/tests/all/selfplay.rs does the same with games in Rust.
+def test_no_option_makes_games_in_python_depend_on_the_layout() -> None:
+    options: dict[str, Any] = {"evaluations": 15, "opening_plies": 1, "full_search_share": 0.6}
     options |= {"resign_below": -0.1, "resign_plies": 1, "resign_control": 0.3}
-    evaluator = Hashed(start_of(STARTS[game]).num_actions, network_id=9)
-    found = [contents(play(STARTS[game], evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
+    start, evaluator = STARTS["python"], Hashed(3, network_id=9)
+    found = [contents(play(start, evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
     assert all(games == found[0] for games in found)
 
 
@@ -202,7 +201,6 @@ def test_a_reused_tree_leaves_all_evaluations_to_the_new_search() -> None:
         ({"resign_below": -1.5}, "resign_below must be at least -1, got -1.5"),
         ({"resign_below": float("nan")}, "resign_below must be at least -1, got NaN"),
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
-        ({"temperature_halflife": 0.0}, "temperature_halflife must be more than 0, got 0"),
         ({"full_search_share": 0.0}, "full_search_share must be more than 0, got 0"),
     ],
 )
@@ -240,12 +238,16 @@ def test_tree_reuse_adds_to_the_visits_of_a_move(reuse: bool) -> None:
                 inherited = int(visits[legal.index(record.actions[ply])]) - 1
 
 
-def test_without_temperature_the_most_visited_action_is_played() -> None:
-    for record in play("connect_four", Hashed(7), 5, temperature=0.0, temperature_final=0.0):
+def test_after_the_first_plies_the_most_visited_action_is_played() -> None:
+    others = 0
+    for record in play("connect_four", Hashed(7), 5, temperature_plies=3):
         for ply in range(len(record)):
             own = slice(record.offsets[ply], record.offsets[ply + 1])
             chosen = record.legal[own].tolist().index(record.actions[ply])
-            assert record.visits[own][chosen] == record.visits[own].max()
+            is_best = record.visits[own][chosen] == record.visits[own].max()
+            assert is_best or ply < 3
+            others += not is_best
+    assert others > 0
 
 
 def test_statistics_add_up() -> None:

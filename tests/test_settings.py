@@ -153,7 +153,7 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
 @pytest.mark.parametrize(
     ("name", "option"),
     [
-        *((name, name) for name in ("c_puct", "virtual_loss", "forced_visits")),
+        *((name, name) for name in ("c_puct", "virtual_loss")),
         *(("match_c_puct", "c_puct"), ("match_lcb", "lcb")),
     ],
 )
@@ -337,9 +337,7 @@ def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
     assert preset_of("pig:Mine") == {}
 
 
-@pytest.mark.parametrize(
-    "given", [{"forced_visits": 2.0}, {"evaluations": 50}, {"root_noise": 0.1}, {"gumbel_actions": 0}]
-)
+@pytest.mark.parametrize("given", [{"fpu": "parent"}, {"evaluations": 50}, {"root_noise": 0.1}, {"gumbel_actions": 0}])
 def test_a_preset_that_plans_with_gumbel_gives_way_to_settings_of_puct(given: dict[str, Any]) -> None:
     plain = preset_of("connect_four", {"root_noise": default_of("root_noise"), "seed": 3})
     assert plain == PRESETS["connect_four"]
@@ -615,8 +613,9 @@ def test_options_that_an_older_run_did_not_have_are_no_changes(tmp_path: Path) -
         assert list(run.changed) == ["tree_reuse"]
 
 
-@pytest.mark.parametrize("gone", ["bf16", "tf32"])
-def test_a_precision_that_was_taken_out_is_left_out_and_said(gone: str, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(f'game = "tic_tac_toe"\nprecision = "{gone}"\n')
-    with pytest.warns(SettingsWarning, match=f"precision {gone} was taken out of azpy"):
+@pytest.mark.parametrize("gone", ['precision = "bf16"', 'precision = "tf32"', "forced_visits = 2.0"])
+def test_what_was_taken_out_is_left_out_and_said_where_it_did_something(gone: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f'game = "tic_tac_toe"\n{gone}\nmerge_positions = false\n')
+    with pytest.warns(SettingsWarning, match="was taken out of azpy") as said:
         assert read_config(tmp_path / "config.toml") == {"game": "tic_tac_toe"}
+    assert len(said) == 1

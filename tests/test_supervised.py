@@ -43,7 +43,7 @@ def test_rows_are_the_moves_and_the_outcome() -> None:
         policy = np.where(legal, PLAYED_SMOOTHING / legal.sum(), 0.0)
         policy[action] += 1 - PLAYED_SMOOTHING
         expected[state.observation().tobytes()] = (legal, policy, 1.0 if ply % 2 == 0 else -1.0)
-    options: dict[str, Any] = {"root_value_weight": 0.5, "value_lambda": 0.5, "imported_value_weight": 0.25}
+    options: dict[str, Any] = {"root_value_weight": 0.5, "imported_value_weight": 0.25}
     *rows, weights = buffer.sample(200, seed=3, symmetries=False, **options)
     for observation, legal, policy, value in zip(*rows, strict=True):
         legal_then, policy_then, value_then = expected[observation.tobytes()]
@@ -54,10 +54,9 @@ def test_rows_are_the_moves_and_the_outcome() -> None:
     assert len({row.tobytes() for row in rows[0]}) == len(actions)
 
 
-@pytest.mark.parametrize("merge", [False, True])
-def test_only_imported_games_have_a_smaller_weight(merge: bool) -> None:
+def test_only_imported_games_have_a_smaller_weight() -> None:
     games = selfplay(2)
-    buffer = azpy.ReplayBuffer(GO, merge=merge)
+    buffer = azpy.ReplayBuffer(GO)
     buffer.extend([games[0], games[1].as_imported(game_id=9, seed=0)])
     own, other = set[bytes](), set[bytes]()
     for game, found in zip(games, (own, other), strict=True):
@@ -68,11 +67,8 @@ def test_only_imported_games_have_a_smaller_weight(merge: bool) -> None:
     *rows, weights = buffer.sample(300, seed=5, symmetries=False, imported_value_weight=0.125)
     assert all((one == two).all() for one, two in zip(plain[:3], rows[:3], strict=True))
     for observation, weight in zip(rows[0], weights, strict=True):
-        of_both = observation.tobytes() in own and observation.tobytes() in other
-        if not of_both:
+        if observation.tobytes() not in own & other:
             assert weight == (1.0 if observation.tobytes() in own else 0.125)
-        elif merge:
-            assert weight == pytest.approx((1 + 0.125) / 2)
 
 
 def test_imported_games_are_gone_once_self_play_has_filled_the_window() -> None:

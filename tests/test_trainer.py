@@ -22,7 +22,8 @@ from azpy.learning.learner import Learner
 from azpy.matches.arena import SearchPlayer
 from azpy.playing.replay_check import repeat_game
 from azpy.playing.resignation import Resignation
-from azpy.runs.folder import RunFolder, read_checkpoint
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import read_checkpoint
 from azpy.settings.run import Settings
 from azpy.settings.toml import read_config
 from azpy.training.events import Finished, Fitted, Matched, Played, Saved, Started
@@ -160,9 +161,8 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
     # The threshold is crossed by chance: two iterations know enough to move it. A small window, so that what is let go
     # of must be the same too.
     changes: dict[str, Any] = {"deterministic": True, "games_per_iteration": 60, "evaluations": 8, "window_min": 150}
-    changes |= {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "opening_policy_plies": 2}
-    changes |= {"temperature_halflife": 3.0, "symmetries": False, "schedule": "cosine", "value_lambda": 0.75}
-    changes |= {"merge_positions": True}
+    changes |= {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "symmetries": False}
+    changes["schedule"] = "cosine"
     run(tmp_path / "straight", **changes)
     run_until(tmp_path / "parts", 1, **changes)
     run_until(tmp_path / "parts", 2, **changes, slots=5, pipelines=1)
@@ -374,16 +374,9 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
     assert met == [newest[0], begun, newest[1], begun]
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
-        ({"merge_positions": True, "surprise_weight": 0.5}, "merge_positions does not go with surprise_weight"),
-    ],
-)
-def test_settings_that_cannot_be_run_are_refused(change: dict[str, Any], text: str) -> None:
-    with pytest.raises(SettingsError, match=text):
-        settings(**change)
+def test_settings_that_cannot_be_run_are_refused() -> None:
+    with pytest.raises(SettingsError, match="slots must be at least the 2 pipelines, got 1"):
+        settings(slots=1)
 
 
 def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
@@ -392,11 +385,10 @@ def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
 
 
 def test_rows_are_those_that_the_settings_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, drawn = list[dict[str, Any]](), list[dict[str, Any]]()
+    drawn = list[dict[str, Any]]()
 
     class Noting:
         def __init__(self, start: azpy.State, **options: Any) -> None:
-            made.append(options)
             self._inner = azpy.ReplayBuffer(start, **options)
 
         def __getattr__(self, name: str) -> Any:
@@ -407,11 +399,10 @@ def test_rows_are_those_that_the_settings_ask_for(tmp_path: Path, monkeypatch: p
             return self._inner.sample(rows, **options)
 
     monkeypatch.setattr("azpy._core.ReplayBuffer", Noting)
-    asked: dict[str, Any] = {"root_value_weight": 0.0, "symmetries": False, "value_lambda": 0.5}
-    run(tmp_path / "run", iterations=1, merge_positions=True, **asked)
-    assert made[0]["merge"] is True
-    assert all(asked.items() <= options.items() for options in drawn if "value_lambda" in options)
-    assert any("value_lambda" in options for options in drawn)
+    asked: dict[str, Any] = {"root_value_weight": 0.0, "symmetries": False}
+    run(tmp_path / "run", iterations=1, **asked)
+    assert all(asked.items() <= options.items() for options in drawn if "root_value_weight" in options)
+    assert any("root_value_weight" in options for options in drawn)
 
 
 def test_the_window_grows_as_it_is_told() -> None:

@@ -73,7 +73,9 @@ def test_a_short_run_of_chess_learns_and_beats_a_random_player_by_its_search(tmp
     game = "chess(encoding=az18,max_plies=200)"
     small = {"games_per_iteration": 8, "passes": 2.0, "batch_size": 128}
     untrained, model = train(game, 400, small, tmp_path)
-    before, after = (score(game, each, 64, **match_search(Settings)) for each in (untrained, model))
+    before, after = (
+        score(game, each, 64, **match_search(Settings, azpy.make_game(game))) for each in (untrained, model)
+    )
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     losses = [row["policy_loss"] for row in rows if row["kind"] == "iteration"]
     print(f"{game}: {before:.3f} untrained, {after:.3f} after 400,000 evaluations, policy losses {losses}")

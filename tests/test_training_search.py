@@ -1,4 +1,4 @@
-"""What self-play does for training: targets apart from visits, fast searches, rows drawn by surprise."""
+"""What self-play does for training: targets apart from visits, fast searches."""
 
 import json
 from collections.abc import Sequence
@@ -117,11 +117,10 @@ def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys:
     assert "search" not in row
 
 
-# Surprise.
-
-
 def test_a_weight_out_of_range_is_refused() -> None:
     buffer = azpy.ReplayBuffer("tic_tac_toe")
-    for weight in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=r"surprise_weight must be in \[0, 1\], got"):
-            buffer.sample(8, seed=0, surprise_weight=weight)
+    for name in ("root_value_weight", "imported_value_weight"):
+        for weight in (-0.1, 1.1, float("nan")):
+            options: dict[str, Any] = {name: weight}
+            with pytest.raises(ValueError, match=rf"{name} must be in \[0, 1\], got"):
+                buffer.sample(8, seed=0, **options)

@@ -212,7 +212,7 @@ def test_a_network_on_the_cpu_gets_a_pipeline_a_core(monkeypatch: pytest.MonkeyP
 
 
 def test_tuning_and_benchmarks_search_as_the_run_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Settings("connect_four", solver=True, c_puct_stdev=0.5, evaluations=9, full_search_share=0.25, simulations=5)
+    run = Settings("connect_four", solver=True, c_puct_base=50.0, evaluations=9, full_search_share=0.25, simulations=5)
     asked: list[dict[str, Any]] = []
 
     class Noted(Reckoned):

@@ -165,7 +165,7 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "write", "nodes": [[-1, "e4"]]}, 'move 0 is "e4", which is not among the legal ones'),
         ({"action": "write", "nodes": [*TREE[1:2], [-1, "e2e4"], [1, "e7e5"]]}, None),
         ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations stand in each other more than 1 deep"),
-        ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two names, got 1"),
+        ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two texts, got 1"),
         ({"action": "write", "nodes": TREE, "players": ["a", 3]}, "players: expected a text, got 3"),
         ({"action": "write", "nodes": TREE, "players": 0}, "players: expected a list, got 0"),
         ({"action": "write", "nodes": TREE, "result": "B+R"}, "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *"),
@@ -206,6 +206,10 @@ def test_a_client_reads_and_writes_by_the_actions() -> None:
     (mate,) = ask(action="read", text="{x} f3 e5 g4 Qh4# $1", format="pgn")["nodes"][3:]
     assert mate == [2, "d8h4", "Qh4#", 1, {"NAG": ["1"]}]
     assert ask(action="show", moves="f2f3 e7e5 g2g4 d8h4")["result"] == "Black wins by checkmate"
+    shown = ask(action="show", moves="e2e4 d7d5 e4d5 d8d5 b1c3 d5e4 c3e4")
+    assert (shown["captured"], shown["komi"]) == (["qp", "P"], None)
+    assert "#e07a5f" not in shown["svg"]
+    assert "#e07a5f" in ask(action="show", moves="e2e4 d7d5 f1b5")["svg"]  # the king in check
     assert ask(action="query_models")["models"][0]["format"] == "pgn"
 
 
@@ -242,6 +246,23 @@ def test_what_a_text_says_of_a_game_can_be_written(
     assert (found["players"], found["result"]) == ([name, None] if players else None, result)
     again = read({"text": write(found, start, WIDE)["text"]}, start, WIDE)
     assert (again["players"], again["result"]) == (found["players"], result)
+
+
+def test_marks_of_the_board_before_stones_were_set_up_are_left_out() -> None:
+    found = read({"text": "(;SZ[5]C[zero]TR[aa]N[n0];C[one]AB[bb]TR[cc]N[n1];W[dd]TR[dd])"}, GO, WIDE)
+    assert found["notes"] == {"C": ["zero\n\none"], "TR": ["cc"], "N": ["n1"]}
+    assert found["nodes"][0][4] == {"TR": ["dd"]}
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [(CHESS, '[WhiteElo "2000"]\n\n1. e4 *'), (GO, "(;SZ[5]BR[2d];B[cc])")],
+)
+def test_a_rank_is_told_once(start: azpy.State, text: str) -> None:
+    found = read({"text": text}, start, WIDE)
+    rank = ["2000", None] if start is CHESS else ["2d", None]
+    assert (found["ranks"], found["tags"]) == (rank, [])
+    assert read({"text": write(found, start, WIDE)["text"]}, start, WIDE)["ranks"] == rank
 
 
 def long_game(moves: int) -> str:

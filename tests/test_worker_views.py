@@ -1,11 +1,10 @@
-"""What a user sees of workers: rows of metrics, the alarm for a worker whose games differ, the table, the live view."""
+"""What a user sees of workers: rows of metrics, the table, the live view."""
 
 import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -13,7 +12,6 @@ from azpy.cli.progress import Display, live_bar, worker_lines
 from azpy.errors import RunError
 from azpy.fleet.fleet import WorkerState
 from azpy.games.names import make_game
-from azpy.reports.alarms import alarms
 from azpy.reports.report import make_report
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
@@ -23,26 +21,21 @@ from test_fleet import SMALL, settings, train
 from test_report import Page
 
 Rows = list[dict[str, Any]]
-SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")
 
 
-def state(
-    name: str = "worker 1", *, alive: bool = True, games: int = 0, rows: float = 0, **shape: float
-) -> WorkerState:
+def state(name: str = "worker 1", *, alive: bool = True, games: int = 0, rows: float = 0) -> WorkerState:
     stats = Counter[str]({"rows": rows, "batches": rows / 10, "rows_capacity": rows * 2})
-    return WorkerState(name, alive, 3, 0, 1.5, games, stats, Counter(shape))
+    return WorkerState(name, alive, 3, 0, 1.5, games, stats)
 
 
 # Rows of metrics
 
 
 def test_a_row_is_what_happened_between_two_looks() -> None:
-    before, after = state(games=5, rows=100.0, plies=50.0), state(games=9, rows=300.0, plies=90.0, score=2.5)
-    (row,) = worker_rows({"worker 1": before}, [after], 10.0)
+    (row,) = worker_rows({"worker 1": state(games=5, rows=100.0)}, [state(games=9, rows=300.0)], 10.0)
     now = {"worker": "worker 1", "alive": True, "held": 3, "behind": 0, "silent": 1.5}
     since = {"games": 4, "evaluations": 200.0, "evaluations_per_second": 20.0, "batch_fill": 0.5}
-    shape = dict.fromkeys(("shape_games", "plies_squared", "score_squared", "draws"), 0.0)
-    assert row == now | since | shape | {"plies": 40.0, "score": 2.5}
+    assert row == now | since
 
 
 def test_a_worker_that_is_gone_has_a_row_only_for_what_it_did() -> None:
@@ -71,14 +64,7 @@ def test_a_run_writes_a_row_for_each_worker_and_iteration(tmp_path: Path) -> Non
     assert {row["worker"] for row in rows} <= {"worker 1", "worker 2"}  # one may come after all games are played
     for iteration in (1, 2, 3):
         of = [row for row in rows if row["iteration"] == iteration]
-        with RunFolder(tmp_path, {}) as run:
-            games = run.sealed.read(iteration)
-        for name in ("games", "shape_games"):
-            assert sum(row[name] for row in of) == len(games) == SMALL["games_per_iteration"]
-        assert sum(row["plies"] for row in of) == sum(map(len, games))
-        assert sum(row["plies_squared"] for row in of) == sum(len(game) ** 2 for game in games)
-        assert sum(row["score"] for row in of) == sum((game.outcome + 1) / 2 for game in games)
-        assert sum(row["draws"] for row in of) == sum(game.outcome == 0 for game in games)
+        assert sum(row["games"] for row in of) == SMALL["games_per_iteration"]
     assert all(0 < row["batch_fill"] <= 1 for row in rows if row["evaluations"])
     assert all(row["behind"] in (0, 1, None) and row["silent"] >= 0 for row in rows)
     curves = EventAccumulator(str(tmp_path / "tensorboard"))
@@ -97,10 +83,10 @@ def test_a_collection_writes_rows_of_workers_too_and_a_run_in_one_process_none(t
 
 
 def row(iteration: int, worker: str, since: int = 0, **figures: Any) -> dict[str, Any]:
-    usual = {"games": 10, "shape_games": 10, "batch_fill": 0.5, "behind": 0, "silent": 0.5, "alive": True, "held": 2}
+    usual = {"games": 10, "batch_fill": 0.5, "behind": 0, "silent": 0.5, "alive": True, "held": 2}
     usual |= {"evaluations": 500.0, "evaluations_per_second": 50.0, "seconds": 60.0 * iteration}
     facts = {"kind": "worker", "iteration": iteration, "since": since, "worker": worker}
-    return facts | usual | dict.fromkeys(SUMS, 0.0) | figures
+    return facts | usual | figures
 
 
 def test_rows_of_an_iteration_that_is_done_again_go_away(tmp_path: Path) -> None:
@@ -111,7 +97,7 @@ def test_rows_of_an_iteration_that_is_done_again_go_away(tmp_path: Path) -> None
         assert [row["iteration"] for row in run.metrics()] == [1, 2]
 
 
-@pytest.mark.parametrize(("name", "value"), [("worker", 1), ("plies", "many"), ("since", None), ("games", None)])
+@pytest.mark.parametrize(("name", "value"), [("worker", 1), ("silent", "long"), ("since", None), ("games", None)])
 def test_a_row_that_cannot_be_read_back_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     with RunFolder(tmp_path, {}) as run:
         run.append_metrics(row(1, "worker 1") | {name: value})
@@ -119,123 +105,10 @@ def test_a_row_that_cannot_be_read_back_is_refused(name: str, value: Any, tmp_pa
             run.metrics()
 
 
-# The alarm
-
-
-def games_of_worker(
-    rng: np.random.Generator, iteration: int, count: int, plies: float = 0.0, score: float = 0.0, drawn: float = 0.2
-) -> dict[str, Any]:
-    """Sums over random games; their length and winner change with the iteration, as with networks that learn."""
-    length = rng.normal(20 + iteration / 2 + plies, 6, count).round()
-    draw = rng.random(count) < drawn
-    points = np.where(draw, 0.5, rng.random(count) < 0.5 + iteration / 200 + score)
-    figures = {"plies": length, "plies_squared": length**2, "score": points, "score_squared": points**2, "draws": draw}
-    return {name: float(values.sum()) for name, values in figures.items()} | {"games": count, "shape_games": count}
-
-
-def run_of(seed: int = 0, workers: int = 10, iterations: int = 50, **planted: Any) -> Rows:
-    """Rows of a run whose last worker's games differ as `planted` says; workers are of different speed."""
-    rng = np.random.default_rng(seed)
-    return [
-        row(i, f"worker {w}", **games_of_worker(rng, i, 20 + 3 * w, **(planted if w == workers else {})))
-        for i in range(1, iterations + 1)
-        for w in range(1, workers + 1)
-    ]
-
-
-@pytest.mark.parametrize("planted", [{"plies": 2.0}, {"plies": -2.0}, {"score": 0.15}, {"drawn": 0.35}, {"drawn": 0.0}])
-@pytest.mark.parametrize("workers", [3, 10])
-def test_a_worker_whose_games_differ_is_named_and_no_other(workers: int, planted: dict[str, Any]) -> None:
-    (text,) = alarms(run_of(workers=workers, **planted))
-    assert f"The games of worker {workers} differ" in text
-    words = {"plies": "plies a game", "score": "first player's score", "drawn": "share of draws"}
-    assert words[next(iter(planted))] in text
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_equal_workers_have_no_alarm(seed: int) -> None:
-    assert alarms(run_of(seed)) == []
-
-
-def test_the_figures_of_the_alarm_are_those_of_a_direct_reading() -> None:
-    rows = run_of(workers=3, plies=4.0)
-    (text,) = alarms(rows)
-    counted = [one for one in rows if one["iteration"] > 1]
-    mine = [one for one in counted if one["worker"] == "worker 3"]
-    games = sum(one["games"] for one in mine)
-    others = 0.0
-    for one in mine:
-        rest = [o for o in counted if o["iteration"] == one["iteration"] and o is not one]
-        others += one["games"] * sum(o["plies"] for o in rest) / sum(o["games"] for o in rest) / games
-    assert f"{sum(one['plies'] for one in mine) / games:.3f}, against {others:.3f}" in text
-    assert f"{games:,} games)" in text
-
-
-def test_too_few_games_are_no_sign() -> None:
-    assert alarms(run_of(workers=10, iterations=10, plies=20.0)) == []  # 450 games
-    assert len(alarms(run_of(workers=10, iterations=12, plies=20.0))) == 1
-
-
-def test_a_worker_with_few_games_does_not_make_others_look_different() -> None:
-    rng = np.random.default_rng(2)
-    few = [row(i, "worker 9", **games_of_worker(rng, i, 25, plies=60.0)) for i in range(1, 20)]
-    rows = sorted([*run_of(workers=8, iterations=19), *few], key=lambda one: int(one["iteration"]))
-    assert alarms(rows) == []
-
-
-def test_of_two_workers_the_one_with_enough_games_is_named() -> None:
-    for few in ("worker 1", "worker 2"):
-        rng = np.random.default_rng(3)
-        rows = [
-            row(i, name, **games_of_worker(rng, i, 20 if name == few else 60, plies=5.0 if name == few else 0.0))
-            for i in range(1, 20)
-            for name in ("worker 1", "worker 2")
-        ]
-        (text,) = alarms(rows)
-        assert few not in text
-
-
-def test_one_worker_alone_is_never_alarmed() -> None:
-    assert alarms(run_of(workers=1, plies=50.0)) == []
-    first = run_of(workers=2, iterations=20)
-    later = [dict(one, iteration=one["iteration"] + 20, since=20) for one in run_of(workers=1, plies=50.0)]
-    assert alarms([*first, *later]) == []  # another head's worker of the same name, in other iterations
-
-
-def test_of_two_workers_either_may_be_wrong() -> None:
-    (text,) = alarms(run_of(workers=2, plies=20.0))
-    assert "the other one may be wrong" in text
-
-
-def test_networks_that_change_are_no_sign() -> None:
-    """A worker that comes late has other games than those of the first iterations, and equal ones beside it."""
-    rows = [one for one in run_of(workers=10) if one["worker"] != "worker 10" or one["iteration"] > 25]
-    assert alarms(rows) == []
-
-
-def test_the_first_games_of_a_worker_are_short_and_no_sign() -> None:
-    rows = run_of(workers=3)
-    rng = np.random.default_rng(1)
-    late = [row(i, "worker 9", **games_of_worker(rng, i, 30)) for i in range(21, 51)]
-    late.insert(0, row(20, "worker 9", **games_of_worker(rng, 20, 600, plies=-20.0)))
-    assert alarms(sorted([*rows, *late], key=lambda one: int(one["iteration"]))) == []
-
-
-def test_a_worker_that_is_behind_is_said_to_be() -> None:
-    rows = [dict(one, behind=4) if one["worker"] == "worker 3" else one for one in run_of(workers=3, plies=3.0)]
-    assert "up to 4 networks behind" in alarms(rows)[0]
-
-
-def test_games_that_all_end_alike_are_no_sign() -> None:
-    alike: dict[str, Any] = {"shape_games": 100, "plies": 900.0, "plies_squared": 8100.0, "score": 100.0}
-    alike["score_squared"] = 100.0
-    assert alarms([row(i, f"worker {w}", **alike) for i in range(1, 20) for w in (1, 2, 3)]) == []
-
-
 # The page and the screen
 
 
-def test_the_page_has_a_table_of_the_newest_head_s_workers_and_the_alarm() -> None:
+def test_the_page_has_a_table_of_the_newest_head_s_workers() -> None:
     old = [row(i, name) for i in (1, 2) for name in ("worker 1", "worker 2", "old")]
     new = [row(i, "worker 1", since=2, games=7, silent=3.0) for i in (3, 4)]
     new.append(row(4, "<worker 2>", since=2, behind=None, batch_fill=None, alive=False))
@@ -244,8 +117,6 @@ def test_the_page_has_a_table_of_the_newest_head_s_workers_and_the_alarm() -> No
     assert "worker 114" + "50" + "50%" + "0" + "3:57" + "<worker 2>" in text
     assert "<worker 2>10" + "50" + "-" + "-" + "3:59, ended" in text
     assert "old" not in text.partition("Workers")[2].partition("What search thought")[0]
-    page = Page(make_report("a run", {}, run_of(workers=3, plies=5.0), [], make_game("tic_tac_toe")))
-    assert "The games of worker 3 differ" in page.text
 
 
 def test_a_page_without_workers_has_no_table_of_them() -> None:

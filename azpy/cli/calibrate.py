@@ -10,8 +10,9 @@ from pathlib import Path
 from azpy.cli.common import columns
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
+from azpy.game import players_of
 from azpy.games.names import make_game
-from azpy.matches.arena import SearchPlayer
+from azpy.matches.arena import SearchPlayer, games_of
 from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Step, ladder_of
 from azpy.matches.openings import Book
 from azpy.matches.players import game_of, load_players, parse_player
@@ -30,9 +31,8 @@ def calibrate(given: argparse.Namespace) -> int:
         AzpyError: no run folder, or a ladder that cannot be read or written.
     """
     run, simulations = _run(given)
-    calibration, network = _begin(given, run, simulations)
+    calibration, network, pairs = _begin(given, run, simulations)
     steps, seconds = calibration.steps, 60 * (MINUTES if given.minutes is None else given.minutes)
-    pairs = (CALIBRATION_GAMES if given.games is None else given.games) // 2
     until, stopped, before = time.monotonic() + seconds, False, calibration.played
     with Screen(given.json) as display:
         display.line(
@@ -76,10 +76,16 @@ def _run(given: argparse.Namespace) -> tuple[Path, int]:
     return spec.run, spec.simulations or FULL_STRENGTH
 
 
-def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, str]:
-    """The calibration, and the hash of the network that is measured."""
+def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, str, int]:
+    """The calibration, the hash of the network that is measured, and how many pairs of games each step has."""
     spec = parse_player(str(run))
     start = make_game(game_of([spec], given.game, "--game {}"))
+    if not start.zero_sum:
+        raise SettingsError(
+            f"--calibrate measures levels by pairs of games of two players with a zero sum, and {start.game} has "
+            f"{players_of(start)}: az-match RUN@50 RUN@200 compares two numbers of simulations"
+        )
+    pairs = games_of(start, given.games, CALIBRATION_GAMES) // 2
     [entrant] = load_players([spec], start, simulations, given.device)
     player, evaluator = entrant.player, entrant.network
     if not isinstance(player, SearchPlayer) or evaluator is None:  # never: it is a run's
@@ -90,7 +96,7 @@ def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Cali
     network = f"{evaluator.network_id:016x}"
     facts = {"game": stored.settings.game, "iteration": stored.iteration, "network": network}
     facts |= {"seed": given.seed, "opening_plies": plies}
-    return Calibration(run, player, Book(start, plies, given.seed), simulations, facts), network
+    return Calibration(run, player, Book(start, plies, given.seed), simulations, facts), network, pairs
 
 
 def _report(steps: Sequence[Step], ladder: Ladder, network: str, is_whole: bool) -> list[str]:

@@ -5,7 +5,8 @@
 A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset. Each seed
 trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table has
 the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is unknown
-while the scores of all seeds are equal. An end that reaches 0 or 1 is infinite in Elo.
+while the scores of all seeds are equal. An end that reaches 0 or 1 is infinite in Elo. In a game of one player A and B
+play alone, and the table has what A gets more than B.
 
 With --total-evaluations the evaluations of self-play are equal, and fitting is not: the table has the rows that both
 were fitted to. With --minutes the time is equal: do nothing else on the machine meanwhile. The same command goes on
@@ -39,7 +40,7 @@ def _compare(arguments: Sequence[str]) -> int:
     add_setting(length.add_argument, "minutes", "of each training, in place of --total-evaluations", metavar="N")
     add_number(add, "--seeds", "how many; they are 0, 1, ...", 5, low=1)
     add("--common", default="", metavar="SETTINGS", help='settings of both sides, such as "network=4x32&device=cuda"')
-    add_number(add, "--games", "of each match, an even number", 200, low=2, even=True)
+    add_number(add, "--games", "of A in each match, as many in each seat (default 200, or a few more)", low=1)
     add_setting(add, "simulations", "a move in matches", 100)
     add("--out", metavar="FOLDER", help="where the runs lie (default runs/compare-GAME)")
     add("--json", action="store_true", help="print the result as JSON, and nothing else")
@@ -61,9 +62,10 @@ def _compare(arguments: Sequence[str]) -> int:
         for seed in range(given.seeds):
             rows.append(comparison.run(a, b, seed, display.show))
             display.line(f"seed {seed}: A scores {rows[-1]['score']:.3f}")
-    scores = [row["score"] for row in rows]
-    low, high = mean_interval(scores) or (None, None)
-    summary = {"n": len(scores), "score": sum(scores) / len(scores), "low": low, "high": high}
+    what, least, most = ("score", 0.0, 1.0) if _players(rows) > 1 else ("difference", -2.0, 2.0)
+    found = [row[what] for row in rows]
+    low, high = mean_interval(found, least, most) or (None, None)
+    summary = {"n": len(found), what: sum(found) / len(found), "low": low, "high": high}
     text = json.dumps(summary | {"seeds": rows}) if given.json else "\n".join([said, *_table(rows, summary)])
     print(text, flush=True)
     return 0
@@ -79,17 +81,30 @@ def _settings(text: str) -> dict[str, Any]:
         raise SettingsError(f"settings {text!r}: {error}") from None
 
 
+def _players(rows: Sequence[Mapping[str, Any]]) -> int:
+    """Of the game."""
+    return int(rows[0].get("players", 2))
+
+
 def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> list[str]:
-    cells = [["seed", "score of A", "of this match", "evaluations of A, B", "rows fitted of A, B"]]
+    players = _players(rows)
+    what, ends, form = ("score of A", ("score", "low", "high"), ".3f")
+    if players == 1:
+        what, ends, form = ("A minus B", ("difference", "difference_low", "difference_high"), "+.3f")
+    cells = [["seed", what, "of this match", "evaluations of A, B", "rows fitted of A, B"]]
     for row in rows:
         work = ["{:,}, {:,}".format(*row[name]) for name in ("evaluations", "rows_fitted")]
-        cells.append([str(row["seed"]), f"{row['score']:.3f}", f"[{row['low']:.3f}, {row['high']:.3f}]", *work])
+        mean, low, high = (format(row[name], form) for name in ends)
+        cells.append([str(row["seed"]), mean, f"[{low}, {high}]", *work])
     lines = columns(cells, ">>>>>")
-    low, high, score, n = summary["low"], summary["high"], summary["score"], summary["n"]
+    low, high, mean, n = summary["low"], summary["high"], summary[ends[0]], summary["n"]
     if low is None:
-        return [*lines, f"score of A {score:.3f}, n = {n}, interval unknown: give more --seeds, until scores differ"]
-    interval = f"[{low:.3f}, {high:.3f}], Elo {elo(score):+.0f} [{elo(low):+.0f}, {elo(high):+.0f}]"
-    return [*lines, f"score of A {score:.3f} {interval} (95 % over n = {n} seeds, Student's t)"]
+        return [*lines, f"{what} {mean:{form}}, n = {n}, interval unknown: give more --seeds, until scores differ"]
+    interval = f"[{low:{form}}, {high:{form}}]"
+    if players > 1:
+        elos = (elo(score, players - 1) for score in (mean, low, high))
+        interval += ", Elo {:+.0f} [{:+.0f}, {:+.0f}]".format(*elos)
+    return [*lines, f"{what} {mean:{form}} {interval} (95 % over n = {n} seeds, Student's t)"]
 
 
 main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")

@@ -27,6 +27,11 @@ Games are played as pairs: the same opening from both seats, with the same dice.
 computed from the pairs. An end of an interval of Elo is infinite where the pairs bound nothing: after one or two pairs,
 or on the side of a clean sweep. Ctrl-C prints the result so far.
 
+A game of three players or more has rounds in place of pairs: A plays alone against copies of B, once in each seat, with
+the same opening and dice. A's score is its share of the wins; a win that n players share is 1/n for each. Equal players
+have one of as many parts as there are players, which is 0 Elo. A game of one player compares mean scores: A and B play
+alone, with the same openings and dice. Other programs, --elo0 and --calibrate are for two players.
+
 --book plays the openings of a file in its order: .pgn (main lines) and .epd for chess, .sgf for Go, and in a file of
 any other name a line of play a line. --save appends each game to a file once it is over: .pgn, .sgf, or .jsonl for
 every game. If a game cannot be saved, the match goes on and saves no more; it shows its result, and ends with exit code
@@ -34,7 +39,8 @@ every game. If a game cannot be saved, the match goes on and saves no more; it s
 
 --round-robin plays each against each, and gives the scores and a rating of each player in Elo with its interval; the
 first player's is 0. If there is only one run folder without "@" and "?", its checkpoints play, and its elo.json gets
-their curve. docs/training.md says more of all this.
+their curve. docs/training.md says more of all this. In a game of three players or more each plays alone against copies
+of each other. In a game of one player the table has mean scores in place of ratings.
 
 --calibrate takes one run folder, and measures the levels of its player, from beginner to full strength (RUN@N: N
 simulations a move, else 800): neighbours on a ladder of fewer simulations and higher temperatures play each other. The
@@ -49,7 +55,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +65,19 @@ from azpy.cli.match_text import (
     facts_of,
     fault_line,
     figures,
+    means_table,
     rating_facts,
     ratings_table,
-    repeated_pairs,
+    repeated_rounds,
     report,
     scores_table,
 )
 from azpy.cli.progress import Screen
 from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
+from azpy.game import players_of
 from azpy.games.names import make_game
-from azpy.matches.arena import MATCH_SLOTS, Board, play_pairs
+from azpy.matches.arena import MATCH_SLOTS, Board, games_of, play_rounds
 from azpy.matches.levels import LEVELS
 from azpy.matches.openings import Book, read_book
 from azpy.matches.players import (
@@ -85,7 +93,7 @@ from azpy.matches.players import (
 from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
-from azpy.matches.results import MatchResult, Pair
+from azpy.matches.results import MatchResult, Round
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
 from azpy.settings.run import Settings
@@ -102,8 +110,8 @@ def _match(arguments: Sequence[str]) -> int:
     text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
     add("--game", type=not_empty, help=text)
     counts = f"{_PAIRING_GAMES} a pairing in a round robin, {CALIBRATION_GAMES} a step of --calibrate"
-    text = f"an even number (default {_MATCH_GAMES}; {counts}; all of --book)"
-    add_number(add, "--games", text, low=2, even=True)
+    text = f"of A, as many in each seat (default {_MATCH_GAMES}; {counts}; all of --book)"
+    add_number(add, "--games", text, low=1)
     add_setting(add, "simulations", "a move, for players that do not say", 100)
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
     add("--device", default="cpu", help=text)
@@ -111,7 +119,7 @@ def _match(arguments: Sequence[str]) -> int:
     add_number(add, "--slots", text, low=2, high=MOST_SLOTS)
     text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
     add("--transcripts", type=Path, metavar="FOLDER", help=text)
-    text = "actions before each pair of games (default: the run's, else 4; with --book whole lines)"
+    text = "actions before each round of games (default: the run's, else 4; with --book whole lines)"
     add_number(add, "--opening-plies", text, low=0)
     add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
     add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
@@ -139,24 +147,35 @@ class _Table:
 
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
         self.game, self.seed = game_of(specs, given.game, "--game {}"), given.seed
-        start = make_game(self.game)
+        self.start = start = make_game(self.game)
         if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
         transcripts = Transcripts(given.transcripts)
         self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self._slots: int | None = given.slots
+        self.games = games_of(start, given.games, games)
         if given.book is not None:
-            most = None if given.games is None else given.games // 2
+            most = None if given.games is None else self.rounds
             self.book = read_book(given.book, start, self.seed, given.opening_plies, most)
-            games = 2 * len(self.book)
+            if given.games is None:
+                self.games = start.num_players * len(self.book)
         else:
             plies = given.opening_plies
             plies = (settings_of(specs) or Settings).match_opening_plies if plies is None else plies
             self.book = Book(start, plies, self.seed)
-        self.games: int = games if given.games is None else given.games
         self.saved = None if given.save is None else SavedGames(given.save, start, self.seed)
         self.unsaved: RunError | None = None  # why games are not saved any more
+
+    @property
+    def rounds(self) -> int:
+        """Of a match."""
+        return self.games // self.start.num_players
+
+    @property
+    def unit(self) -> str:
+        """What a round is called."""
+        return "pair" if self.start.num_players == 2 else "round"
 
     def begin(self, said: str, display: Screen) -> None:
         """Prints the first lines; they say where models run unless it is the CPU."""
@@ -168,32 +187,37 @@ class _Table:
             display.line(f"{self.book.file}: {self.book.left_out} more lead to positions of earlier openings")
 
     def play(
-        self, a: Entrant, b: Entrant, display: Screen, prefix: str = "", sprt: Sprt | None = None
+        self, entrants: Sequence[Entrant], display: Screen, prefix: str = "", sprt: Sprt | None = None
     ) -> tuple[MatchResult | None, bool]:
-        """The result, None before the first pair is over, and whether Ctrl-C ended the match."""
-        pairs: list[Pair] = []
-        counts, wanted = [0] * len(PAIR_SCORES), self.games // 2
-        slots = slots_for(a.player, b.player) if self._slots is None else self._slots
-        ended = partial(self._save, names=(str(a), str(b)), display=display)
+        """The result, None before the first round is over, and whether Ctrl-C ended the match."""
+        rounds, counts = list[Round](), [0] * len(PAIR_SCORES)
+        players = [entrant.player for entrant in entrants]
+        slots = slots_for(*players) if self._slots is None else self._slots
+        ended = partial(self._save, names=[str(entrant) for entrant in entrants], display=display)
         told, stopped = set[int](), False
         try:
-            with closing(play_pairs(self.book, a.player, b.player, wanted, self.seed, slots, ended=ended)) as played:
-                for pair in played:
-                    pairs.append(pair)
-                    for index, (player, faults) in enumerate(zip((a, b), pair.faults, strict=True)):
+            with closing(play_rounds(self.book, players, self.rounds, self.seed, slots, ended=ended)) as played:
+                for one in played:
+                    rounds.append(one)
+                    for index, (player, faults) in enumerate(zip(entrants, one.faults, strict=True)):
                         if faults and index not in told:  # the first one at once; the result has the others
                             told.add(index)
                             display.line(fault_line(player.name, faults[:1]))
                     if display.is_due(_LIVE_SECONDS):
-                        display.progress(prefix, figures(MatchResult.of(pairs), self.games, sprt), len(pairs) / wanted)
-                    counts[PAIR_SCORES.index(pair.score)] += 1
-                    if sprt is not None and sprt.accepts(counts):
-                        break
+                        found = figures(self._result(rounds), self.games, sprt)
+                        display.progress(prefix, found, len(rounds) / self.rounds)
+                    if sprt is not None:
+                        counts[PAIR_SCORES.index(one.score)] += 1
+                        if sprt.accepts(counts):
+                            break
         except KeyboardInterrupt:
             stopped = True
-        return MatchResult.of(pairs) if pairs else None, stopped
+        return self._result(rounds) if rounds else None, stopped
 
-    def _save(self, boards: Sequence[Board], names: tuple[str, str], display: Screen) -> None:
+    def _result(self, rounds: Sequence[Round]) -> MatchResult:
+        return MatchResult(tuple(rounds), self.start.zero_sum)
+
+    def _save(self, boards: Sequence[Board], names: Sequence[str], display: Screen) -> None:
         """Saves games, if they are to be saved; once that fails, the match goes on without."""
         if self.saved is None or self.unsaved is not None:
             return
@@ -203,13 +227,13 @@ class _Table:
             self.unsaved = RunError(f"--save: {error} (the result counts every game, the file lacks the last ones)")
             display.line(f"--save: {error}; the match goes on, and saves no more games")
 
-    def facts(self, pairs: int) -> dict[str, Any]:
-        """The facts that readers need to play a result of so many pairs again."""
+    def facts(self, rounds: int) -> dict[str, Any]:
+        """The facts that readers need to play a result of so many rounds again."""
         facts = {"game": self.game, "opening_plies": self.book.plies, "seed": self.seed}
         facts["book"] = None if self.book.file is None else str(self.book.file)
         facts["device"] = self.networks[0].device if self.networks else None
-        # The book holds more openings than pairs if a match was stopped early.
-        return facts | {"distinct_openings": min(len(self.book), pairs)}
+        # The book holds more openings than rounds if a match was stopped early.
+        return facts | {"distinct_openings": min(len(self.book), rounds)}
 
     def end(self, *, stopped: bool) -> int:
         """The exit code, once the result is shown.
@@ -229,14 +253,17 @@ def _one_match(given: argparse.Namespace) -> int:
         raise SettingsError("--checkpoints belongs to --round-robin")
     sprt = _sprt(given)
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
+    if sprt is not None and table.start.num_players != 2:
+        has = f"{table.start.game} has {players_of(table.start)}"
+        raise SettingsError(f"--elo0 and --elo1 test pairs of games of two players, and {has}: leave them out")
     a, b = table.entrants
     with table.saved or nullcontext(), Screen(given.json) as display:
         table.begin(f"A is {a}, B is {b}", display)
-        result, stopped = table.play(a, b, display, sprt=sprt)
-    facts = table.facts(0 if result is None else result.games // 2)
+        result, stopped = table.play(table.entrants, display, sprt=sprt)
+    facts = table.facts(0 if result is None else len(result.rounds))
     found = facts_of(result, sprt) if result else {"games": 0}
     found = {"a": str(a), "b": str(b)} | facts | found | {"interrupted": stopped}
-    print(json.dumps(found) if given.json else "\n".join(report(result, facts, sprt, stopped)), flush=True)
+    print(json.dumps(found) if given.json else "\n".join(report(result, facts, table.unit, sprt, stopped)), flush=True)
     return table.end(stopped=stopped)
 
 
@@ -263,26 +290,8 @@ def _round_robin(given: argparse.Namespace) -> int:
         got = f"{given.players[0]} has one checkpoint so far" if run else f"got {len(specs)}"
         raise SettingsError(f"a round robin has at least two players, {got}")
     table = _Table(given, specs, _PAIRING_GAMES)
-    names = [str(entrant) for entrant in table.entrants]
-    results: list[tuple[int, int, MatchResult]] = []
-    # Neighbours first: after Ctrl-C the matches so far connect all players that have played.
-    order = sorted(combinations(range(len(names)), 2), key=lambda pairing: (pairing[1] - pairing[0], pairing))
     with table.saved or nullcontext(), Screen(given.json) as display:
-        table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
-        for number, (i, j) in enumerate(order, start=1):
-            prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}"
-            result, stopped = table.play(table.entrants[i], table.entrants[j], display, prefix)
-            if stopped or result is None:
-                break
-            results.append((i, j, result))
-            display.line(f"{prefix}: {result}")
-            for index, faults in zip((i, j), result.faults, strict=True):
-                if faults:
-                    display.line(fault_line(names[index], faults))
-    curve = _curve(table, specs, results)
-    lines = [*scores_table(names, results), *ratings_table(curve["ratings"])]
-    repeated = sum(result.repeated for *_, result in results)
-    lines += repeated_pairs(repeated, len(results) * table.games // 2, table.facts(table.games // 2))
+        curve, lines, stopped = (_alone if table.start.num_players == 1 else _each_against_each)(table, specs, display)
     if stopped:
         lines.append(f"stopped: these are the ratings so far{', and elo.json was not written' if run else ''}")
     print(json.dumps(curve | {"interrupted": stopped}) if given.json else "\n".join(lines), flush=True)
@@ -291,24 +300,70 @@ def _round_robin(given: argparse.Namespace) -> int:
         with storage.disk_errors(path):
             storage.write_atomically(path, (json.dumps(curve, indent=1) + "\n").encode())
         if not given.json:
-            print(f"Elo curve in {path}", flush=True)
+            print(f"{'Elo curve' if table.start.num_players > 1 else 'mean scores'} in {path}", flush=True)
     return table.end(stopped=stopped)
+
+
+def _each_against_each(table: _Table, specs: Sequence[Spec], display: Screen) -> tuple[dict[str, Any], list[str], bool]:
+    """The content of elo.json, the lines of the tables, and whether Ctrl-C ended the pairings."""
+    names = [str(entrant) for entrant in table.entrants]
+    results: list[tuple[int, int, MatchResult]] = []
+    # Among copies a player scores otherwise than alone: with more than two players each pairing has both ways.
+    pairings = (combinations if table.start.num_players == 2 else permutations)(range(len(names)), 2)
+    # Neighbours first: after Ctrl-C the matches so far connect all players that have played.
+    order = sorted(pairings, key=lambda pairing: (abs(pairing[1] - pairing[0]), pairing))
+    table.begin(f"{len(names)} players, {len(order)} pairings of {table.games} games", display)
+    for number, (i, j) in enumerate(order, start=1):
+        prefix = f"[{number}/{len(order)}] {names[i]} against {names[j]}"
+        result, stopped = table.play([table.entrants[i], table.entrants[j]], display, prefix)
+        if stopped or result is None:
+            break
+        results.append((i, j, result))
+        display.line(f"{prefix}: {result}")
+        for index, faults in zip((i, j), result.faults, strict=True):
+            if faults:
+                display.line(fault_line(names[index], faults))
+    curve = _curve(table, specs, results)
+    lines = [*scores_table(names, results), *ratings_table(curve["ratings"])]
+    repeated, facts = sum(result.repeated for *_, result in results), table.facts(table.rounds)
+    return curve, lines + repeated_rounds(repeated, len(results) * table.rounds, facts, table.unit), stopped
 
 
 def _curve(table: _Table, specs: Sequence[Spec], results: Sequence[tuple[int, int, MatchResult]]) -> dict[str, Any]:
     """The content of elo.json."""
     names = [str(entrant) for entrant in table.entrants]
-    met = 1 + max((j for _, j, _ in results), default=0)
-    ratings = bradley_terry(met, [(i, j, result.pairs) for i, j, result in results])
+    met = 1 + max((max(i, j) for i, j, _ in results), default=0)
+    copies = table.start.num_players - 1
+    ratings = bradley_terry(met, [(i, j, result.counts) for i, j, result in results], copies)
     rows = []
     for index, rating in enumerate(ratings):
-        own = [r.score if i == index else 1 - r.score for i, j, r in results if index in (i, j)]
-        folder = (specs[index].model or Path()).parent.name
-        iteration = int(folder) if re.fullmatch("[0-9]+", folder) else None
+        mine = [(i, r) for i, j, r in results if i == index or (copies == 1 and j == index)]
+        own = [r.score if i == index else 1 - r.score for i, r in mine]
         score = {"score": sum(own) / len(own) if own else None, "games": len(own) * table.games}
-        rows.append({"player": names[index], "iteration": iteration} | rating_facts(rating) | score)
+        rows.append({"player": names[index], "iteration": _iteration(specs[index])} | rating_facts(rating) | score)
     matches = [{"a": names[i], "b": names[j]} | facts_of(result) for i, j, result in results]
-    return table.facts(table.games // 2) | {"ratings": rows, "matches": matches}
+    return table.facts(table.rounds) | {"ratings": rows, "matches": matches}
+
+
+def _alone(table: _Table, specs: Sequence[Spec], display: Screen) -> tuple[dict[str, Any], list[str], bool]:
+    """The same for a game of one player: all play the same games, and mean scores take the place of ratings."""
+    table.begin(f"{len(specs)} players, {table.games} games each, with the same openings and dice", display)
+    result, stopped = table.play(table.entrants, display)
+    if result is None:
+        return table.facts(0) | {"ratings": []}, [], stopped
+    rows, facts = list[dict[str, Any]](), table.facts(len(result.rounds))
+    for index, (entrant, spec) in enumerate(zip(table.entrants, specs, strict=True)):
+        score, interval = result.outcome_of(index)
+        low, high = interval or (None, None)
+        rows.append({"player": str(entrant), "iteration": _iteration(spec), "score": score, "low": low, "high": high})
+    lines = [*means_table(rows), *repeated_rounds(result.repeated, len(result.rounds), facts, table.unit)]
+    return facts | {"games": result.games, "ratings": rows}, lines, stopped
+
+
+def _iteration(spec: Spec) -> int | None:
+    """Of a player that is a checkpoint of a run."""
+    folder = (spec.model or Path()).parent.name
+    return int(folder) if re.fullmatch("[0-9]+", folder) else None
 
 
 main = command("az-match", _match)

@@ -15,22 +15,26 @@ _MOST_JSON_FAULTS = 20
 _MOST_COLUMNS = 10  # players of a table of scores
 
 
-def report(result: MatchResult | None, facts: Mapping[str, Any], sprt: Sprt | None, stopped: bool) -> list[str]:
-    """The lines of a result; `facts` say what the openings were, and `stopped` that Ctrl-C ended the match."""
+def report(
+    result: MatchResult | None, facts: Mapping[str, Any], unit: str, sprt: Sprt | None, stopped: bool
+) -> list[str]:
+    """The lines of a result.
+
+    Args:
+        result: of the match; None if it has none.
+        facts: what the openings were.
+        unit: what a round of games is called: a pair of two players.
+        sprt: the sequential test, if there is one.
+        stopped: whether Ctrl-C ended the match.
+    """
     if result is None:
-        return ["stopped before the first pair of games was over"]
+        return [f"stopped before the first {unit} of games was over"]
     openings, plies = facts["distinct_openings"], facts["opening_plies"]
     of = facts["book"] or f"{plies} random {'ply' if plies == 1 else 'plies'}"
     lines = ["stopped; the result so far:"] if stopped else []
-    lines += [
-        f"score of A: {result.score_text}, Elo {result.elo_text} (95 % intervals, from the pairs)",
-        f"{result.games} games: won {result.wins}, drew {result.draws}, lost {result.losses}; "
-        f"as seat 0 {_seat(result.first)}, as seat 1 {_seat(result.second)}",
-        *_outcome(result),
-        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {', '.join(map(str, result.pairs))}",
-        f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} of {of}",
-    ]
-    lines += repeated_pairs(result.repeated, result.games // 2, facts)
+    lines += _alone(result) if result.is_alone else _score(result)
+    lines += [f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} of {of}"]
+    lines += repeated_rounds(result.repeated, len(result.rounds), facts, unit)
     lines += [fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]
     if sprt is None:
         return lines
@@ -39,24 +43,55 @@ def report(result: MatchResult | None, facts: Mapping[str, Any], sprt: Sprt | No
         "H1": f"accepts H1: A is {one} rather than {zero}",
         "H0": f"accepts H0: A is {zero} rather than {one}",
         None: f"is undecided whether A is {zero} or {one}: play more games",
-    }[sprt.accepts(result.pairs)]
-    figures = "log likelihood ratio {:.2f}, bounds {:.2f} and {:.2f}".format(sprt.llr(result.pairs), *sprt.bounds)
+    }[sprt.accepts(result.counts)]
+    figures = "log likelihood ratio {:.2f}, bounds {:.2f} and {:.2f}".format(sprt.llr(result.counts), *sprt.bounds)
     return [*lines, f"SPRT {said} ({figures})"]
+
+
+def _score(result: MatchResult) -> list[str]:
+    """What A scored against B or its copies."""
+    copies, score = result.copies, f"score of A: {result.score_text}, Elo {result.elo_text}"
+    seats = ", ".join(
+        f"as seat {seat} {share:.3f} (+{wins} ={draws} -{losses})"
+        for seat, ((wins, draws, losses), share) in enumerate(zip(result.seats, result.seat_scores, strict=True))
+    )
+    drew = "drew" if copies == 1 else "shared the win of"
+    games = f"{result.games} games: won {result.wins}, {drew} {result.draws}, lost {result.losses}; {seats}"
+    if copies > 1:
+        even = f"A's share of the wins against {copies} copies of B, even at {1 / (copies + 1):.3f}"
+        return [f"{score} ({even}; 95 % intervals, from the rounds)", games, *_outcome(result)]
+    scores = ", ".join(map(str, result.counts))
+    return [
+        f"{score} (95 % intervals, from the pairs)",
+        games,
+        *_outcome(result),
+        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {scores}",
+    ]
 
 
 def _outcome(result: MatchResult) -> list[str]:
     if not result.has_grades:
         return []
-    interval = result.outcome_interval
-    text = "" if interval is None else " [{:+.3f}, {:+.3f}]".format(*interval)
-    return [f"outcome of A: {result.outcome:+.3f}{text} a game; a win of this game is worth up to 1"]
+    if result.zero_sum:
+        return [f"outcome of A: {result.outcome_text(0)} a game; a win of this game is worth up to 1"]
+    return [f"outcome of A: {result.outcome_text(0)} a game, of B: {result.outcome_text(1)}"]
 
 
-def repeated_pairs(repeated: int, pairs: int, facts: Mapping[str, Any]) -> list[str]:
-    """A line on pairs that repeat earlier ones, if any do."""
+def _alone(result: MatchResult) -> list[str]:
+    """What A and B got, each alone."""
+    better, equal, worse = result.seats[0]
+    return [
+        f"mean score of A: {result.outcome_text(0)}, of B: {result.outcome_text(1)} (95 % intervals)",
+        f"A minus B: {result.difference_text} (95 % interval, from games with the same openings and dice)",
+        f"{result.games} games each: A did better in {better}, as well in {equal}, worse in {worse}",
+    ]
+
+
+def repeated_rounds(repeated: int, rounds: int, facts: Mapping[str, Any], unit: str) -> list[str]:
+    """A line on rounds that repeat earlier ones, if any do."""
     if not repeated:
         return []
-    text = f"{repeated} of {pairs} pairs repeat an earlier one, action for action: intervals are narrower than they "
+    text = f"{repeated} of {rounds} {unit}s repeat an earlier one, action for action: intervals are narrower than they "
     more = "--opening-plies with a larger number gives more openings"
     return [f"{text}should be; {more if facts['book'] is None else 'give fewer --games, or a book of more openings'}"]
 
@@ -79,20 +114,34 @@ def _stronger(difference: float) -> str:
 
 
 def facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
-    """A result for JSON; an infinite end of the Elo interval is null."""
-    names = ("games", "wins", "draws", "losses", "score", "elo", "pairs")
+    """A result for JSON; an infinite end of the Elo interval is null, and so is an unknown interval of outcomes."""
+    names = ("games", "wins", "draws", "losses")
     facts: dict[str, Any] = {name: getattr(result, name) for name in names}
-    facts["low"], facts["high"] = result.interval
-    facts["elo_low"], facts["elo_high"] = map(_finite, result.elo_interval)
-    facts["outcome"] = result.outcome
-    facts["outcome_low"], facts["outcome_high"] = result.outcome_interval or (None, None)
-    facts |= {"as_seat_0": result.first, "as_seat_1": result.second}
-    facts |= {"distinct_games": result.distinct, "repeated_pairs": result.repeated, "forfeits": result.forfeits}
+    if not result.is_alone:
+        facts |= {"score": result.score, "elo": result.elo}
+        facts |= {"pairs": result.counts} if result.copies == 1 else {}
+        facts["low"], facts["high"] = result.interval
+        facts["elo_low"], facts["elo_high"] = map(_finite, result.elo_interval)
+    facts |= _mean("outcome", *result.outcome_of(0))
+    if not result.zero_sum:
+        facts |= _mean("other_outcome", *result.outcome_of(1)) | {"rounds": len(result.rounds)}
+        facts["players"] = 1 if result.is_alone else result.copies + 1
+    if result.is_alone:
+        facts |= _mean("difference", *result.difference)
+    else:
+        facts |= {f"as_seat_{seat}": counts for seat, counts in enumerate(result.seats)}
+    repeated = "repeated_pairs" if result.copies == 1 and not result.is_alone else "repeated_rounds"
+    facts |= {"distinct_games": result.distinct, repeated: result.repeated, "forfeits": result.forfeits}
     facts["faults"] = [[asdict(fault) for fault in faults[:_MOST_JSON_FAULTS]] for faults in result.faults]
     if sprt is not None:
-        found = {"llr": sprt.llr(result.pairs), "bounds": sprt.bounds, "accepted": sprt.accepts(result.pairs)}
+        found = {"llr": sprt.llr(result.counts), "bounds": sprt.bounds, "accepted": sprt.accepts(result.counts)}
         facts["sprt"] = asdict(sprt) | found
     return facts
+
+
+def _mean(name: str, mean: float, interval: tuple[float, float] | None) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {name: mean, f"{name}_low": low, f"{name}_high": high}
 
 
 def rating_facts(rating: Rating) -> dict[str, Any]:
@@ -114,6 +163,15 @@ def ratings_table(rows: Sequence[dict[str, Any]]) -> list[str]:
     return columns(cells, "<>>>>")
 
 
+def means_table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The lines of a table of mean scores; `rows` have each player's `score` and its interval."""
+    cells = [["player", "mean score", "95 % interval"]]
+    for row in rows:
+        interval = "unknown" if row["low"] is None else f"{row['low']:+.3f} to {row['high']:+.3f}"
+        cells.append([row["player"], f"{row['score']:+.3f}", interval])
+    return columns(cells, "<>>")
+
+
 def scores_table(names: Sequence[str], results: Sequence[tuple[int, int, MatchResult]]) -> list[str]:
     """The lines of a table of what each player scored against each; none for more players than fit into a line.
 
@@ -123,7 +181,9 @@ def scores_table(names: Sequence[str], results: Sequence[tuple[int, int, MatchRe
         return []
     cells = [[f"{number} {name}", *[""] * len(names)] for number, name in enumerate(names, start=1)]
     for i, j, result in results:
-        cells[i][j + 1], cells[j][i + 1] = f"{result.score:.3f}", f"{1 - result.score:.3f}"
+        cells[i][j + 1] = f"{result.score:.3f}"
+        if result.copies == 1:
+            cells[j][i + 1] = f"{1 - result.score:.3f}"
     heads = ["score against", *(str(number) for number in range(1, len(names) + 1))]
     return columns([heads, *cells], "<" + ">" * len(names))
 
@@ -136,9 +196,5 @@ def figures(result: MatchResult, games: int, sprt: Sprt | None) -> list[str]:
     """What a match of so many games says while it goes on."""
     found = [f"{result.games}/{games} games"]
     if sprt is not None:  # first: a narrow terminal has no room for all figures
-        found.append("LLR {:.2f} ({:.2f} to {:.2f})".format(sprt.llr(result.pairs), *sprt.bounds))
-    return [*found, str(result), f"Elo {result.elo_text}"]
-
-
-def _seat(counts: Sequence[int]) -> str:
-    return f"{(counts[0] + counts[1] / 2) / max(sum(counts), 1):.3f} (+{counts[0]} ={counts[1]} -{counts[2]})"
+        found.append("LLR {:.2f} ({:.2f} to {:.2f})".format(sprt.llr(result.counts), *sprt.bounds))
+    return [*found, str(result), *([] if result.is_alone else [f"Elo {result.elo_text}"])]

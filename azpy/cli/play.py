@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from azpy.cli.common import Parser, add_number, add_player, command
 from azpy.cli.terminal import Terminal
+from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, pip_install
 from azpy.matches.players import parse_player
 from azpy.runs.reader import StoredRun
@@ -37,7 +38,8 @@ def _play(arguments: Sequence[str]) -> int:
     add = parser.add_argument
     add_player(add, 200, several=False)
     add("--terminal", action="store_true", help="play in the terminal")
-    add("--side", choices=("first", "second", "both"), default="first", help="of the person, in the terminal")
+    text = "of people, in the terminal: first (the default), second, ... with commas between; all, or both of two"
+    add("--side", default="first", help=text)
     add_number(add, "--port", "of the board; 0 takes a free one", 0, low=0, high=65_535)
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
     given = parser.parse_args(arguments)
@@ -49,7 +51,7 @@ def _play(arguments: Sequence[str]) -> int:
         if in_terminal:
             if not given.terminal:
                 print("no display is there: playing in the terminal (--no-browser prints the board's address)")
-            return Terminal(model, {"first": {0}, "second": {1}, "both": {0, 1}}[given.side]).run()
+            return Terminal(model, sides_of(given.side, model.served.start)).run()
         return _board(model, given.player, given.game, given.port, not given.no_browser)
 
 

@@ -107,7 +107,7 @@ class Display(Screen):
                 self._advice = event.advice or ""
             case events.Matched():
                 self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
-                self._strength = [f"{event.result.score:.2f} against {event.opponent}"]
+                self._strength = [f"{event.result.figures()['score']:.2f} against {event.opponent}"]
             case events.Finished(collected=int()):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():
@@ -200,7 +200,15 @@ def worker_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _played(event: events.Saved) -> str:
     row = event.metrics
     games = f"{row['games']} games, {row['positions']:,} positions"
-    return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_rates(row)}"
+    return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_scores(row)}{_rates(row)}"
+
+
+def _scores(row: dict[str, float]) -> str:
+    """Of one player: what the games scored."""
+    if "mean_score" not in row:
+        return ""
+    to_beat = f", to beat {row['score_to_beat']:+.3f}" if "score_to_beat" in row else ""
+    return f", mean score {row['mean_score']:+.3f}, best {row['best_score']:+.3f}{to_beat}"
 
 
 def _table(event: events.Imported) -> str:

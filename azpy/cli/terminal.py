@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from azpy import _core
 from azpy._core import Line, notation_of
-from azpy.cli.terminal_view import captured, last_move, marked, named, shows_colors
+from azpy.cli.terminal_view import captured, expected, last_move, marked, named, shows_colors, sides_of
 from azpy.errors import AzpyError, RequestError
+from azpy.game import players_of
 from azpy.games.game_files import ReadGame, ending_of, game_text, read_game
 from azpy.games.lines import roll
 from azpy.games.notations import decoded, result_of, side_name
@@ -28,7 +30,7 @@ hint          what the player thinks of this position
 undo          take your last move back, or your resignation
 resign        give the game up
 new           begin a new game, with the newest model
-switch        change sides
+switch SIDES  have people play these sides: first, second, ..., all or none; switch alone changes sides
 level NAME    play as strong as that: a number of simulations, or a name; level alone lists the names
 dice NAME     the outcome of dice, in place of a random one: give it before the move that leads to the roll
 text          the position in the game's notation
@@ -43,7 +45,7 @@ class Terminal:
 
     Args:
         model: who plays.
-        people: the sides that are played by people, 0 and 1.
+        people: the sides that are played by people, from 0 on.
     """
 
     def __init__(self, model: Model, people: set[int]) -> None:
@@ -54,9 +56,9 @@ class Terminal:
         self._level: str | None = None  # a word of `LEVELS`, in place of the simulations
         self._rolls: list[str] = []
         self._random = np.random.default_rng()
-        self._given_up: tuple[float, str] | None = None  # the outcome for player 0, and how the game ended
+        self._given_up: tuple[Any, str] | None = None  # the outcome as `State.outcome` has it, and how the game ended
         self._told: dict[str, str] = {}  # what a loaded file says of the game, by the names of its notation
-        self._names_told: tuple[str | None, str | None] = (None, None)  # of the players, in a loaded file
+        self._names_told = tuple[str | None, ...]()  # of the players, in a loaded file
         self._own = set[Path]()  # files that may be replaced
         self._has_colors = shows_colors()
         self._board = ""  # as it was shown last
@@ -67,7 +69,7 @@ class Terminal:
             "hint": lambda _: self._hint(),
             "undo": lambda _: self._undo(),
             "new": lambda _: self._begin(),
-            "switch": lambda _: self._switch(),
+            "switch": lambda words: self._switch(" ".join(words)),
             "level": self._set_level,
             "dice": self._rolls.extend,
             "text": lambda _: print(self._line.state.to_text()),
@@ -108,9 +110,11 @@ class Terminal:
         self._track.forget()
         self._rolls.clear()
         self._jump(Line(self._model.served.start))
-        self._told, self._names_told = {}, (None, None)
+        self._told, self._names_told = {}, ()
         state = self._line.state
         sides = " and ".join(named(state, side, color=self._has_colors) for side in sorted(self._people)) or "neither"
+        if state.num_players == 1:
+            sides = "alone" if self._people else "nothing"
         strength = f"{self._simulations} simulations" if self._level is None else f"level {self._level}"
         print(f"{self._model.served.name}, {strength}; you play {sides}; help says more")
 
@@ -129,8 +133,8 @@ class Terminal:
             self._told.pop(tag, None)
 
     @property
-    def _end(self) -> tuple[float, str] | None:
-        """The outcome for player 0 and how the game ended; None while it goes on."""
+    def _end(self) -> tuple[Any, str] | None:
+        """The outcome as `State.outcome` has it and how the game ended; None while it goes on."""
         state = self._line.state
         return (state.outcome(), "rules") if state.is_terminal else self._given_up
 
@@ -144,8 +148,9 @@ class Terminal:
         self._board, self._is_shown = colored, True
         said = []
         if self._end is None and state.turn != _core.CHANCE:
-            is_own = state.turn in self._people
-            whose = "" if len(self._people) == 2 else " (you)" if is_own else f" ({self._model.served.name})"
+            whose = " (you)" if state.turn in self._people else f" ({self._model.served.name})"
+            if len(self._people) == state.num_players:
+                whose = ""
             said.append(f"{named(state, state.turn, color=self._has_colors)}{whose} to move")
         if (last := last_move(self._line.start, self._line.played)) is not None:
             said.append(f"last move: {side_name(state, last[0])} {last[1]}")
@@ -176,10 +181,9 @@ class Terminal:
     def _move(self) -> None:
         """The player plays one step of its turn."""
         state, line = self._line.state, self._line.upto(len(self._line.played))
-        action, value = self._answer(state)
-        name = side_name(state, state.turn)
+        action, result = self._answer(state)
         mover = named(state, state.turn, color=self._has_colors)
-        print(f"{mover} plays {state.short_name(action)}   (value {value:+.2f} for {name})")
+        print(f"{mover} plays {state.short_name(action)}   ({expected(state, result)})")
         line.play(state.action_name(action))
         self._go(line)
 
@@ -209,7 +213,11 @@ class Terminal:
     def _resign(self) -> None:
         if self._end is not None:
             raise RequestError(_OVER)
-        outcome = -1.0 if self._line.state.turn == 0 else 1.0
+        state = self._line.state
+        if not state.zero_sum:
+            problem = f"{state.game} has {players_of(state)}, and nobody says what each gets: new begins another game"
+            raise RequestError(f"resign is for two players with a zero sum; {problem}")
+        outcome = -1.0 if state.turn == 0 else 1.0
         self._go(self._line)
         self._given_up = outcome, "resigned"
 
@@ -219,8 +227,9 @@ class Terminal:
         ending = ending_of(line.start.game, path.name)
         if path.exists() and path.resolve() not in self._own:
             raise RequestError(f"{path} is there already: give another name")
-        first, second = ("person" if side in self._people else served.name for side in (0, 1))
-        players = self._names_told[0] or first, self._names_told[1] or second
+        players = ["person" if side in self._people else served.name for side in range(line.start.num_players)]
+        for side, told in enumerate(self._names_told):
+            players[side] = told or players[side]
         text = game_text(ending, served.start, line.start, line.played, players, self._told, self._end)
         with storage.output(path) as file:
             file.write(text.encode())
@@ -247,7 +256,7 @@ class Terminal:
         self._jump(line)
         self._told, self._names_told = dict(game.tags), game.players
         yours = ""
-        if len(self._people) == 1 and line.state.turn >= 0:
+        if len(self._people) == 1 < line.start.num_players and line.state.turn >= 0:
             self._people = {line.state.turn}
             yours = f"; you play {named(line.state, line.state.turn, color=self._has_colors)}"
         print(f"{path}: {_heading(game, line.state)}{yours}")
@@ -255,21 +264,23 @@ class Terminal:
     def _search(self) -> _core.SearchResult:
         return self._track.follow(self._line.start, self._line.played).search(self._simulations).result()
 
-    def _answer(self, state: _core.State) -> tuple[int, float]:
-        """The action that the player plays, and what it expects."""
+    def _answer(self, state: _core.State) -> tuple[int, _core.SearchResult]:
+        """The action that the player plays, and what it found."""
         served = self._model.served
         if self._level is None:
             result, temperature = self._search(), served.temperature
         else:
             level = served.ladder.levels[self._level]
             result, temperature = self._model.engine.submit(state, level.simulations).result(), level.temperature
-        return chosen(served, state, result, temperature), result.value
+        return chosen(served, state, result, temperature), result
 
     def _hint(self) -> None:
         state = self._line.state
         if self._end is not None:
             raise RequestError("the game is over")
         result = self._search()
+        if not state.zero_sum:
+            print(expected(state, result))
         for actions, visits, value in result.principal_variations(_SHOWN):
             print(f"{visits:8,} visits  value {value:+.2f}  {state.format_actions(actions[:8])}")
 
@@ -287,8 +298,16 @@ class Terminal:
             raise RequestError("there is nothing to take back")
         self._jump(self._line.upto(until))
 
-    def _switch(self) -> None:
-        self._people = {0, 1} - self._people
+    def _switch(self, words: str) -> None:
+        state = self._line.state
+        if words:
+            self._people = sides_of(words, state)
+        elif state.num_players == 1:
+            raise RequestError(f"{state.game} has one player: there is no side to change to")
+        elif state.num_players == 2:
+            self._people = {0, 1} - self._people
+        else:  # each person takes the next seat
+            self._people = {(side + 1) % state.num_players for side in self._people}
 
     def _set_level(self, words: list[str]) -> None:
         text, ladder = " ".join(words)[:20], self._model.served.ladder

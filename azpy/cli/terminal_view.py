@@ -3,20 +3,19 @@
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from azpy._core import State
+from azpy._core import SearchResult, State
+from azpy.errors import RequestError
 from azpy.games.lines import replayed
 from azpy.games.notations import side_name
 
 _REVERSE, _PLAIN = "\x1b[7m", "\x1b[0m"
-_SIDES = ("\x1b[1;31m", "\x1b[1;34m")  # of player 0 and player 1, as `State.render` has them
+_SIDES = tuple(f"\x1b[1;{color}m" for color in (31, 34, 32, 33, 35, 36))  # of each player, as `State.render` has them
+_PLACES = ("first", "second", "third", "fourth", "fifth", "sixth")
 _GLYPH = re.compile(r"(\x1b\[[0-9;]*m)?(.)(?(1)\x1b\[0m)")  # its color, if it has one, and the character
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_TAKING = ("breakthrough", "chess", "go")  # games in which men leave the board as they are taken
-_WORTH = "qrbnp"  # men of chess, the dearest first
 
 
 def shows_colors() -> bool:
@@ -57,33 +56,42 @@ def named(state: State, player: int, *, color: bool) -> str:
     return f"{_SIDES[player]}{name}{_PLAIN}" if color else name
 
 
+def expected(state: State, result: SearchResult) -> str:
+    """What a search expects for the player to move, or for each player where two do not share a zero sum."""
+    if state.zero_sum:
+        return f"value {result.value:+.2f} for {side_name(state, state.turn)}"
+    each = ", ".join(f"{side_name(state, player)} {value:+.2f}" for player, value in enumerate(result.values))
+    return f"value: {each}"
+
+
+def sides_of(text: str, state: State) -> set[int]:
+    """The players that a text names: "first", "second,third", "red", "both" of two, "all" or "none".
+
+    Raises:
+        RequestError: a word that names none of them.
+    """
+    players = range(state.num_players)
+    words = {place: {player} for player, place in zip(players, _PLACES, strict=False)}
+    words |= {side_name(state, player).lower(): {player} for player in players}
+    words |= {"all": set(players), "none": set()} | ({"both": {0, 1}} if len(players) == 2 else {})
+    found = set[int]()
+    for word in text.lower().split(","):
+        if word.strip() not in words:
+            raise RequestError(f"sides are {', '.join(words)}, with commas between, got {word.strip()!r:.40}")
+        found |= words[word.strip()]
+    return found
+
+
 def captured(start: State, actions: Sequence[int]) -> str:
     """What each player took: "White qp, Black P" in chess, else "Black 3, White 0". Empty if nobody took anything.
 
     Empty too for games in which men are not taken, and for games written in Python, whose men are not known.
     """
-    if start.name not in _TAKING:
+    taken = start.captured(actions)
+    if not any(taken):
         return ""
-    taken = (Counter[str](), Counter[str]())
-    before, mover = Counter[str](), 0
-    for position in replayed(start, actions):
-        men = Counter(position.board().values())
-        lost = {glyph: count for glyph, count in (before - men).items() if _owner(glyph) != mover}
-        taken[mover].update(lost)
-        before, mover = men, max(position.turn, 0)
-    if not (taken[0] or taken[1]):
-        return ""
-    return ", ".join(f"{side_name(start, player)} {_told(men, start)}" for player, men in enumerate(taken))
-
-
-def _owner(glyph: str) -> int:
-    return 0 if glyph.isupper() or glyph == "x" else 1
-
-
-def _told(men: Counter[str], start: State) -> str:
-    if start.name != "chess":
-        return str(men.total())
-    return "".join(sorted(men.elements(), key=lambda glyph: _WORTH.index(glyph.lower()))) or "nothing"
+    told = [men or "nothing" if start.name == "chess" else str(len(men)) for men in taken]
+    return ", ".join(f"{side_name(start, player)} {men}" for player, men in enumerate(told))
 
 
 def last_move(start: State, actions: Iterable[int]) -> tuple[int, str] | None:

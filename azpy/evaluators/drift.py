@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.evaluators.protocol import Evaluator
 
-__all__ = ["Drift", "drift", "rows_to_compare"]
-
 _DRIFT_ROWS = 512  # the share of equal first actions has a standard error of 1 % at the limit
 
 

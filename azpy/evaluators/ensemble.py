@@ -12,8 +12,6 @@ from azpy._core import EvaluatorError, State
 from azpy.errors import SettingsError
 from azpy.game import value_width
 
-__all__ = ["Ensemble"]
-
 _LEAST = np.finfo(np.float32).tiny  # probability: its logarithm is finite
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluators.protocol import first_line
 
-__all__ = ["LAYERS", "end_nodes", "to_fp16"]
-
 LAYERS = {"Conv", "Gemm", "MatMul"}
 
 

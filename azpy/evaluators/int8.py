@@ -24,8 +24,6 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
 from azpy.machine import cpu_flags
 
-__all__ = ["LEAST_TIMES_AS_FAST", "calibration", "has_int8", "int8_of", "times_as_fast", "to_int8"]
-
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").
 _INT8_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
@@ -34,8 +32,10 @@ _ROWS_AT_ONCE = 128
 LEAST_TIMES_AS_FAST = 1.1  # less is not worth what int8 changes
 _TURNS = 15  # a tenth of a second for a net of 5x64 and batches of 128 rows in all
 _MATRICES = {"Gemm", "MatMul"}
-# The value of win, draw and loss is made by the first two; ONNX Runtime has no int8 form of the third, and warns.
-_EXACT = {"Softmax", "Mul", "LayerNormalization"}
+# The value of win, draw and loss is made by the first two; ONNX Runtime has no int8 form of the norms, and warns.
+_EXACT = {"Softmax", "Mul", "LayerNormalization", "BatchNormalization"}
+# Means vary little from position to position, and a norm in a head enlarges what int8 rounded.
+_EXACT |= {"GlobalAveragePool", "Concat"}
 
 
 def has_int8() -> bool:

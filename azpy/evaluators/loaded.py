@@ -7,8 +7,6 @@ from typing import Any
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.runs.reader import StoredRun
 
-__all__ = ["LoadedRun", "load_run"]
-
 
 class LoadedRun(StoredRun):
     """A run folder, to look at its settings and games and to play with its newest network; it may be in use.

@@ -37,8 +37,6 @@ from azpy.games.names import make_game
 from azpy.machine import usable_cores
 from azpy.runs.reader import checkpoint_at, read_model
 
-__all__ = ["ANY_SIZE", "OnnxEvaluator", "import_onnxruntime", "model_bytes", "network_id"]
-
 ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +conv
 # Half precision sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from azpy.errors import ModelError
 from azpy.game import value_width
 
-__all__ = ["Answer", "CheckedEvaluator", "Evaluator", "GameShape", "first_line"]
-
 Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], values [B] or [B, P]
 
 _WARM_UP_ROWS = 2

@@ -14,8 +14,6 @@ from azpy.devices import Device, driver_problem, misplaced, reinstall, remedy
 from azpy.errors import EXTRAS, DeviceError, MissingPackageError, ModelError, pip_install
 from azpy.evaluators.protocol import first_line
 
-__all__ = ["import_onnxruntime", "nodes_by_provider", "open_on_cpu", "open_on_gpu"]
-
 # Making a session is not thread-safe, and lets go of the GIL meanwhile (seen in 1.31, November 2026). The thread that
 # holds the lock may also free a session.
 _SESSION_LOCK = threading.RLock()

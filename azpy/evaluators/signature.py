@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from azpy.errors import ModelError, SettingsError
 
-__all__ = ["Signature", "logits_of_priors", "read_signature"]
-
 # Names that need not be given, in lower case; and the kind of a policy with that name.
 _INPUTS = ("observations", "states")
 _POLICIES = {"logits": "logits", "priors": "priors"}

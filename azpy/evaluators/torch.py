@@ -34,12 +34,9 @@ from azpy.game import Game, value_width
 from azpy.games.names import is_python_class, make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
-from azpy.runs.folder import read_checkpoint
-from azpy.runs.reader import StoredRun, checkpoint_at
+from azpy.runs.reader import StoredRun, checkpoint_at, read_checkpoint
 from azpy.runs.storage import output
 from azpy.settings.run import is_own
-
-__all__ = ["TorchEvaluator", "export_onnx"]
 
 _COMPARED_ROWS = 16
 _WARM_UPS = 3

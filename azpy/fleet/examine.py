@@ -8,8 +8,6 @@ from azpy.fleet.fleet import Lineup
 from azpy.runs.storage import unframe
 from azpy.settings import Settings
 
-__all__ = ["MOST_BYTES", "Examiner", "RefusedError"]
-
 MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, and other games are far shorter
 
 
@@ -18,23 +16,19 @@ class RefusedError(ValueError):
 
 
 class Examiner:
-    """Knows what a game of the run can be.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
-    """
+    """Knows what a game of the run can be."""
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings, self._game = settings, start.game
         self._rules = _core.ReplayBuffer(start, max_positions=1)
         self._networks: set[int] = set()
         self._simulations: int | None = None  # of the lineup
+        self._score_to_beat: float | None = None  # of the lineup
 
     def play(self, lineup: Lineup) -> None:
-        """From now on games may name these networks and simulations; in a deterministic run no others."""
+        """From now on games may name what the lineup names; in a deterministic run nothing else."""
         self._networks = lineup.ids if self._settings.deterministic else self._networks | lineup.ids
-        self._simulations = lineup.simulations
+        self._simulations, self._score_to_beat = lineup.simulations, lineup.score_to_beat
 
     def know(self, records: Iterable[GameRecord]) -> None:
         """In a free run, games may name the networks of these too: a head before this one has had them played."""
@@ -73,6 +67,10 @@ class Examiner:
             raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
         if not self._may_have(record.simulations):
             raise RefusedError(f"game {record.game_id} has {record.simulations} simulations a move, which no game has")
+        # A free run has games of several scores to beat. The rules know their range.
+        given, several = record.score_to_beat, self._settings.ranked_reward and not self._settings.deterministic
+        if given is None if several else given != self._score_to_beat:
+            raise RefusedError(f"game {record.game_id} is to beat the score {given}, which no game is")
         try:
             self._rules.add(record)
         except ValueError as error:

@@ -15,8 +15,6 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
-__all__ = ["Fleet", "Lineup", "WorkerState", "answers_of", "digest_of", "digest_of_lineup", "digest_of_run"]
-
 _ROWS = 64  # whose answers two machines compare
 
 
@@ -30,6 +28,7 @@ class Lineup:
         precision: in which it plays.
         resign_below: see `Resignation`.
         simulations: of the games to come, see `Budget.simulations`.
+        score_to_beat: of the games to come, see `RankedReward`.
     """
 
     evaluators: Sequence[Any]
@@ -37,6 +36,7 @@ class Lineup:
     precision: str = "fp32"
     resign_below: float = -1.0
     simulations: int | None = None
+    score_to_beat: float | None = None
 
     @property
     def ids(self) -> set[int]:
@@ -56,8 +56,6 @@ class WorkerState:
         silent: seconds since it gave a sign of life.
         games: of it that counted, since the head began.
         stats: its own totals since then, see `SelfPlay.stats`.
-        shape: sums over games that were leased to it first: `games`, `plies`, `plies_squared`, `score` (the first
-            player's, 0 to 1), `score_squared`, `draws`.
     """
 
     name: str
@@ -67,7 +65,6 @@ class WorkerState:
     silent: float
     games: int
     stats: Counter[str]
-    shape: Counter[str]
 
 
 class Fleet(Protocol):
@@ -165,8 +162,9 @@ def digest_of_run(settings: Settings) -> str:
 
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
-    """Tells lineups apart by who plays, when players resign, and how long they search; `message` is that of `play`."""
-    return _digest({name: message[name] for name in ("network", "precision", "resign_below", "simulations")})
+    """Tells lineups apart by who plays, when players resign, and how they search; `message` is that of `play`."""
+    names = ("network", "precision", "resign_below", "simulations", "score_to_beat")
+    return _digest({name: message[name] for name in names})
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

@@ -29,8 +29,6 @@ from azpy.fleet.here import Here
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
 
-__all__ = ["ANSWER_SECONDS", "Head", "open_fleet"]
-
 ANSWER_SECONDS = 300.0  # for a worker to open a network
 _WAIT = 0.2  # seconds for a first game
 _END_SECONDS = 10.0  # for workers to send what is finished
@@ -44,10 +42,6 @@ _TWICE_SECONDS = 0.5  # between two looks for games that a second worker may pla
 
 def open_fleet(settings: Settings, start: _core.State) -> Fleet:
     """The players that the setting `workers` asks for. Nothing plays, and nothing is made, before `play`.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
 
     Raises:
         MissingPackageError: a package that these players need is not installed.
@@ -78,8 +72,6 @@ class Member:
         stats: its totals, see `SelfPlay.stats`.
         pipelines: and those of all its pipelines together.
         games: of it that counted.
-        shape: sums over the games that were leased to this worker first, whoever finished them. The length of a game
-            does not decide whose game it is, so equal workers have games of equal shape.
     """
 
     name: str
@@ -93,17 +85,10 @@ class Member:
     stats: Counter[str] = field(default_factory=Counter)
     pipelines: Counter[str] = field(default_factory=Counter)
     games: int = 0
-    shape: Counter[str] = field(default_factory=Counter)
 
 
 class Head(Fleet):
     """A `Fleet` of workers elsewhere.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
-        backend: where the workers come from.
-        clock: seconds from any moment on.
 
     Attributes:
         table: of the run's ids.
@@ -119,7 +104,6 @@ class Head(Fleet):
         self.members: list[Member] = []
         self._gone: deque[Member] = deque(maxlen=_MOST_GONE)  # the workers that ended last
         self._past = Counter[str](), Counter[str]()  # totals of all that ended
-        self._first: dict[int, Member] = {}  # id -> the worker to which it was leased first
         self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
         self._started = 0  # workers, the dead ones included
         self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
@@ -166,10 +150,10 @@ class Head(Fleet):
             "precision": lineup.precision,
             "resign_below": lineup.resign_below,
             "simulations": lineup.simulations,
+            "score_to_beat": lineup.score_to_beat,
         }
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
-            self._first.clear()
             self._lineup["answers"] = self._answers = answers_of(lineup.evaluators[0])
         devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.evaluators]
         self._backend.play(self._lineup, self._model, devices)
@@ -300,8 +284,6 @@ class Head(Fleet):
             if ids := given.get(worker.name):
                 if worker.lineup == self._number and self.table.held(worker.name) == sum(map(len, ids)):
                     worker.since = self._attention()
-                for game in (game for part in ids for game in part):
-                    self._first.setdefault(game, worker)
                 worker.line.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
     def _hear(self, worker: Member, message: Message) -> None:
@@ -375,8 +357,6 @@ class Head(Fleet):
                 self._deaths.clear()
                 if worker is not None:
                     worker.games += 1
-                if (first := self._first.pop(record.game_id, worker)) is not None:
-                    first.shape.update(_shape(record))
         return len(records)
 
     def _acknowledge(self) -> None:
@@ -442,18 +422,10 @@ class Head(Fleet):
                 silent=now - worker.heard,
                 games=worker.games,
                 stats=Counter(worker.stats),
-                shape=Counter(worker.shape),
             )
             for alive, known in ((False, self._gone), (True, self.members))
             for worker in known
         ]
-
-
-def _shape(record: GameRecord) -> dict[str, float]:
-    """What a game adds to `Member.shape`: `plies`, and the first player's `score` from 0 to 1, with their squares."""
-    plies, score = float(len(record)), (record.outcomes[0] + 1) / 2
-    figures = {"plies": plies, "plies_squared": plies * plies, "score": score, "score_squared": score * score}
-    return figures | {"games": 1.0, "draws": float(not any(record.outcomes))}
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:

@@ -7,20 +7,14 @@ from typing import Any
 from azpy import _core
 from azpy.fleet.fleet import Fleet, Lineup
 from azpy.fleet.table import ENDLESS
-from azpy.playing.selfplay import open_self_play, usual_plies
+from azpy.playing.selfplay import open_self_play, set_own, usual_plies
 from azpy.settings import Settings
-
-__all__ = ["Here"]
 
 _WAIT = 0.2  # seconds for the first game
 
 
 class Here(Fleet):
     """Self-play in the threads of this process; see `Fleet`.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
 
     Raises:
         SettingsError: `play` refuses settings that self-play refuses.
@@ -59,8 +53,7 @@ class Here(Fleet):
             self._self_play.swap(lineup.evaluators)
         self._evaluators = lineup.evaluators
         self._self_play.set_resign_below(lineup.resign_below)
-        if lineup.simulations is not None:
-            self._self_play.set_simulations(lineup.simulations)
+        set_own(self._self_play, lineup.simulations, lineup.score_to_beat)
         for ids in self._asked:
             self._self_play.admit(ids.start, len(ids))
         self._asked.clear()

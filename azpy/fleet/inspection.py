@@ -19,8 +19,6 @@ from azpy.runs.storage import TEMPORARY
 from azpy.settings import Settings
 from azpy.settings.toml import path_argument
 
-__all__ = ["Finding", "inspect_place"]
-
 _WATCH_SECONDS = 10.0  # for a count of the head: a network file system may show an old one for a while
 _LOOK = 0.2  # seconds between two looks
 
@@ -38,11 +36,6 @@ def inspect_place(
     path: str, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
 ) -> Iterator[Finding]:
     """Looks at the folder; nothing is left there, and no game in Python is imported.
-
-    Args:
-        path: of the folder.
-        clock: seconds from any moment on.
-        sleep: waits for so many seconds.
 
     Yields:
         The findings. After a fault there may be fewer, because nothing more can be looked at.

@@ -17,8 +17,6 @@ from itertools import islice
 
 from azpy.errors import RunError
 
-__all__ = ["AHEAD", "ENDLESS", "LEAST_LEASE", "IdTable"]
-
 ENDLESS = 2**63 - 1  # beyond every id
 # No head leases so many ids beyond those of finished games: 1,024 workers with 2**20 slots each, and more ahead.
 AHEAD = 2**32
@@ -76,11 +74,7 @@ class IdTable:
         return self._hand_out(worker, found)
 
     def lease_twice(self, most: Mapping[str, int]) -> dict[str, list[range]]:
-        """Leases ids that another worker has, once none is open: those leased longest, and longer than games take.
-
-        Args:
-            most: ids for each worker.
-        """
+        """Leases ids that another worker has, once none is open: those leased longest, and longer than games take."""
         room = {worker: count for worker, count in most.items() if count > 0}
         if not room or self.num_open or not self._seconds:
             return {}

@@ -5,9 +5,9 @@
 The head says (key `do`):
 
     begin   settings, version: of the worker's part of the run; the first message
-    play    lineup (a number), network (SHA-256 or null), precision, resign_below, simulations (a number or null),
-            answers (in a deterministic run, of the network in the head); the bytes are the network's file, or nothing
-            where the worker has it
+    play    lineup (a number), network (SHA-256 or null), precision, resign_below, simulations and score_to_beat
+            (numbers or null), answers (in a deterministic run, of the network in the head); the bytes are the network's
+            file, or nothing where the worker has it
     games   ids: [[first, count], ...]
     pause
     stop    error (in words, if the worker did something wrong): send what is finished, and end
@@ -31,24 +31,10 @@ from typing import Any
 from azpy import _core
 from azpy.errors import AzpyError
 
-__all__ = [
-    "MOST_OF_A_HEAD",
-    "MOST_OF_A_PART",
-    "MOST_OF_A_WORKER",
-    "PROTOCOL",
-    "Inbox",
-    "Send",
-    "Unpacker",
-    "as_object",
-    "in_words",
-    "pack",
-    "unpack",
-]
-
 Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 Send = Callable[[Mapping[str, Any], bytes], None]
 
-PROTOCOL = 4  # of the messages; the head and a worker have the same one
+PROTOCOL = 5  # of the messages; the head and a worker have the same one
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
 MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model

@@ -19,11 +19,9 @@ from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
 from azpy.games.names import make_game
-from azpy.playing.selfplay import open_self_play
+from azpy.playing.selfplay import open_self_play, set_own
 from azpy.runs.storage import frame
 from azpy.settings import Settings
-
-__all__ = ["GATHER", "Worker", "open_network"]
 
 _MOST_GAMES = 64  # that are taken at once
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
@@ -129,8 +127,7 @@ class Worker:
         else:
             self._self_play.swap([self._evaluator])
             self._self_play.set_resign_below(message["resign_below"])
-        if message["simulations"] is not None:
-            self._self_play.set_simulations(message["simulations"])
+        set_own(self._self_play, message["simulations"], message["score_to_beat"])
         self._self_play.resume()
         self._paused = False
         evaluator = self._evaluator

@@ -9,8 +9,6 @@ from azpy._core import State, Variations, notation_of
 from azpy.games.lines import replayed
 from azpy.games.notations import line_of, result_of, tags_of, written
 
-__all__ = ["ReadGame", "ending_of", "game_text", "main_line", "read_game"]
-
 JSON = ".json"
 
 
@@ -22,7 +20,7 @@ class ReadGame:
         start: where it begins.
         actions: of its main line, dice included.
         tags: what the text says of the game as a whole, by the names of its notation.
-        players: of player 0 and player 1, as far as the text names them.
+        players: player 0 first, as far as the text names them.
         result: as the text says it; None if it does not.
         left_out: what is not kept of the text: variations, notes, and moves that cannot be played, each in words.
     """
@@ -30,7 +28,7 @@ class ReadGame:
     start: State
     actions: Sequence[int]
     tags: Mapping[str, str] = field(default_factory=dict)
-    players: tuple[str | None, str | None] = (None, None)
+    players: tuple[str | None, ...] = ()
     result: str | None = None
     left_out: tuple[str, ...] = ()
 
@@ -72,10 +70,10 @@ def read_game(rules: State, text: str) -> ReadGame:
     read: Variations = rules.read_variations(text)
     actions = main_line(read.start, [(before, name) for before, name, _ in read.moves])
     tags, notation = dict(read.tags), notation_of(rules.game)
-    first, second, result = (None, None, None) if notation is None else (*notation.players, notation.result)
-    players = (_known(tags.get(first or "")), _known(tags.get(second or "")))
+    players = () if notation is None else tuple(_known(tags.get(seat)) for seat in notation.players)
+    result = None if notation is None else _known(tags.get(notation.result))
     left_out = _left_out(len(read.moves) - len(actions), len(read.notes)) + tuple(read.left_out)
-    return ReadGame(read.start, actions, tags, players, _known(tags.get(result or "")), left_out)
+    return ReadGame(read.start, actions, tags, players, result, left_out)
 
 
 def _read_json(rules: State, text: str) -> ReadGame:
@@ -86,8 +84,7 @@ def _read_json(rules: State, text: str) -> ReadGame:
     nodes = record.get("nodes")
     try:
         moves = [(int(node[0]), str(node[1])) for node in nodes]
-        named = [None if name is None else str(name) for name in (record.get("players") or (None, None))]
-        first, second = named
+        players = tuple(None if name is None else str(name) for name in record.get("players") or ())
     except (TypeError, ValueError, LookupError):
         expected = "expected its nodes, each with an index and a name"
         raise ValueError(f"this JSON is no game of the board: {expected}") from None
@@ -98,7 +95,9 @@ def _read_json(rules: State, text: str) -> ReadGame:
     start = rules if position is None else rules.read_variations(str(position)).start
     actions = main_line(start, moves)
     left_out = _left_out(len(moves) - len(actions), sum(len(node) > 4 for node in nodes))
-    return ReadGame(start, actions, {}, (first, second), None if result is None else str(result), left_out)
+    if len(players) not in (0, rules.num_players):
+        raise ValueError(f"players: expected a name for each of {rules.num_players}, got {len(players)} names")
+    return ReadGame(start, actions, {}, players, None if result is None else str(result), left_out)
 
 
 def _left_out(moves: int, notes: int) -> tuple[str, ...]:
@@ -129,9 +128,9 @@ def game_text(
     rules: State,
     start: State,
     actions: Sequence[int],
-    players: tuple[str, str],
+    players: Sequence[str],
     tags: Mapping[str, str],
-    end: tuple[float, str] | None,
+    end: tuple[Any, str] | None,
 ) -> str:
     """A game as text, in the form that `ending_of` gives for its file.
 
@@ -142,7 +141,7 @@ def game_text(
         actions: of the game, dice included.
         players: their names.
         tags: of PGN or SGF, which count before those that follow from the other arguments.
-        end: the outcome for player 0, and how the game ended as for `tags_of`; None if it goes on.
+        end: the outcome as `State.outcome` gives it, and how the game ended as for `tags_of`; None if it goes on.
 
     Raises:
         ValueError: a start that the form cannot hold.
@@ -161,7 +160,7 @@ def game_text(
     return written(notation, start, actions, own | dict(tags), said)
 
 
-def _json_text(rules: State, start: State, actions: Sequence[int], players: tuple[str, str], result: str | None) -> str:
+def _json_text(rules: State, start: State, actions: Sequence[int], players: Sequence[str], result: str | None) -> str:
     nodes = list[list[Any]]()
     for ply, (action, position) in enumerate(zip(actions, replayed(start, actions), strict=False)):
         mover = position.turn if position.turn >= 0 else None

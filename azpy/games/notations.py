@@ -76,14 +76,10 @@ def result_of(state: State, outcome: Any, end: str) -> str:
         return state.result_text()
     if end == "capped":
         return "Unfinished"
-    if not state.zero_sum:
-        each = outcome if isinstance(outcome, tuple) else (outcome,)
-        return ", ".join(f"player {player} gets {own:g}" for player, own in enumerate(each))
-    if not outcome:
-        return "Draw"
-    how = {"resigned": " by resignation", "fault": " by forfeit"}
     # An imported game may end before the rules end it.
-    return f"{side_name(state, 0 if outcome > 0 else 1)} wins{how.get(end, '')}"
+    how = {"resigned": "by resignation", "fault": "by forfeit"}
+    each = outcome if isinstance(outcome, tuple) else (outcome, -outcome)[: state.num_players]
+    return state._result_words(each, how.get(end, ""))
 
 
 def side_name(state: State, player: int) -> str:

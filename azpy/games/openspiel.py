@@ -96,9 +96,12 @@ class _Rules:
         }
         reasons = [reason for reason, is_so in found.items() if is_so]
         if reasons:
+            secret = {"players who act at the same time", "hidden information"} & {*reasons}
+            instead = ". OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"
             raise SettingsError(
                 f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of one to {MAX_PLAYERS} players who "
                 "act in turn, with perfect information, listed chance outcomes and an observation tensor"
+                f"{instead if secret else ''}"
             )
         try:
             sizes = tuple(game.observation_tensor_shape())

@@ -29,8 +29,6 @@ try:
 except ImportError as error:
     raise missing_to_train(str(error.name)) from error
 
-__all__ = ["PARITY_TOLERANCE", "check_parity", "for_board", "to_onnx"]
-
 PARITY_TOLERANCE = 1e-4
 # ONNX Runtime's blocked kernels take channels by 8 or 16. Other numbers of planes are slower: a 5x64 net loses a fifth
 # of its speed with chess's 119 planes (November 2026). Where there are few planes, padding costs more than it saves.

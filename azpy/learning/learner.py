@@ -37,8 +37,6 @@ from azpy.learning.network import (
 from azpy.learning.own import answers, network_of, optimizer_of, outputs
 from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
 
-__all__ = ["Learner", "Losses", "Rows", "device_of", "policy_loss", "seed_of", "use_threads"]
-
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50

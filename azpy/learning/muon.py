@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Muon"]
-
 _MOMENTUM = 0.95
 _SCALE = 0.2  # makes an update as large as AdamW's, so both take one learning rate (Liu and others, 2025)
 _STEPS = 5

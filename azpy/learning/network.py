@@ -15,21 +15,6 @@ from torch import Tensor, nn
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.game import value_width
 
-__all__ = [
-    "ByCell",
-    "ConvPolicy",
-    "Network",
-    "Pooled",
-    "Residual",
-    "grown",
-    "load_arrays",
-    "spec_of",
-    "to_arrays",
-    "torch_device",
-    "weights_from",
-    "weights_of_model",
-]
-
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
 _VALUE_CHANNELS = 32  # of a value head that pools
 _SIDE, _SIDES = 14.0, 10.0  # KataGo's: what a board's side is measured from, and in

@@ -19,16 +19,6 @@ from azpy.learning.muon import Muon
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
 
-__all__ = [
-    "answers",
-    "checked",
-    "class_values",
-    "network_of",
-    "optimizer_of",
-    "outputs",
-    "weights_in",
-]
-
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
     "muon": Muon,

@@ -1,1 +1,1 @@
-"""Games of two players: who they are, how they open, and what their scores mean."""
+"""Matches: who plays, how the games open, and what the scores mean."""

@@ -1,13 +1,14 @@
-"""Matches between players: paired openings, both colors, many games in lock-step.
+"""Matches between players: each opening from every seat, many games in lock-step.
 
-Each opening is played twice, with the players' seats exchanged and the same dice, so neither player is favoured. Every
-move is searched with a fresh tree. Another program follows each game from its start, and loses the game where it breaks
-the rules.
+The games of one opening, a round, have the same dice. In a game of two players a round is a pair: the players exchange
+their seats. With more players, A has each seat once, and copies of B have the others. In a game of one player each
+plays alone. So no player is favoured. Every move is searched with a fresh tree. Another program follows each game from
+its start, and loses the game where it breaks the rules.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
@@ -15,27 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
+from azpy.errors import SettingsError
+from azpy.game import players_of
 from azpy.games.lines import roll
 from azpy.matches.openings import Book, Opening, draw_at_random, mix
-from azpy.matches.results import Fault, MatchResult, Pair
+from azpy.matches.results import Fault, MatchResult, Round
 from azpy.settings.run import checked
 
-__all__ = [
-    "MATCH_SLOTS",
-    "Answer",
-    "Board",
-    "Follower",
-    "Player",
-    "RandomPlayer",
-    "SearchPlayer",
-    "mcts",
-    "play_match",
-    "play_pairs",
-    "softened",
-]
-
 MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
-_FIRST_PAIRS = 4  # of a match that may run out of time
+_FIRST_GAMES = 8  # of a match that may run out of time
 _SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
 
 
@@ -118,6 +107,31 @@ def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:
     return SearchPlayer(None, simulations, c_puct=c_puct, **options)
 
 
+def games_of(start: _core.State, games: int | None, usual: int) -> int:
+    """The games of player A in a match: as many as the user wants, else `usual` or a few more.
+
+    Raises:
+        SettingsError: a number that does not give each seat as many games.
+    """
+    seats = start.num_players
+    if games is None:
+        return -(-usual // seats) * seats
+    if games < 1 or games % seats:
+        how = "an even number" if seats == 2 else f"a multiple of {seats}" if seats > 2 else "at least 1"
+        why = {1: "", 2: ": each opening is played twice"}.get(seats, ": each opening is played from each seat")
+        raise SettingsError(f"games must be {how}, got {games}{why}")
+    return games
+
+
+def refuse_programs(start: _core.State) -> None:
+    """Raises a `SettingsError` if other programs cannot play this game."""
+    if not start.zero_sum:
+        raise SettingsError(
+            f"other programs play games of two players with a zero sum, and {start.game} has {players_of(start)}: "
+            "the protocols gtp, uci and ugi can say no other result than a win, a draw or a loss"
+        )
+
+
 def play_match(
     book: Book,
     player_a: Player | Follower,
@@ -126,9 +140,9 @@ def play_match(
     seed: int,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays an even number of games, half with A in seat 0; fewer if time runs out.
+    """Plays so many games of A or a few more, as many in each seat; fewer if time runs out.
 
-    Pairs are played in groups. The time of one group decides the size of the next one. A group that time cuts off does
+    Rounds are played in groups. The time of one group decides the size of the next one. A group that time cuts off does
     not count at all: counting its finished games alone would favour short games.
 
     `seed` fixes dice and players. `seconds_left` is the time left for the match. It is asked before every ply; 0 or
@@ -138,54 +152,57 @@ def play_match(
         A's result in the games that count; None if there are none.
 
     Raises:
-        SettingsError: a game that is over before it begins.
+        SettingsError: a game that is over before it begins, or that a player cannot play.
     """
-    pairs = list[Pair]()
-    group = games // 2 if math.isinf(seconds_left()) else _FIRST_PAIRS
-    while (begin := seconds_left()) > 0 and (group := min(group, games // 2 - len(pairs))) > 0:
-        group_seed, first = mix(seed, len(pairs)) if pairs else seed, len(pairs)
-        played = list(
-            play_pairs(book, player_a, player_b, group, group_seed, first=first, may_go_on=lambda: seconds_left() > 0)
-        )
+    players, rounds, seats = (player_a, player_b), list[Round](), book.start.num_players
+    wanted = -(-games // seats)
+    group = wanted if math.isinf(seconds_left()) else max(1, _FIRST_GAMES // seats)
+    while (begin := seconds_left()) > 0 and (group := min(group, wanted - len(rounds))) > 0:
+        group_seed, first = mix(seed, len(rounds)) if rounds else seed, len(rounds)
+        played = list(play_rounds(book, players, group, group_seed, first=first, may_go_on=lambda: seconds_left() > 0))
         if len(played) < group:
             break
-        pairs += played
+        rounds += played
         if math.isfinite(left := seconds_left()):
-            group = min(len(pairs), int(_SAFETY * left * group / max(begin - left, 1e-9)))
-    return MatchResult.of(pairs) if pairs else None
+            group = min(len(rounds), int(_SAFETY * left * group / max(begin - left, 1e-9)))
+    return MatchResult(tuple(rounds), book.start.zero_sum) if rounds else None
 
 
-def play_pairs(
+def play_rounds(
     book: Book,
-    player_a: Player | Follower,
-    player_b: Player | Follower,
-    pairs: int,
+    players: Sequence[Player | Follower],
+    rounds: int,
     seed: int,
     slots: int = MATCH_SLOTS,
     *,
     first: int = 0,
     may_go_on: Callable[[], bool] = lambda: True,
     ended: Callable[[Sequence["Board"]], object] = lambda boards: None,
-) -> Generator[Pair, None, None]:
-    """Plays pairs of games, as many at a time as there are slots.
+) -> Generator[Round, None, None]:
+    """Plays rounds of games, as many games at a time as there are slots.
 
-    Pair n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
+    Round n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
     games in play at a time, only where a player is random or another program. `may_go_on` is asked before every ply;
     False ends the match at once. `ended` hears of games as soon as they are over, those of one ply at a time: some of
-    them are not yielded if the match is stopped.
+    them are not yielded if the match is stopped. `players` are A and B; in a game of one player any number.
 
     Yields:
-        Pairs in the order of their openings, so stopping early does not favour short games. The points are A's.
+        Rounds in the order of their openings, so stopping early does not favour short games. The points are A's.
+
+    Raises:
+        SettingsError: as for `play_match`.
     """
-    players = (player_a, player_b)
-    waiting: deque[tuple[Board, Board]] = deque()
+    if any(isinstance(player, Follower) for player in players):
+        refuse_programs(book.start)
+    seatings = _seatings(len(players), book.start.num_players)
+    waiting: deque[list[Board]] = deque()
     begun = step = 0
     try:
-        while (begun < pairs or waiting) and may_go_on():
-            live = [board for pair in waiting for board in pair if not board.is_over]
-            while begun < pairs and (len(live) + 2 <= slots or not live):
-                opening, dice = book[first + begun], mix(seed, 1, begun)
-                waiting.append((Board(2 * begun, opening, 0, dice), Board(2 * begun + 1, opening, 1, dice)))
+        while (begun < rounds or waiting) and may_go_on():
+            live = [board for boards in waiting for board in boards if not board.is_over]
+            while begun < rounds and (len(live) + len(seatings) <= slots or not live):
+                opening, dice, number = book[first + begun], mix(seed, 1, begun), begun * len(seatings)
+                waiting.append([Board(number + game, opening, seats, dice) for game, seats in enumerate(seatings)])
                 live += waiting[-1]
                 begun += 1
             for board, answer in zip(live, _select(players, live, mix(seed, 2, step)), strict=True):
@@ -199,14 +216,21 @@ def play_pairs(
                     ended(over)
             step += 1
             while waiting and all(board.is_over for board in waiting[0]):
-                yield _pair(*waiting.popleft())
+                yield _round(waiting.popleft(), len(players))
     finally:
         for player in players:
             if isinstance(player, Follower):
                 player.close()
 
 
-def _select(players: tuple[Player | Follower, Player | Follower], boards: Sequence["Board"], seed: int) -> list[Answer]:
+def _seatings(players: int, seats: int) -> list[tuple[int, ...]]:
+    """Who has each seat in each game of a round, as numbers of players: A is 0, and B is 1."""
+    if seats == 1:
+        return [(player,) for player in range(players)]
+    return [tuple(int(seat != own) for seat in range(seats)) for own in range(seats)]
+
+
+def _select(players: Sequence[Player | Follower], boards: Sequence["Board"], seed: int) -> list[Answer]:
     """What the player to move says on each board."""
     answers: list[Answer] = [None] * len(boards)
     for index, player in enumerate(players):
@@ -223,15 +247,22 @@ def _select(players: tuple[Player | Follower, Player | Follower], boards: Sequen
     return answers
 
 
-def _leave(players: tuple[Player | Follower, Player | Follower], board: "Board") -> None:
+def _leave(players: Sequence[Player | Follower], board: "Board") -> None:
     for index, player in enumerate(players):
         if isinstance(player, Follower) and (fault := player.leave(board)) is not None:
             board.faults[index].append(fault)
 
 
-def _pair(one: "Board", other: "Board") -> Pair:
-    a, b = (tuple(one.faults[index] + other.faults[index]) for index in (0, 1))
-    return Pair((one.outcome(), other.outcome()), (tuple(one.actions), tuple(other.actions)), (a, b), one.start.key())
+def _round(boards: Sequence["Board"], players: int) -> Round:
+    """What came of the games of one opening."""
+    each = [board.outcomes() for board in boards]
+    if len(each[0]) == 1:
+        outcomes = [tuple(score for (score,) in each)]
+    else:
+        outcomes = [(row[seat], *row[:seat], *row[seat + 1 :]) for seat, row in enumerate(each)]
+    faults = [tuple(fault for board in boards for fault in board.faults[player]) for player in range(players)]
+    actions = tuple(tuple(board.actions) for board in boards)
+    return Round(tuple(outcomes), actions, tuple(faults), boards[0].start.key())
 
 
 class Board:
@@ -241,24 +272,24 @@ class Board:
         number: of the game in its match.
         start: where the game begins: the usual start, or a position that a book sets up. Only look at it.
         opening: how many of the actions are of the opening.
-        swapped: 1 where player A has seat 1, else 0.
+        seats: the player of each seat, 0 for A and 1 for B.
         state: the position; only look at it.
         actions: from `start` on, the opening and the dice included.
-        faults: of player A, and of player B.
-        loser: the player that lost otherwise than by the rules, 0 for A and 1 for B; None for none.
+        faults: of each player by its number.
+        loser: the player that lost otherwise than by the rules, in a game of two with a zero sum; None for none.
     """
 
-    def __init__(self, number: int, opening: Opening, swapped: int, dice: int) -> None:
+    def __init__(self, number: int, opening: Opening, seats: tuple[int, ...], dice: int) -> None:
         self.number, self.start, self.opening = number, opening.start, len(opening.actions)
         self.state, self.actions = opening.position.clone(), list(opening.actions)
-        self.faults: tuple[list[Fault], list[Fault]] = ([], [])
-        self.swapped, self._dice = swapped, np.random.default_rng(dice)
+        self.faults = defaultdict[int, list[Fault]](list)
+        self.seats, self._dice = seats, np.random.default_rng(dice)
         self.loser: int | None = None
 
     @property
     def mover(self) -> int:
-        """The player whose turn it is: 0 for A, 1 for B."""
-        return self.state.turn ^ self.swapped
+        """The player whose turn it is."""
+        return self.seats[self.state.turn]
 
     @property
     def is_over(self) -> bool:
@@ -275,8 +306,8 @@ class Board:
         if answer is not None:
             self.faults[self.loser].append(answer)
 
-    def outcome(self) -> float:
-        """Player A's, of a game that is over, in [-1, 1]; -1 or 1 if a player lost it otherwise than by its rules."""
+    def outcomes(self) -> tuple[float, ...]:
+        """Of each seat, of a game that is over, in [-1, 1]; -1 and 1 if one lost it otherwise than by its rules."""
         if self.loser is not None:
-            return 2.0 * self.loser - 1.0
-        return float(self.state.outcome()) * (-1 if self.swapped else 1)
+            return tuple(-1.0 if player == self.loser else 1.0 for player in self.seats)
+        return self.state.outcomes()

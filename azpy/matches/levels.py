@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError
-from azpy.matches.arena import SearchPlayer, play_pairs
+from azpy.matches.arena import SearchPlayer, play_rounds
 from azpy.matches.openings import Book, mix
 from azpy.matches.ratings import PAIR_SCORES, bradley_terry
 from azpy.matches.results import MatchResult
 from azpy.runs import storage
-
-__all__ = ["FULL_STRENGTH", "LEVELS", "Calibration", "Ladder", "Level", "ladder_of", "level_word", "plain_ladder"]
 
 LEVELS = ("beginner", "novice", "casual", "intermediate", "strong", "expert", "full strength")
 FULL_STRENGTH = 800  # simulations, where nobody says another number
@@ -198,10 +196,9 @@ class Calibration:
             if index == 0 or group <= 0:
                 return
             found = list(
-                play_pairs(
+                play_rounds(
                     self._book,
-                    self._players[index],
-                    self._players[index - 1],
+                    (self._players[index], self._players[index - 1]),
                     group,
                     mix(self._seed, index, done),
                     first=done,
@@ -210,7 +207,7 @@ class Calibration:
             )
             if len(found) < group:
                 return
-            step.pairs = [sum(both) for both in zip(step.pairs, MatchResult.of(found).pairs, strict=True)]
+            step.pairs = [sum(both) for both in zip(step.pairs, MatchResult(tuple(found)).counts, strict=True)]
             self._rate()
             content = {**self._stored.facts, "steps": [asdict(one) for one in self.steps]}
             storage.write_atomically(self._path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())

@@ -11,13 +11,10 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import RunError, SettingsError
-from azpy.game import only_two
 from azpy.games.game_files import main_line
 from azpy.games.lines import roll
 from azpy.games.notations import decoded
 from azpy.runs import packed
-
-__all__ = ["Book", "Opening", "draw_at_random", "mix", "read_book"]
 
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
 _MOST_BYTES = 1 << 24  # of a file of openings: a few hundred thousand lines
@@ -52,12 +49,14 @@ class Book:
     """Openings by number: `book[n]` is always the same one, made when it is first asked for.
 
     Openings lead to different positions. Once `_TRIES` draws in a row bring no new opening, the openings repeat in the
-    same order. If all games end within `plies`, the book halves its `plies`.
+    same order. If all games end within `plies`, the book halves its `plies`. Without `plies`, games of one player begin
+    with each roll of their dice as often as chance has it: mean scores are those of the game.
 
     `start` is where a game usually begins. `plies` are random actions of players before the match begins; dice are not
     counted. `seed` fixes the openings. `read_book` makes a book that has the openings of a file and draws none.
 
     Attributes:
+        start: as above.
         plies: as above; of a file the most that are taken of each opening, None for all.
         file: that the openings are from; None where they are drawn.
         left_out: how many openings of the file lead to positions of earlier ones.
@@ -72,9 +71,8 @@ class Book:
     def __init__(self, start: _core.State, plies: int | None, seed: int, file: Path | None = None) -> None:
         if plies is not None and plies < 0:
             raise SettingsError(f"opening_plies must be at least 0, got {plies}")
-        only_two(start, "matches are")
         self.plies, self.file, self.left_out = plies, file, 0
-        self._start, self._seed = start, seed
+        self.start, self._seed = start, seed
         self._keys = set[int]()
         self._openings = list[Opening]()
         self._drawn = 0
@@ -82,10 +80,10 @@ class Book:
 
     def __len__(self) -> int:
         """Distinct openings so far."""
-        return len(self._openings)
+        return len(self._keys)
 
     def __getitem__(self, number: int) -> Opening:
-        """The opening of pair `number`.
+        """The opening of round `number`.
 
         Raises:
             SettingsError: the game is over before it begins.
@@ -97,7 +95,8 @@ class Book:
     def add(self, opening: Opening) -> bool:
         """Adds an opening, if no earlier one leads to its position; returns whether it did."""
         key = opening.position.key()
-        if key in self._keys:
+        may_repeat = self.start.num_players == 1 and self.plies == 0 and self.file is None
+        if key in self._keys and not may_repeat:
             return False
         self._keys.add(key)
         self._openings.append(opening)
@@ -118,7 +117,7 @@ class Book:
     def _one(self) -> Opening:
         rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
         self._drawn += 1
-        position = self._start.clone()
+        position = self.start.clone()
         actions = roll(position, rng)
         for _ in range(self.plies or 0):
             if position.is_terminal:
@@ -126,7 +125,7 @@ class Book:
             action = draw_at_random(position, rng)
             position.play(action)
             actions += [action, *roll(position, rng)]
-        return Opening(position, tuple(actions), self._start)
+        return Opening(position, tuple(actions), self.start)
 
 
 def read_book(path: Path, start: _core.State, seed: int, plies: int | None = None, most: int | None = None) -> Book:

@@ -19,18 +19,13 @@ from azpy.errors import ModelError, SettingsError, SettingsWarning
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.machine import usable_cores
-from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts
+from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
-from azpy.settings.run import ABOUT, Settings, match_search, unused
-
-__all__ = [
-    *("Entrant", "Spec", "checkpoints_of", "game_of", "load_players"),
-    *("parse_player", "settings_of", "slots_for"),
-]
+from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
 
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 
@@ -212,6 +207,7 @@ def load_players(
             players.append(Entrant("random", None, RandomPlayer()))
             continue
         if spec.program is not None:
+            refuse_programs(start)
             called, about, other = load_program(spec.program, start, simulations, transcripts)
             players.append(Entrant(called, None, other, about=about))
             continue
@@ -222,10 +218,12 @@ def load_players(
                 read_model(folder)  # a checkpoint's model must be the one that was saved
                 name = str(folder)
             network = open_model(spec.model.resolve())
-            search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings)
+            search = match_search(Settings if spec.run is None else StoredRun(spec.run).settings, start)
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
+        if search.get("solver") and (why := unproven(start)):
+            raise SettingsError(f"player {called!r}: {why}")
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)
         else:

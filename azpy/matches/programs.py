@@ -27,8 +27,6 @@ from azpy.matches.arena import Answer, Board, Follower
 from azpy.matches.query import query_text
 from azpy.matches.results import Fault
 
-__all__ = ["MOST_SLOTS", "Misbehaved", "Program", "ProgramPlayer", "ProgramSpec", "Session", "Transcripts", "shown"]
-
 MOST_SLOTS = 1024  # processes of one player at a time
 _CHUNK = 1 << 16  # bytes a read or a write
 _LONGEST_LINE = 1 << 16  # bytes

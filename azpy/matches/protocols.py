@@ -25,8 +25,6 @@ from azpy.matches.programs import Misbehaved, ProgramPlayer, ProgramSpec, Sessio
 from azpy.matches.query import parse_query
 from azpy.settings.about import About
 
-__all__ = ["load_program", "parse_program"]
-
 _MOST_LINES = 1_000  # of an answer of GTP, and options of a program of UCI
 _LONGEST_ABOUT = 60  # characters
 

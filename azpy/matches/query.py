@@ -9,8 +9,6 @@ from azpy.errors import SettingsError, did_you_mean
 from azpy.matches.levels import LEVELS, level_word
 from azpy.settings.run import ABOUT
 
-__all__ = ["SEARCH_KEYS", "WARMEST", "parse_query", "parse_search", "query_text"]
-
 WARMEST = 10.0  # temperature
 # Keys of a player's query: its level, how warm it plays, and options of `Search`.
 SEARCH_KEYS = (

@@ -1,12 +1,14 @@
 """What a match says about strength: scores, Elo, intervals, a sequential test, and ratings of many players.
 
-The two games of a pair share an opening and its dice, so they are not independent. All functions count pairs, by the
-five scores that a pair can have (the pentanomial model).
+The games of a round share an opening and its dice, so they are not independent. All functions count rounds by their
+scores. A round of two players is a pair, and can have five scores (the pentanomial model). With more players one player
+meets copies of another one, and the functions take the number of `copies`.
 
 Sources: the multinomial likelihood under a given mean is that of M. Van den Bergh, "Comments on the MLE of a
 multinomial distribution with given expectation value" (Fishtest's mathematics, and Owen's empirical likelihood); the
 sequential test is the generalised SPRT of Li, Liu and Ying, "Generalized sequential probability ratio test for
-separate families of hypotheses" (2014), over pairs as Fishtest has it; ratings are Bradley and Terry's (1952).
+separate families of hypotheses" (2014), over pairs as Fishtest has it; ratings are Bradley and Terry's (1952), with
+Luce's rule for several opponents ("Individual Choice Behavior", 1959): a player wins in proportion to its strength.
 """
 
 import math
@@ -17,18 +19,6 @@ import numpy as np
 
 from azpy.errors import SettingsError
 
-__all__ = [
-    "PAIR_SCORES",
-    "Rating",
-    "Sprt",
-    "bradley_terry",
-    "elo",
-    "expected_score",
-    "mean_interval",
-    "pair_interval",
-    "pair_score",
-]
-
 PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points, and the order of all counts of pairs
 _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
@@ -38,30 +28,30 @@ _WRONG = 0.05  # of the sequential tests that find a hypothesis true which is no
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447)  # of Student's t for 1 to 6 degrees of freedom, see `_t95`
 
 
-def elo(score: float) -> float:
-    """Elo difference at which the logistic model expects `score`; infinite at 0 and 1.
+def elo(score: float, copies: int = 1) -> float:
+    """Elo difference at which the logistic model expects `score` against so many copies; infinite at 0 and 1.
 
     Example:
-        >>> round(elo(0.75))
-        191
+        >>> round(elo(0.75)), round(elo(1 / 3, copies=2))
+        (191, 0)
     """
     if score <= 0.0 or score >= 1.0:
         return math.copysign(math.inf, score - 0.5)
-    return _ELO_PER_NAT * math.log(score / (1.0 - score))
+    return _ELO_PER_NAT * math.log(score / (1.0 - score) * copies)
 
 
-def expected_score(difference: float) -> float:
-    """The score that the logistic model expects of a player this many Elo stronger.
+def expected_score(difference: float, copies: int = 1) -> float:
+    """The score that the logistic model expects of a player this many Elo stronger than each of so many copies.
 
     Example:
-        >>> round(expected_score(191), 2)
-        0.75
+        >>> round(expected_score(191), 2), round(expected_score(191, copies=2), 2)
+        (0.75, 0.6)
     """
-    return 1.0 / (1.0 + math.exp(-difference / _ELO_PER_NAT))
+    return 1.0 / (1.0 + copies * math.exp(-difference / _ELO_PER_NAT))
 
 
-def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
-    """95 % interval of the mean of independent scores in [0, 1]: Student's t, cut off at 0 and 1, see `_cut_off`.
+def mean_interval(scores: Sequence[float], least: float = 0.0, most: float = 1.0) -> tuple[float, float] | None:
+    """95 % interval of the mean of independent scores in [least, most]: Student's t, cut off there, see `_cut_off`.
 
     Returns:
         None if all scores are equal. Equal scores do not show how far scores spread, so the interval is unknown.
@@ -71,11 +61,14 @@ def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
         >>> round(low, 3), round(high, 3)
         (0.426, 0.674)
     """
-    if len(set(scores)) < 2:
+    width = most - least
+    shares = [(score - least) / width for score in scores]
+    if len(set(shares)) < 2:
         return None
-    half = _t95(len(scores) - 1) * float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
-    mean = float(np.mean(scores))
-    return _cut_off(mean - half, mean + half)
+    half = _t95(len(shares) - 1) * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
+    mean = float(np.mean(shares))
+    low, high = _cut_off(mean - half, mean + half)
+    return width * low + least, width * high + least
 
 
 def _cut_off(low: float, high: float) -> tuple[float, float]:
@@ -84,21 +77,26 @@ def _cut_off(low: float, high: float) -> tuple[float, float]:
     return low if low > least else 0.0, high if high < 1.0 - least else 1.0
 
 
-def pair_score(counts: Sequence[int]) -> float:
-    """Mean score of pairs, in [0, 1]; `counts` are those with each of `PAIR_SCORES`."""
-    return sum(n * a for n, a in zip(counts, PAIR_SCORES, strict=True)) / sum(counts)
+def _scores(counts: Sequence[int]) -> list[float]:
+    """The scores that rounds can have: from 0 to 1 in equal steps, one for each count."""
+    return [step / (len(counts) - 1) for step in range(len(counts))]
 
 
-def pair_interval(counts: Sequence[int]) -> tuple[float, float]:
-    """95 % interval of the mean score of pairs, one at least: all means that a likelihood ratio test does not refuse.
+def round_score(counts: Sequence[int]) -> float:
+    """Mean score of rounds, in [0, 1]; `counts` are those with each score, see `MatchResult.counts`."""
+    return sum(n * a for n, a in zip(counts, _scores(counts), strict=True)) / sum(counts)
 
-    With many pairs it is mean ± 1.96 standard errors of the pairs' scores. With few pairs or a clean sweep it stays
-    inside [0, 1] and keeps its width. Student's t with one degree of freedom less than pairs widens the threshold: one
-    or two pairs show nothing, so the interval is [0, 1]. See `_cut_off`.
-    `counts` are pairs with each of `PAIR_SCORES`, here and below.
+
+def round_interval(counts: Sequence[int]) -> tuple[float, float]:
+    """95 % interval of the mean score of rounds, one at least: all means that a likelihood ratio test does not refuse.
+
+    With many rounds it is mean ± 1.96 standard errors of the rounds' scores. With few rounds or a clean sweep it stays
+    inside [0, 1] and keeps its width. Student's t with one degree of freedom less than rounds widens the threshold: one
+    or two rounds show nothing, so the interval is [0, 1]. See `_cut_off`.
+    `counts` are rounds with each score, here and below.
     """
-    pairs, mean = sum(counts), pair_score(counts)
-    threshold = _t95(pairs - 1) ** 2 / 2
+    rounds, mean = sum(counts), round_score(counts)
+    threshold = _t95(rounds - 1) ** 2 / 2
 
     def bound(end: float) -> float:
         return _boundary(lambda middle: _likelihood_ratio(counts, middle) <= threshold, mean, end)
@@ -120,11 +118,11 @@ def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> 
 def _likelihood_ratio(counts: Sequence[int], mean: float) -> float:
     """Log likelihood of the observed frequencies, less its maximum under the condition that the mean score is `mean`.
 
-    With n_i pairs of score a_i that maximum has p_i = n_i / n / (1 + t (a_i - mean)). The difference is the maximum
+    With n_i rounds of score a_i that maximum has p_i = n_i / n / (1 + t (a_i - mean)). The difference is the maximum
     over t of the sum of n_i log(1 + t (a_i - mean)), t between -1 / (1 - mean) and 1 / mean. At an end of that range
     an unseen score (0 or 1) gets the rest of the probability. `mean` is in (0, 1).
     """
-    seen = [(n, a - mean) for n, a in zip(counts, PAIR_SCORES, strict=True) if n]
+    seen = [(n, a - mean) for n, a in zip(counts, _scores(counts), strict=True) if n]
 
     def rises(t: float) -> bool:
         return sum(n * d / (1.0 + t * d) for n, d in seen) > 0
@@ -192,32 +190,37 @@ class Rating:
     high: float
 
 
-def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) -> list[Rating]:
-    """Maximum-likelihood Elo of each player, from matches (i, j, counts of i's pairs) that connect all of them.
+def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]], copies: int = 1) -> list[Rating]:
+    """Maximum-likelihood Elo of each player, from matches (i, j, counts of i's rounds) that connect all of them.
 
-    A clean sweep counts half a point less, so that ratings stay finite. Intervals are for the difference from player 0.
-    They come from the spread of the pairs' scores in each match (a sandwich estimate). One more pair, a quarter of its
-    points off, keeps a few equal pairs from claiming certainty. An end is infinite where no pair bounds it, as for
-    `pair_interval`: see `_bounded`.
+    In each game i met so many copies of j. A clean sweep counts half a point less, so that ratings stay finite.
+    Intervals are for the difference from player 0. They come from the spread of the rounds' scores in each match (a
+    sandwich estimate). One more round, a quarter of its points off, keeps a few equal rounds from claiming certainty.
+    An end is infinite where no round bounds it, as for `round_interval`: see `_bounded`. Without matches there is
+    player 0 alone.
     """
+    if not matches:
+        return [Rating(0.0, 0.0, 0.0)]
     design = np.zeros((len(matches), players))
-    pairs, scores, spreads = np.zeros((3, len(matches)))
+    rounds, scores, spreads = np.zeros((3, len(matches)))
     for row, (i, j, given) in enumerate(matches):
-        counts = np.array(given, np.float64)
-        for all_points, next_to_all in ((0, 1), (4, 3)):
+        counts, possible = np.array(given, np.float64), np.array(_scores(given))
+        last = len(given) - 1
+        half = last // (2 * (copies + 1))  # a point in steps of the score, halved
+        for all_points, less in ((0, half), (last, last - half)):
             if counts[all_points] == counts.sum():
                 counts[all_points] -= 1
-                counts[next_to_all] += 1
+                counts[less] += 1
         design[row, i], design[row, j] = 1, -1
-        pairs[row] = counts.sum()
-        scores[row] = counts @ PAIR_SCORES / pairs[row]
-        spreads[row] = counts @ (np.array(PAIR_SCORES) - scores[row]) ** 2 + 0.25**2
+        rounds[row] = counts.sum()
+        scores[row] = counts @ possible / rounds[row]
+        spreads[row] = counts @ (possible - scores[row]) ** 2 + 0.25**2
     design = design[:, 1:]
     theta = np.zeros(players - 1)  # ratings in nats, without the first
     for _ in range(200):
-        expected = 1 / (1 + np.exp(-design @ theta))
-        information = design.T @ (design * (pairs * expected * (1 - expected))[:, None])
-        step = np.linalg.solve(information, design.T @ (pairs * (scores - expected)))
+        expected = 1 / (1 + copies * np.exp(-design @ theta))
+        information = design.T @ (design * (rounds * expected * (1 - expected))[:, None])
+        step = np.linalg.solve(information, design.T @ (rounds * (scores - expected)))
         # A full step may overshoot where ratings are far apart.
         theta += step / max(1.0, float(np.abs(step).max(initial=0.0)))
         if np.abs(step).max(initial=0.0) < 1e-10:
@@ -232,22 +235,22 @@ def bradley_terry(players: int, matches: Sequence[tuple[int, int, Sequence[int]]
 
 
 def _bounded(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) -> list[bool]:
-    """Whether pairs bound the rating from below, of each player but the first; in matches turned round from above.
+    """Whether rounds bound the rating from below, of each player but the first; in matches turned round from above.
 
     A rating is bounded from below if the player scored against another one, who scored against the next one, and so on
     down to player 0 (the condition of Ford, "Solution of a ranking problem from binary comparisons", 1957); and if
-    neither the pairs of the player nor those of player 0 are too few to show anything.
+    neither the rounds of the player nor those of player 0 are too few to show anything.
     """
-    pooled = np.zeros((players, len(PAIR_SCORES)), np.int64)
+    pooled = np.zeros((players, len(matches[0][2])), np.int64)
     beaten = np.zeros((players, players), np.bool_)
     for i, j, counts in matches:
         pooled[i] += np.array(counts, np.int64)
         pooled[j] += np.array(counts, np.int64)[::-1]
-        beaten[i, j] |= pair_score(counts) > 0
-        beaten[j, i] |= pair_score(counts) < 1
+        beaten[i, j] |= round_score(counts) > 0
+        beaten[j, i] |= round_score(counts) < 1
     reaches = np.eye(players, dtype=np.bool_)
     for _ in range(players):
         reaches |= beaten @ reaches
-    shown = [low > 0 for low, _ in map(pair_interval, pooled.tolist())]
-    first_shown = pair_interval(pooled[0].tolist())[1] < 1
+    shown = [low > 0 for low, _ in map(round_interval, pooled.tolist())]
+    first_shown = round_interval(pooled[0].tolist())[1] < 1
     return [bool(reaches[player, 0]) and shown[player] and first_shown for player in range(1, players)]

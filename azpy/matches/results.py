@@ -1,13 +1,20 @@
-"""The results of a match: pairs of games, what they add up to, and what programs did wrong."""
+"""The results of a match: rounds of games, what they add up to, and what programs did wrong.
 
-from collections.abc import Sequence
+A round is the games of one opening, with the same dice. Player A has each seat once, and copies of player B have the
+others: of two players a round is a pair. In a game of one player A and B play alone, and compare what they get.
+"""
+
+import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from azpy.matches.ratings import PAIR_SCORES, elo, mean_interval, pair_interval
+from azpy.matches.ratings import elo, mean_interval, round_interval
 
-__all__ = ["Fault", "MatchResult", "Pair"]
+__all__ = ["Fault", "MatchResult", "Round"]
 
 
 @dataclass(frozen=True)
@@ -20,107 +27,180 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two games of one opening."""
+class Round:
+    """The games of one opening.
 
-    outcomes: tuple[float, float]  # of player A in seat 0, and in seat 1; each in [-1, 1]
-    actions: tuple[tuple[int, ...], tuple[int, ...]]  # of each game, the opening and the dice included
-    faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B
-    start: int = 0  # the key of the position where the actions begin
+    Attributes:
+        outcomes: of each game the outcome of A, and those of B's copies; each in [-1, 1]. A has seat n in game n. Of
+            one player's games there is one row: the outcome of A's game, of B's, and of other players' if more played.
+        actions: of each game, the opening and the dice included.
+        faults: of player A, of player B, and so on.
+        start: the key of the position where the actions begin.
+    """
+
+    outcomes: tuple[tuple[float, ...], ...]
+    actions: tuple[tuple[int, ...], ...]
+    faults: tuple[tuple[Fault, ...], ...] = ((), ())
+    start: int = 0
 
     @property
-    def points(self) -> tuple[float, float]:
-        """Of player A in seat 0, and in seat 1: 1 for a win whatever it is worth, 0.5 for a draw, 0."""
-        first, second = ((1.0 + np.sign(outcome)) / 2 for outcome in self.outcomes)
-        return float(first), float(second)
+    def points(self) -> tuple[float, ...]:
+        """Of player A in each row of outcomes: 1 if nobody else gets as much, 1/n if n share the most, else 0."""
+        best = [max(row) for row in self.outcomes]
+        return tuple(float(row[0] == most) / row.count(most) for row, most in zip(self.outcomes, best, strict=True))
 
     @property
     def score(self) -> float:
-        """A's share of the pair's two points, one of `ratings.PAIR_SCORES`."""
-        return sum(self.points) / 2
+        """A's share of the round's points, in [0, 1]."""
+        return sum(self.points) / len(self.points)
 
 
 @dataclass(frozen=True)
 class MatchResult:
-    """What player A scored against player B."""
+    """What player A scored against player B, in one round at least."""
 
-    wins: int
-    draws: int
-    losses: int
-    first: tuple[int, int, int]  # wins, draws and losses of the games in which A had seat 0
-    pairs: tuple[int, ...]  # how many pairs had each of `ratings.PAIR_SCORES`
-    distinct: int  # different games, by their actions
-    repeated: int  # pairs that repeat an earlier one, action for action: the interval is narrower than it should be
-    outcomes: tuple[tuple[float, float], ...]  # of player A in the games of each pair, in order; each in [-1, 1]
-    faults: tuple[tuple[Fault, ...], tuple[Fault, ...]] = ((), ())  # of player A, and of player B, in order
+    rounds: tuple[Round, ...]
+    zero_sum: bool = True  # of two players, who share one
 
-    @classmethod
-    def of(cls, pairs: Sequence[Pair]) -> "MatchResult":
-        """The result of one pair at least."""
-        scores = [pair.score for pair in pairs]
-        return cls(
-            *_count([points for pair in pairs for points in pair.points]),
-            first=_count([pair.points[0] for pair in pairs]),
-            pairs=tuple(scores.count(score) for score in PAIR_SCORES),
-            distinct=len({(pair.start, actions) for pair in pairs for actions in pair.actions}),
-            repeated=len(pairs) - len({(pair.start, pair.actions) for pair in pairs}),
-            outcomes=tuple(pair.outcomes for pair in pairs),
-            faults=_faults(pairs),
-        )
+    @cached_property
+    def _points(self) -> NDArray[np.float64]:
+        """[rounds, games] what A scored."""
+        return np.array([one.points for one in self.rounds])
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether each player plays alone: the game is for one."""
+        return len(self.rounds[0].outcomes) == 1
+
+    @property
+    def copies(self) -> int:
+        """How many copies of B are in each game."""
+        return len(self.rounds[0].outcomes[0]) - 1
 
     @property
     def games(self) -> int:
-        """Games played."""
-        return self.wins + self.draws + self.losses
+        """Games of A."""
+        return int(self._points.size)
 
     @property
-    def second(self) -> tuple[int, int, int]:
-        """(wins, draws, losses) of the games in which A had seat 1."""
-        wins, draws, losses = self.first
-        return self.wins - wins, self.draws - draws, self.losses - losses
+    def wins(self) -> int:
+        """Games in which nobody got as much as A."""
+        return sum(wins for wins, _, _ in self.seats)
 
     @property
-    def forfeits(self) -> tuple[int, int]:
-        """How many games A and B lost by breaking the rules; they count as lost."""
-        a, b = (sum(fault.forfeit for fault in faults) for faults in self.faults)
-        return a, b
+    def draws(self) -> int:
+        """Games in which A shared the most with others."""
+        return sum(draws for _, draws, _ in self.seats)
+
+    @property
+    def losses(self) -> int:
+        """Games in which somebody got more than A."""
+        return sum(losses for _, _, losses in self.seats)
+
+    @cached_property
+    def seats(self) -> tuple[tuple[int, int, int], ...]:
+        """(wins, draws, losses) of A in each seat."""
+        wins, losses = (self._points == 1).sum(0), (self._points == 0).sum(0)
+        draws = len(self.rounds) - wins - losses
+        return tuple(zip(wins.tolist(), draws.tolist(), losses.tolist(), strict=True))
+
+    @property
+    def seat_scores(self) -> list[float]:
+        """A's share of the points in each seat."""
+        return [float(score) for score in self._points.mean(0)]
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How many rounds had each score that a round can have, from 0 to 1 in equal steps.
+
+        A pair's steps are quarters. Of P players a step is 1 / (P * m), where all numbers up to P divide m.
+        """
+        steps = self._points.shape[1] * math.lcm(*range(1, self.copies + 2))
+        found = np.rint(self._points.mean(1) * steps).astype(np.int64)
+        return tuple(np.bincount(found, minlength=steps + 1).tolist())
+
+    @property
+    def distinct(self) -> int:
+        """Different games, by their actions."""
+        return len({(one.start, actions) for one in self.rounds for actions in one.actions})
+
+    @property
+    def repeated(self) -> int:
+        """Rounds that repeat an earlier one, action for action: the interval is narrower than it should be."""
+        return len(self.rounds) - len({(one.start, one.actions) for one in self.rounds})
+
+    @property
+    def faults(self) -> tuple[tuple[Fault, ...], ...]:
+        """Of player A, of player B, and so on, in order."""
+        each = zip(*(one.faults for one in self.rounds), strict=True)
+        return tuple(tuple(fault for faults in own for fault in faults) for own in each)
+
+    @property
+    def forfeits(self) -> tuple[int, ...]:
+        """How many games each player lost by breaking the rules; they count as lost."""
+        return tuple(sum(fault.forfeit for fault in faults) for faults in self.faults)
 
     @property
     def score(self) -> float:
-        """A's share of the points in [0, 1]; a draw is half a point."""
-        return (self.wins + 0.5 * self.draws) / self.games
+        """A's share of the points, in [0, 1]: of a game that n players win together each gets 1/n."""
+        return float(self._points.mean())
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the score, from the pairs."""
-        return pair_interval(self.pairs)
+        """95 % interval of the score, from the rounds."""
+        return round_interval(self.counts)
 
     @property
     def has_grades(self) -> bool:
-        """Whether a win or a loss was worth less than 1, so that `outcome` says more than `score`."""
-        return any(outcome not in (-1.0, 0.0, 1.0) for pair in self.outcomes for outcome in pair)
+        """Whether the outcome says more than the score: A won or lost less than 1, or what B got does not follow."""
+        grades = any(row[0] not in (-1.0, 0.0, 1.0) for one in self.rounds for row in one.outcomes)
+        return grades or not self.zero_sum
+
+    def _outcomes(self, player: int) -> NDArray[np.float64]:
+        """[rounds, games] of a player, 0 for A; the mean of B's copies."""
+        if self.is_alone or player == 0:
+            return np.array([[row[player] for row in one.outcomes] for one in self.rounds])
+        return np.array([[sum(row[1:]) / self.copies for row in one.outcomes] for one in self.rounds])
+
+    def outcome_of(self, player: int) -> tuple[float, tuple[float, float] | None]:
+        """A player's mean outcome, in [-1, 1], and its 95 % interval from the rounds.
+
+        Args:
+            player: 0 for A; 1 for B, the mean of its copies; of one player's games any that played.
+
+        Returns:
+            None for the interval if all rounds have the same outcome. A game that is lost by rule counts as -1.
+        """
+        outcomes = self._outcomes(player)
+        means = [sum(own) / len(own) for own in outcomes.tolist()]
+        return float(np.mean(outcomes)), mean_interval(means, -1.0, 1.0)
 
     @property
     def outcome(self) -> float:
-        """A's mean outcome of a game, in [-1, 1]; a game that is lost by rule counts as -1."""
-        return float(np.mean(self.outcomes))
+        """A's mean outcome of a game, in [-1, 1]."""
+        return self.outcome_of(0)[0]
 
     @property
     def outcome_interval(self) -> tuple[float, float] | None:
-        """95 % interval of the outcome, from the pairs; None if all pairs have the same one."""
-        found = mean_interval([(1.0 + sum(pair) / 2) / 2 for pair in self.outcomes])
-        return None if found is None else (2.0 * found[0] - 1.0, 2.0 * found[1] - 1.0)
+        """95 % interval of the outcome, from the rounds; None if all rounds have the same one."""
+        return self.outcome_of(0)[1]
+
+    @property
+    def difference(self) -> tuple[float, tuple[float, float] | None]:
+        """A's mean outcome minus B's, and its 95 % interval from the rounds, None if all rounds have the same one."""
+        found = (self._outcomes(0) - self._outcomes(1)).mean(1)
+        return float(found.mean()), mean_interval(found.tolist(), -2.0, 2.0)
 
     @property
     def elo(self) -> float:
-        """A's Elo minus B's; a clean sweep counts as half a point less, so that it stays finite."""
-        return elo(min(max(self.score, 0.5 / self.games), 1 - 0.5 / self.games))
+        """A's Elo minus that of a copy of B; a clean sweep counts as half a point less, so that it stays finite."""
+        return elo(min(max(self.score, 0.5 / self.games), 1 - 0.5 / self.games), self.copies)
 
     @property
     def elo_interval(self) -> tuple[float, float]:
         """95 % interval of A's Elo minus B's; infinite on the side of a clean sweep."""
         low, high = self.interval
-        return elo(low), elo(high)
+        return elo(low, self.copies), elo(high, self.copies)
 
     @property
     def score_text(self) -> str:
@@ -132,22 +212,59 @@ class MatchResult:
         """A's Elo with its interval."""
         return "{:+.0f} [{:+.0f}, {:+.0f}]".format(self.elo, *self.elo_interval)
 
+    def outcome_text(self, player: int) -> str:
+        """A player's mean outcome with its interval."""
+        return _signed(*self.outcome_of(player))
+
+    @property
+    def difference_text(self) -> str:
+        """A's mean outcome minus B's with its interval."""
+        return _signed(*self.difference)
+
+    def figures(self) -> dict[str, Any]:
+        """The figures by name, for files: `score` with its interval `low`, `high`, and the numbers of games.
+
+        Without a zero sum also the number of `players`, and the mean outcomes of A and of B with their intervals. Of
+        one player's games `score` is A's mean outcome, and the difference to B's takes the place of A's outcome. An
+        unknown interval is all that there can be.
+        """
+        (own, own_interval), (other, other_interval) = self.outcome_of(0), self.outcome_of(1)
+        score, (low, high) = (own, own_interval or (-1.0, 1.0)) if self.is_alone else (self.score, self.interval)
+        found = {"score": score, "low": low, "high": high}
+        found |= {"wins": self.wins, "draws": self.draws, "losses": self.losses}
+        if self.zero_sum:
+            return found
+        found |= {"players": 1 if self.is_alone else self.copies + 1}
+        if self.is_alone:
+            found |= _figure("difference", *self.difference, 2.0)
+        else:
+            found |= _figure("outcome", own, own_interval, 1.0)
+        return found | _figure("other_outcome", other, other_interval, 1.0)
+
     def _repr_html_(self) -> str:
         """For notebooks: A's score and Elo with their 95 % intervals, and its games from each seat."""
-        figures = {"score of A": self.score_text, "Elo of A": self.elo_text}
-        for seat, counts in (("first", self.first), ("second", self.second)):
-            figures[f"as {seat}"] = "won {}, drew {}, lost {}".format(*counts)
+        names = ["first", "second"] if self.copies == 1 else [f"seat {seat}" for seat in range(self.copies + 1)]
+        if self.is_alone:
+            figures = {"mean score of A": self.outcome_text(0), "mean score of B": self.outcome_text(1)}
+            figures |= {"A minus B": self.difference_text}
+            figures["seeds on which A"] = "did better {}, as well {}, worse {}".format(*self.seats[0])
+        else:
+            figures = {"score of A": self.score_text, "Elo of A": self.elo_text}
+            for name, counts in zip(names, self.seats, strict=True):
+                figures[f"as {name}"] = "won {}, drew {}, lost {}".format(*counts)
         cells = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in figures.items())
         return f"<table>{''.join(cells)}</table>"
 
     def __str__(self) -> str:
+        if self.is_alone:
+            return f"mean score {self.outcome_text(0)}, difference {self.difference_text}"
         return f"{self.score_text} (+{self.wins} ={self.draws} -{self.losses})"
 
 
-def _count(points: Sequence[float]) -> tuple[int, int, int]:
-    return points.count(1.0), points.count(0.5), points.count(0.0)
+def _signed(mean: float, interval: tuple[float, float] | None) -> str:
+    return f"{mean:+.3f}" + ("" if interval is None else " [{:+.3f}, {:+.3f}]".format(*interval))
 
 
-def _faults(pairs: Sequence[Pair]) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    a, b = (tuple(fault for pair in pairs for fault in pair.faults[index]) for index in (0, 1))
-    return a, b
+def _figure(name: str, mean: float, interval: tuple[float, float] | None, most: float) -> dict[str, float]:
+    low, high = interval or (-most, most)
+    return {name: mean, f"{name}_low": low, f"{name}_high": high}

@@ -14,8 +14,6 @@ from azpy.games.notations import line_of, result_of, tags_of, written
 from azpy.matches.arena import Board
 from azpy.runs import storage
 
-__all__ = ["SavedGames"]
-
 
 class SavedGames(AbstractContextManager["SavedGames"]):
     """Appends games to a file, which is made if it is missing. Locks the file while it is open.
@@ -58,10 +56,10 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         self._file.close()
 
     def write(self, boards: Sequence[Board], *names: str) -> None:
-        """Appends games of players A and B, by their names: all the games or, with an error, none."""
+        """Appends games of players A, B and so on, by their names: all the games or, with an error, none."""
         text = ""
         for board in boards:
-            players = names[::-1] if board.swapped else names
+            players = [names[player] for player in board.seats]
             text += self._json(board, players) if self._notation is None else _written(self._notation, board, players)
         with storage.disk_errors(self._path):
             storage.append(self._file, text.encode())
@@ -74,7 +72,7 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         game |= {"opening": moves[: board.opening], "moves": moves[board.opening :]}
         outcome, end = _outcome(board), _end(board)
         game |= {"outcome": outcome, "result": result_of(board.state, outcome, end), "ended": end}
-        game["faults"] = [[fault.text for fault in board.faults[player ^ board.swapped]] for player in (0, 1)]
+        game["faults"] = [[fault.text for fault in board.faults[player]] for player in board.seats]
         return json.dumps(game, allow_nan=False) + "\n"
 
 
@@ -89,9 +87,10 @@ def _written(notation: Notation, board: Board, players: Sequence[str]) -> str:
     return written(notation, board.start, board.actions, tags, result_of(board.state, outcome, end)) + "\n"
 
 
-def _outcome(board: Board) -> float:
-    """Of player 0, as a game's own outcome."""
-    return board.outcome() * (-1 if board.swapped else 1) + 0.0  # no -0.0
+def _outcome(board: Board) -> Any:
+    """As `State.outcome` gives it."""
+    each = board.outcomes()
+    return each[0] + 0.0 if board.start.zero_sum or len(each) == 1 else each  # no -0.0
 
 
 def _end(board: Board) -> str:

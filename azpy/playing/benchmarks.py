@@ -28,19 +28,6 @@ from azpy.machine import cpu_name, usable_cores
 from azpy.playing.selfplay import threads_of_trees
 from azpy.settings import Settings
 
-__all__ = [
-    "EVALUATOR_ROWS",
-    "Figure",
-    "Play",
-    "Zeros",
-    "machine",
-    "measure_alone",
-    "measure_evaluator",
-    "measure_games",
-    "measure_search",
-    "measure_self_play",
-]
-
 EVALUATOR_ROWS = (1, 8, 64, 256, 512)
 _TREES, _LEAVES, _SIMULATIONS = 64, 8, 800
 _PACKAGES = ("azpy", "numpy", "onnxruntime", "onnxruntime-gpu", "torch")

@@ -20,8 +20,6 @@ from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
 from azpy.settings.run import is_own
 
-__all__ = ["ReplayCheck", "repeat_game"]
-
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "player_values", "actions")
 _OPPONENT = 8  # the flag of a ply that an earlier network played, in games of versions that had this
 _PRECISIONS = ("fp32", "fp16")  # in which a model may have played, whatever the setting is now

@@ -9,8 +9,6 @@ from typing import Any
 
 from azpy._core import GameRecord
 
-__all__ = ["Resignation"]
-
 _MOST_FALSE = 0.05  # AlphaGo Zero (Silver et al. 2017, Methods): wrong resignations are kept below 5 %
 _FEW = 20  # control games in which one wrong resignation is 5 %
 _MANY = 60  # none wrong among so many: fewer than 5 % with 95 % confidence ("rule of three")

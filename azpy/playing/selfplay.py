@@ -10,7 +10,7 @@ from azpy.games.lines import random_games
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["on_devices", "open_self_play", "rates", "repeat", "threads_of_trees", "usual_plies"]
+__all__ = ["on_devices", "open_self_play", "rates", "repeat", "set_own", "threads_of_trees", "usual_plies"]
 
 
 _FEW, _SECONDS = 4, 0.5  # random games, to see how long one is
@@ -51,6 +51,14 @@ def open_self_play(
     )
 
 
+def set_own(play: _core.SelfPlay, simulations: int | None, score_to_beat: float | None) -> None:
+    """What the games that begin from now on have in place of the options; None: the options."""
+    if simulations is not None:
+        play.set_simulations(simulations)
+    if score_to_beat is not None:
+        play.set_score_to_beat(score_to_beat)
+
+
 def usual_plies(start: _core.State, settings: Settings) -> int:
     """The plies of a game, rolls counted, by a few random ones: 1 at least, and too few where rules are very slow."""
     games = random_games(start, _FEW, settings.max_plies or start.max_plies, _SECONDS)
@@ -76,8 +84,7 @@ def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core
     """
     layout = {"slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, **layout) as play:
-        if record.simulations is not None:
-            play.set_simulations(record.simulations)
+        set_own(play, record.simulations, record.score_to_beat)
         play.admit(record.game_id, 1)
         return next(play)
 

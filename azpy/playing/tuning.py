@@ -16,8 +16,6 @@ from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play
 from azpy.settings.run import MOST_LEAVES, Settings
 
-__all__ = ["TUNED", "Trial", "tune"]
-
 TUNED = ("slots", "pipelines", "eval_batch", "threads")
 _CLEARLY = 1.03  # noise is mostly less
 _TRIALS = 16  # about as many as there are

@@ -4,10 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from azpy.reports.workers import differing_workers
-
-__all__ = ["alarms"]
-
 _RECENT = 3  # iterations that a sign must last
 _YOUNG = 10  # iterations after which a player should beat a random one
 _SEAT = (
@@ -53,11 +49,12 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
 )
 
 
-def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the last iterations and matches of a run warn of, and workers whose games differ.
+def alarms(rows: Sequence[Mapping[str, Any]], players: int = 2) -> list[str]:
+    """What the last iterations and matches of a run warn of.
 
     Args:
         rows: of metrics.jsonl.
+        players: of the game. One player's scores say nothing of draws and seats.
 
     Returns:
         One sentence an alarm, with the figure and what it may mean; empty when nothing looks wrong.
@@ -65,6 +62,8 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     recent = [row for row in rows if row["kind"] == "iteration"][-_RECENT:]
     found = []
     for ranges, text in _SIGNS if len(recent) == _RECENT else ():
+        if players == 1 and ranges.keys() <= {"draws", "first_seat_score"}:
+            continue
         tests = [(row.get(name, math.nan), *ends) for row in recent for name, ends in ranges.items()]
         if all(low <= value <= high for value, low, high in tests):
             found.append(text.format(**recent[-1]))
@@ -72,15 +71,27 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for opponent in dict.fromkeys(row["opponent"] for row in matches):
         met = [row for row in matches if row["opponent"] == opponent]
         last, best = met[-1], max(met, key=lambda row: float(row["low"]))
-        if opponent == "random" and last["iteration"] >= _YOUNG and last["high"] < 0.75:
+        if opponent == "random" and last["iteration"] >= _YOUNG and _hardly_beats(last):
             found.append(
                 f"It hardly beats a random player: {last['score']:.2f} after iteration {last['iteration']}. Check the "
                 "game: whose view its observation and outcome are of, and that its key tells positions apart."
             )
+        if players == 1 and opponent != matches[0]["opponent"]:
+            continue  # its score is the same, whoever else plays these games
         if last["high"] < best["low"]:
             found.append(
                 f"Weaker than it was: {last['score']:.2f} against {opponent} after iteration {last['iteration']}, "
                 f"{best['score']:.2f} after iteration {best['iteration']}. A smaller learning rate or a longer window "
                 "may help; the older checkpoint may still be there."
             )
-    return found + differing_workers(rows)
+    return found
+
+
+def _hardly_beats(row: Mapping[str, Any]) -> bool:
+    """Whether a match shows that the run's player is not 191 Elo stronger; with one player, that it is no better."""
+    players = row.get("players", 2)
+    if players == 1:
+        return float(row["difference_high"]) <= 0
+    if "players" in row and not row["wins"] + row["losses"]:
+        return False  # all always get the same: nobody beats anybody
+    return bool(row["high"] < 3 / (2 + players))

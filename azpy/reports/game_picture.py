@@ -20,8 +20,6 @@ from azpy.runs.exports import end_of
 if TYPE_CHECKING:
     from azpy.runs.reader import StoredRun
 
-__all__ = ["Replay", "replay"]
-
 _MARK = '<rect x="{}" y="{}" width="{}" height="{}" fill="none" stroke="#c2410c" stroke-width="2.5" rx="3"/>'
 _WIDTH = 440  # of the picture at most, in pixels
 

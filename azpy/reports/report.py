@@ -17,9 +17,6 @@ from azpy.errors import missing_to_train
 from azpy.games.lines import replayed
 from azpy.reports.alarms import alarms
 from azpy.reports.statistics import Searched, calibration, searched_positions
-from azpy.reports.workers import newest_rows
-
-__all__ = ["make_report"]
 
 _POSITIONS = 6  # pictures of positions
 _BARS = 8  # actions shown for one position
@@ -47,9 +44,9 @@ def make_report(
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows))
+    boxes = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows, start.num_players))
     positions = searched_positions(records)
-    charts = "".join(_charts(rows, positions))
+    charts = "".join(_charts(rows, positions, start.num_players))
     boards = "".join(_position(records[game], ply, start) for game, ply in _telling(positions))
     table = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
@@ -109,21 +106,23 @@ def _summary(rows: Rows) -> str:
         minutes = f"{last['seconds'] / 60:.1f} minutes"
         text = f"Iteration {last['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
     newest = {row["opponent"]: row for row in rows if row["kind"] == "match"}
-    scores = ["{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}".format(**row) for row in newest.values()]
+    alone = "{score:.2f} [{low:.2f}, {high:.2f}], and {opponent} {other_outcome:.2f}"
+    usual = "{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}"
+    scores = [(alone if row.get("players") == 1 else usual).format(**row) for row in newest.values()]
     return f"{text} Last matches: {', '.join(scores)}." if scores else text
 
 
 def _workers(rows: Rows) -> str:
     """A table of the workers of the newest head, each as its newest row shows it; nothing for a run without workers."""
-    newest = newest_rows(rows)
-    if not newest:
+    known = [row for row in rows if row["kind"] == "worker"]
+    if not known:
         return ""
+    of_head = [row for row in known if row["since"] == max(row["since"] for row in known)]
     games = Counter[str]()
-    for row in rows:
-        if row["kind"] == "worker" and row["since"] == newest[0]["since"]:
-            games[row["worker"]] += row["games"]
+    for row in of_head:
+        games[row["worker"]] += row["games"]
     lines = []
-    for row in newest:
+    for row in {row["worker"]: row for row in of_head}.values():
         minutes, seconds = divmod(int(max(0.0, row["seconds"] - row["silent"])), 60)
         cells = (
             f"{games[row['worker']]:,.0f}",
@@ -143,7 +142,7 @@ def _workers(rows: Rows) -> str:
     )
 
 
-def _charts(rows: Rows, positions: Searched) -> list[str]:
+def _charts(rows: Rows, positions: Searched, players: int) -> list[str]:
     """One figure a question."""
     iterations, matches = ([row for row in rows if row["kind"] == kind] for kind in ("iteration", "match"))
 
@@ -165,9 +164,14 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
         for opponent in dict.fromkeys(row["opponent"] for row in matches):
             met = [row for row in matches if row["opponent"] == opponent]
             at, score, low, high = ([row[name] for row in met] for name in ("iteration", "score", "low", "high"))
-            (line,) = axes.plot(at, score, marker="o", markersize=3, label=opponent)
+            if players == 1:  # its score is that of the same games, whoever else plays them
+                axes.plot(at, [row["other_outcome"] for row in met], linestyle="--", label=opponent)
+                if opponent != matches[0]["opponent"]:
+                    continue
+            label = opponent if players > 1 else "the network"
+            (line,) = axes.plot(at, score, marker="o", markersize=3, label=label)
             axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15)
-        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylim(-0.02 if players > 1 else -1.02, 1.02)
         if matches:
             axes.legend(frameon=False, loc="lower right")
 
@@ -182,12 +186,19 @@ def _charts(rows: Rows, positions: Searched) -> list[str]:
     entropies = lines("policy_entropy", "search_entropy", "search_gain")
     speeds = lines("simulations_per_second", "evaluations_per_second")
     times = lines("share_growing", "share_evaluating", "share_fitting", "share_matches")
+    scored = f"Score against each opponent, with its 95 % interval; {1 / players:.2g} is even."
+    if players == 1:
+        scored = "Mean scores on the same games, that of the network with its 95 % interval."
+    outcomes = "Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)
+    if any("mean_score" in row for row in iterations):  # of one player
+        scores = lines("mean_score", "best_score", "score_to_beat")
+        outcomes = "Scores", "As the game pays them: from -1 to 1. Games are won above the score to beat.", scores
     charts = (
-        ("Strength", "Score against each opponent, with its 95 % interval; 0.5 is even.", strength),
+        ("Strength", scored, strength),
         ("Losses", "Cross-entropy of the policy in nats, squared error of the value.", fitted),
         ("Value calibration", "Newest games: mean outcome by root value; size is the share of positions.", calibrated),
         ("Policy entropy", "In nats: of the network, of its target, and their KL divergence (search gain).", entropies),
-        ("Outcomes", "Share of draws, and what seat 0 scores.", lines("draws", "first_seat_score", share=True)),
+        outcomes,
         ("Game length", "Mean plies of a game.", lines("mean_plies")),
         (
             "Variety",
@@ -246,6 +257,8 @@ def _position(record: _core.GameRecord, ply: int, start: _core.State) -> str:
     share, priors, legal = (array[begin:end] for array in (record.targets, record.priors, record.legal))
     result = record.outcomes[record.players[ply]]
     outcome = "won" if result > 0 else "lost" if result < 0 else "drew"
+    if not start.zero_sum:
+        outcome = f"{result:+.2f}" + (f", to beat {beat:+.2f}" if (beat := record.score_to_beat) is not None else "")
     lines = [
         f"<tr{' class=played' if legal[i] == record.actions[ply] else ''}>"
         f"<th>{html.escape(state.action_name(int(legal[i])))}</th><td>{share[i]:.0%}</td><td>{priors[i]:.0%}</td>"

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from azpy._core import SEARCHED, GameRecord
 
-__all__ = ["Searched", "calibration", "game_statistics", "searched_positions"]
-
 _OPENING_PLIES = 8  # plies that make two openings the same opening
 _BINS = 10
 
@@ -23,7 +21,7 @@ class Searched:
         game: index of the game among the records.
         ply: of the position.
         value: root value, for the player to move.
-        result: outcome of the game, for the player to move.
+        result: outcome of the game, for the player to move; as it is learned where there was a score to beat.
         choice: whether there was more than one legal action, and a visit.
         policy_entropy: of the network's priors, in nats.
         search_entropy: of the search's policy target, in nats.
@@ -44,7 +42,7 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
     """Looks at every searched position of some games."""
     plies = [np.flatnonzero(record.flags & SEARCHED) for record in records]
     pairs = list(zip(records, plies, strict=True))
-    results = [np.array(record.outcomes)[record.players[own]] for record, own in pairs]
+    results = [np.array(record.rewards)[record.players[own]] for record, own in pairs]
     lengths = _joined([np.diff(record.offsets)[own] for record, own in pairs], np.int64)
     visits, priors, share = (
         _joined([getattr(record, name) for record in records], np.float64) for name in ("visits", "priors", "targets")
@@ -76,6 +74,8 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
 
     Returns:
         * ``draws``: share of games in which all players get 0; ``first_seat_score``: mean score of seat 0, in [0, 1].
+          Of one player instead ``mean_score`` and ``best_score`` of the games, in [-1, 1], and ``score_to_beat``: the
+          mean of those of the games, absent where there was none.
         * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
         * ``duplicates``: share of games that repeat an earlier one; ``openings``: different first 8 plies over games.
         * ``simulations``: mean of a full search; absent where the games are those of one number.
@@ -88,17 +88,20 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
     """
     outcomes = np.array([record.outcomes for record in records])
     positions = searched_positions(records)
-    statistics = {
-        "draws": float((outcomes == 0).all(1).mean()),
-        "first_seat_score": float((outcomes[:, 0].mean() + 1) / 2),
+    if outcomes.shape[1] == 1:
+        statistics = {"mean_score": float(outcomes.mean()), "best_score": float(outcomes.max())}
+    else:
+        draws, seat = (outcomes == 0).all(1).mean(), (outcomes[:, 0].mean() + 1) / 2
+        statistics = {"draws": float(draws), "first_seat_score": float(seat)}
+    statistics |= {
         "mean_plies": float(np.mean([len(record) for record in records])),
         "capped": float(np.mean([record.capped for record in records])),
         "duplicates": 1.0 - len({record.actions.tobytes() for record in records}) / len(records),
         "openings": len({record.actions[:_OPENING_PLIES].tobytes() for record in records}) / len(records),
     }
-    simulations = [record.simulations for record in records if record.simulations is not None]
-    if simulations:
-        statistics["simulations"] = float(np.mean(simulations))
+    for name in ("simulations", "score_to_beat"):
+        if named := [number for record in records if (number := getattr(record, name)) is not None]:
+            statistics[name] = float(np.mean(named))
     if len(positions.value):
         statistics["value_spread"] = float(positions.value.std())
         if positions.result.min() < positions.result.max():

@@ -11,8 +11,6 @@ from typing import Any
 
 from azpy._core import CHANCE, TERMINAL
 
-__all__ = ["Node", "to_dot", "to_svg"]
-
 # Pixels.
 _WIDTH, _HEIGHT = 124, 32  # of a node
 _ROW = 38  # from one row to the next

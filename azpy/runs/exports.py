@@ -22,8 +22,6 @@ from azpy.games.lines import replayed
 from azpy.games.notations import result_of, tags_of, written
 from azpy.runs import storage
 
-__all__ = ["Games", "end_of", "game_as_dict", "to_jsonl", "to_npz", "to_pgn", "to_sgf"]
-
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
 
 
@@ -33,9 +31,10 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     Positions of imported games that nobody searched have no row.
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
-    network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move; `root_values`
-    float32 [N], the search's value for the player to move; `game_id` int64 [N] and `ply` int32 [N]. In a game of
-    several players without a zero sum, `value_targets` and `root_values` are [N, P], the player to move first.
+    network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, or 1 or -1 where
+    the game had a score to beat; `root_values` float32 [N], the search's value for the player to move; `game_id` int64
+    [N] and `ply` int32 [N]. In a game of several players without a zero sum, `value_targets` and `root_values` are
+    [N, P], the player to move first.
 
     Returns:
         N.
@@ -64,8 +63,8 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
         rows: NDArray[np.float32] = each[plies[:, None], seats].reshape(-1, *value_shape)
         return rows
 
-    def outcomes(record: GameRecord) -> NDArray[np.float32]:
-        return np.broadcast_to(np.array(record.outcomes, np.float32), (len(record), record.num_players))
+    def rewards(record: GameRecord) -> NDArray[np.float32]:
+        return np.broadcast_to(np.array(record.rewards, np.float32), (len(record), record.num_players))
 
     rows, actions = sum(len(searched(record)) for _, record in games), (start.num_actions,)
     columns: dict[str, tuple[str, tuple[int, ...], Callable[[GameRecord], NDArray[Any]]]] = {
@@ -73,7 +72,7 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
         "observations": ("<f4", tuple(start.obs_shape), observations),
         "legal": ("|b1", actions, lambda record: over_actions(record, 1)),
         "policy_targets": ("<f4", actions, lambda record: over_actions(record, record.targets)),
-        "value_targets": ("<f4", value_shape, lambda record: in_turn_order(record, outcomes(record))),
+        "value_targets": ("<f4", value_shape, lambda record: in_turn_order(record, rewards(record))),
         "root_values": ("<f4", value_shape, lambda record: in_turn_order(record, record.player_values)),
         "game_id": ("<i8", (), lambda record: np.full(len(searched(record)), record.game_id)),
         "ply": ("<i4", (), searched),
@@ -102,17 +101,19 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
 
     `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in
     words; if `resigned`, the player to move after the last ply gave up. `simulations` are those of full searches in
-    a run where their number grows, else None. Each ply has `player` (-1: dice), `action`, its `name` and its
-    `short` name, `searched` (a sample, searched in full), `fast` (searched fast) and `elsewhere` (a move of an
-    imported game that nobody searched). A searched ply also has `network` (hexadecimal), `mixed_networks`
-    (exchanged during the search) and `root_value` for the player to move. A sample has its `search`: the legal
-    actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
+    a run where their number grows, else None. `score_to_beat` is that of one player, else None. Each ply has `player`
+    (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in full), `fast` (searched
+    fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also has `network`
+    (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move; where two
+    players do not share a zero sum it has `root_values` too, one a player, player 0 first. A sample has its `search`:
+    the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
     legal, found = record.legal.tolist(), zip(record.priors, record.visits, record.targets, strict=True)
     search = [{"prior": float(p), "visits": int(n), "target": float(t)} for p, n, t in found]
     actions, players, root_values = record.actions.tolist(), record.players.tolist(), record.root_values.tolist()
+    each = [] if start.zero_sum else record.player_values.tolist()
     positions = replayed(start, actions)
     for ply, position in zip(range(len(record)), positions, strict=False):
         kinds = {"searched": SEARCHED, "fast": FAST_SEARCH}
@@ -124,6 +125,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
         if any(kind.values()):
             row |= {"network": f"{int(networks[ply]):#018x}", "mixed_networks": bool(flags[ply] & MIXED_NETWORKS)}
             row |= {"root_value": root_values[ply]}
+            row |= {} if start.zero_sum else {"root_values": each[ply]}
         if kind["searched"]:
             own = range(offsets[ply], offsets[ply + 1])
             row["search"] = [{"action": legal[k], "name": position.action_name(legal[k])} | search[k] for k in own]
@@ -132,7 +134,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
     about |= {"result": result_of(last, record.outcome, end_of(record))}
-    about |= {"imported": record.imported, "simulations": record.simulations}
+    about |= {"imported": record.imported, "simulations": record.simulations, "score_to_beat": record.score_to_beat}
     return about | {"plies": plies}
 
 

@@ -34,8 +34,6 @@ from azpy.runs.reader import CHECKPOINT_FILES, STOPPED, Checkpoint, read_checkpo
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 
-__all__ = ["RunFolder", "read_checkpoint"]
-
 _ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the config.toml of every version has
 Setting = str | int | float | bool
 

@@ -17,8 +17,6 @@ from azpy.errors import RunError, one_line
 from azpy.games.notations import decoded
 from azpy.runs import packed, storage
 
-__all__ = ["FILE_REASONS", "REASONS", "Filters", "Imported", "import_games", "is_held_out", "learned_from"]
-
 FILE_REASONS = {  # why a file is left out
     "unreadable": "a file that cannot be read",
     "foreign": "a file of another game",

@@ -15,8 +15,6 @@ from typing import Any
 
 from azpy.errors import MissingPackageError, RunError, one_line
 
-__all__ = ["check_packing", "files_in", "suffix_of"]
-
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR = 257  # where tar has its mark, "ustar"
 _CHUNK = 1 << 20

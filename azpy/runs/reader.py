@@ -22,26 +22,13 @@ from azpy.runs import storage
 from azpy.settings.run import combine, identity
 from azpy.settings.toml import read_run_config
 
-__all__ = [
-    "Checkpoint",
-    "StoredRun",
-    "check_rules",
-    "checkpoint_at",
-    "read_checkpoint",
-    "read_metrics",
-    "read_model",
-]
-
 STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "iteration": ("games", "positions", "seconds"),
     "match": ("score", "low", "high", "seconds"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *STOPPED), ("seconds",)),
-    "worker": (
-        *("since", "seconds", "silent", "games", "evaluations_per_second"),
-        *("shape_games", "plies", "plies_squared", "score", "score_squared", "draws"),
-    ),
+    "worker": ("since", "seconds", "silent", "games", "evaluations_per_second"),
 }
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
@@ -103,6 +90,14 @@ class StoredRun:
     def matches(self) -> list[dict[str, Any]]:
         """The figures of each match that the run has played, in order: its row of metrics.jsonl."""
         return self._rows("match")
+
+    def score_to_beat(self, iteration: int | None = None) -> float | None:
+        """What the games of an iteration were to beat, of the newest by default: searches with its network take it.
+
+        The mean, where the games began with several; None without the setting `ranked_reward`.
+        """
+        rows = [row for row in self.iterations() if iteration in (None, row["iteration"])]
+        return rows[-1].get("score_to_beat") if rows else None
 
     def _rows(self, kind: str) -> list[dict[str, Any]]:
         return [row for row in read_metrics(self.path / "metrics.jsonl")[0] if row["kind"] == kind]

@@ -481,10 +481,6 @@ class SealedGames:
 def sealed_in(path: Path, most: int) -> list[GameRecord]:
     """The games of a file of sealed games, whatever run it is of.
 
-    Args:
-        path: of the file.
-        most: bytes that it unpacks to.
-
     Raises:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """

@@ -9,7 +9,6 @@ import numpy as np
 
 from azpy import _core
 from azpy.errors import SettingsError
-from azpy.game import only_two
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer, softened
 from azpy.matches.levels import FULL_STRENGTH, Ladder, ladder_of, plain_ladder
@@ -168,12 +167,14 @@ def open_player(
         is_same = not must_be_typed(own) and make_game(own).game == start.game
         if not is_same and not ("+conv" in settings.network and differ_in_size(own, game)):
             raise SettingsError(f"{run} plays {own}, not {game}")
-    only_two(start, "az-play, az-serve and az-engine are")
     (entrant,) = load_players([spec], start, simulations, device=device)
     player = entrant.player
     if not isinstance(player, SearchPlayer):
         raise SettingsError(f"{text} does not search: give a model, mcts:N or uniform:N")
-    evaluator, options = player.evaluator, {**player.options, "eval_batch": MOST_LEAVES, **spec.search}
+    evaluator, options = player.evaluator, {**player.options, "eval_batch": MOST_LEAVES}
+    if not (start.zero_sum or start.num_players == 1):  # nothing can be proven, see docs/design.md
+        options |= {"solver": False, "lookahead": 0}
+    options |= spec.search
     del options["threads"]
     return Served(
         entrant.name,

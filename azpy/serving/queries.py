@@ -152,8 +152,9 @@ class Analyst:
             "internalName": served.name,
             "game": served.start.game,
             "format": None if notation is None else notation.name,
+            **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
             "sideNames": served.start.side_names,
-            "canRotate": served.start.can_rotate,
+            "canRotate": served.start.can_rotate and served.start.num_players > 1,
             "network": served.network,
             "simulations": min(served.simulations, self._limits.simulations),
             "levels": [
@@ -194,7 +195,7 @@ class Analyst:
             try:
                 self._begin(query, model, served, is_level)
             except Exception as error:
-                self._fail(query.id, error, query.turn)
+                self._fail(query.id, error, query.turn, is_roll=query.state.turn == azpy.CHANCE)
 
     def _begin(self, query: _core.Query, model: Model, served: Served, anew: bool) -> None:
         if (line := query.end()) is not None:
@@ -274,9 +275,10 @@ class Analyst:
         line = one.query.answer(result, best, one.served.network, during)
         self._say(Reply(line, search=(one.query.id, one.query.turn), is_report=during))
 
-    def _fail(self, identity: str | None, error: BaseException, turn: int | None = None) -> None:
+    def _fail(self, identity: str | None, error: BaseException, turn: int | None = None, is_roll: bool = False) -> None:
         is_full = isinstance(error, queue.Full)
         said = {"id": identity, "turnNumber": turn, "retryAfter": 1 if is_full else None, "error": one_line(error)}
+        said["isRollDue"] = is_roll or None
         line = _json({name: value for name, value in said.items() if value is not None})
         search = None if identity is None or turn is None else (identity, turn)
         self._say(Reply(line, 503 if is_full else 400, search))

@@ -11,8 +11,6 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 import azpy
 from azpy import _core
 from azpy.errors import SettingsError, one_line
@@ -23,9 +21,9 @@ from azpy.serving.models import TREES_MB, Served, chosen
 from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
 
 _REPORT_EVERY = 0.5  # seconds
-# Words of `go`, each with a number; UGI has names of its own for the clocks.
-_NUMBERS = {"wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "mate", "movetime"}
-_CLOCKS = {"p1time": "wtime", "p2time": "btime", "p1inc": "winc", "p2inc": "binc"}
+# Words of `go`, each with a number; the clocks have the names of UGI, and those of UCI mean the same.
+_NUMBERS = {"movestogo", "depth", "nodes", "mate", "movetime"}
+_CLOCKS = {"wtime": "p1time", "btime": "p2time", "winc": "p1inc", "binc": "p2inc"}
 _FLAGS = {"infinite", "ponder"}
 # Options that need another engine, and what they are called there.
 _ENGINE = {"Threads": "threads", "Hash": "total_memory_mb", "NNCacheSize": "cache_positions"}
@@ -69,6 +67,10 @@ class Uci(Protocol):
                 problem = f"{self._model} plays {served.start.game}, and {name} plays {other.start.game}"
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
         self._word, self._labels = word, _labels(models)
+        self._clocks = set(_CLOCKS)
+        if word == "ugi":
+            players = range(1, served.start.num_players + 1)
+            self._clocks |= {f"p{player}{kind}" for player in players for kind in ("time", "inc")}
         self._options = _options(served, word, list(self._labels))
         top = math.ceil(max(model.ladder.steps[-1].elo for model in models.values()))
         self._options["UCI_Elo"] = _number(top, 0, top)  # beyond a player's own it is as strong as it can be
@@ -192,12 +194,15 @@ class Uci(Protocol):
 
     def _query(self, words: list[str]) -> None:
         state = self._game().state
-        outcome = state.outcome() if state.is_terminal else 0.0
-        answers = {
-            "gameover": str(state.is_terminal).lower(),
-            "p1turn": str(state.turn == 0).lower(),
-            "result": "none" if not state.is_terminal else {1: "p1win", 0: "draw", -1: "p2win"}[int(np.sign(outcome))],
-        }
+        players, each = range(state.num_players), state.outcomes() if state.is_terminal else ()
+        best = [player for player in players if each and each[player] == max(each)]
+        asked_of = players[:1] if state.zero_sum else players  # of two players one says it
+        answers = {"gameover": str(state.is_terminal).lower()}
+        answers |= {f"p{player + 1}turn": str(state.turn == player).lower() for player in asked_of}
+        if len(players) > 1:
+            answers["result"] = f"p{best[0] + 1}win" if len(best) == 1 else "draw" if best else "none"
+        if not state.zero_sum:
+            answers["outcomes"] = " ".join(f"{own:g}" for own in each) or "none"
         if not words or words[0] not in answers:
             raise ValueError(f"query: expected {', '.join(answers)}")
         self._talk.say(f"response {answers[words[0]]}")
@@ -273,13 +278,13 @@ class Uci(Protocol):
         numbers, moves, are_moves = dict[str, int](), list[str](), False
         rest = iter(words)
         for word in rest:
-            word = _CLOCKS.get(word, word) if self._word == "ugi" else word
-            if word in _NUMBERS:
+            is_number = word in _NUMBERS or word in self._clocks
+            if is_number:
                 number = whole(next(rest, ""))
                 if number is None:
                     raise ValueError(f"go: {word} needs a whole number")
-                numbers[word] = number
-            if word in _NUMBERS or word in _FLAGS or word == "searchmoves":
+                numbers[_CLOCKS.get(word, word)] = number
+            if is_number or word in _FLAGS or word == "searchmoves":
                 are_moves = word == "searchmoves"
             elif are_moves:
                 moves.append(word)
@@ -299,7 +304,7 @@ class Uci(Protocol):
         """The limits that `go` says."""
         overhead = int(self._values["Move Overhead"]) / 1000
         simulations = min(max(1, numbers["nodes"]), WITHOUT_END) if "nodes" in numbers else None
-        mine = "wb"[state.turn]
+        mine = f"p{state.turn + 1}"
         if "movetime" in numbers:
             return simulations, max(0.001, numbers["movetime"] / 1000 - overhead)
         if f"{mine}time" in numbers:
@@ -351,6 +356,8 @@ class Uci(Protocol):
             names = " ".join(self._positions.line(answer.state, actions))
             depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"
             lines.append(f"info {depth} score {score} {pace} time {milliseconds} pv {names}")
+        if not answer.state.zero_sum:
+            lines.append(f"info string values {' '.join(f'{value:.3f}' for value in result.values)}")
         return lines
 
 

@@ -33,11 +33,6 @@ from azpy.errors import RequestError, one_line
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Model, Served, chosen, with_engines
 
-__all__ = [
-    *("LAST_TURN", "MOST_SESSIONS", "NO_ACTION", "VARIANTS", "WallGame"),
-    *("apply_move", "move_text", "state_of", "winning_action"),
-]
-
 VARIANTS = ("standard", "classic", "freestyle")
 NO_ACTION = "---"
 """A turn of no action in standard notation."""

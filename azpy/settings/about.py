@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from azpy.errors import SettingsError
 
-__all__ = ["GROUPS", "About"]
-
 Group = Literal["run", "search", "self-play", "learning", "matches"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
 _NO_LIMIT = 2**32 - 1  # help and config.toml leave out a limit as high as this

@@ -12,8 +12,6 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, Settings, combine, default_of
 from azpy.settings.toml import read_config
 
-__all__ = ["Placing", "Sizing", "choose", "listed"]
-
 _SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # where all are given, nothing is measured
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
 Placing = Callable[[Settings], tuple[str, str]]

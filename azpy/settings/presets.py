@@ -7,8 +7,6 @@ from typing import Any
 from azpy.games.names import name_of
 from azpy.settings.run import ABOUT, unused
 
-__all__ = ["PRESETS", "beside", "preset_of"]
-
 # Many games with few simulations each: see the runs of docs/strength.md, and docs/search.md for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
 _FAST_LEARNING: dict[str, Any] = {"learning_rate": 0.008, "weight_decay": 0.1}
@@ -39,6 +37,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "chess": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6},
     "wall_game": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 4},
+    # The three below are plain values: nothing was tuned for these games.
+    "blokus": _LONG_GAMES | {"network": "3x32", "opening_plies": 2, "match_opening_plies": 2},
+    "chinese_checkers": _LONG_GAMES | {"network": "3x32", "opening_plies": 6, "match_opening_plies": 6},
+    "maedn": _GUMBEL | {"network": "3x128", "opening_plies": 4, "match_opening_plies": 4},
     "tic_tac_toe": {
         "network": "2x32",
         "simulations": 50,

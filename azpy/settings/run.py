@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from azpy import _core
 from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
+from azpy.game import players_of
 from azpy.machine import usable_cores
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
@@ -162,6 +163,15 @@ class Settings:
         unit="simulations",
         source="progressive simulation of MiniZero, Wu et al. 2023; the curve is our choice",
     )
+    ranked_reward: float = _play(
+        "of one player: a game is won if its score beats this share of the run's last 250 scores, and lost if it does "
+        "not; the network learns that in place of the score; 0: the score itself",
+        0.0,
+        source="R2, Laterre et al. 2018, 0.75 there",
+        without=("score_to_beat",),
+        fixed="its value means other numbers",
+        **_SHARE,
+    )
 
     learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("the optimizer's", 1e-4, 0)
@@ -207,29 +217,10 @@ class Settings:
         unit="iterations",
         fixed="the games of an iteration would be learned from twice, or never",
     )
-    value_lambda: float = _learning(
-        "each later search of a game counts this much times as much as the one before it, in place of the outcome; "
-        "1: the outcome alone",
-        1.0,
-        source="Sutton 1988, TD(lambda)",
-        **_SHARE,
-    )
-    merge_positions: bool = _learning(
-        "equal positions are one, with the mean of their targets, drawn with a weight of log2(n) + 1 for n of them",
-        False,
-        source="AlphaZero.jl",
-        without=("surprise_weight",),
-    )
     window_min: int = _learning("positions kept before old ones are let go", 20_000, 1, unit="positions")
     window_share: float = _learning("share of all positions kept, once that is more", 0.5, above=True, **_SHARE)
     window_max: int = _learning("positions kept at most", 1_000_000, 1, unit="positions")
     symmetries: bool = _learning("turns and mirrors training rows at random, where the game has symmetries", True)
-    surprise_weight: float = _learning(
-        "share of a game's training rows drawn by how far targets are from priors",
-        0.0,
-        source="KataGo's policy surprise weighting, 0.5 there",
-        **_SHARE,
-    )
     supervised_passes: float = _learning(
         "with --supervised: how often a position of the imported games is drawn before self-play begins, on average",
         10.0,
@@ -368,9 +359,32 @@ def function_flags(settings: Mapping[str, Any]) -> list[str]:
     return [word for name, spec in named.items() if is_own(spec) for word in (f"--{name}", spec)]
 
 
-def match_search(settings: Settings | type[Settings]) -> dict[str, Any]:
-    """How a model searches where it plays to win: options of `Search`."""
-    return {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
+def match_search(settings: Settings | type[Settings], game: Any) -> dict[str, Any]:
+    """How a model searches where it plays to win: options of `Search`.
+
+    Args:
+        settings: of the run.
+        game: a position of the game. The solver, which is on by default, goes where it can prove nothing.
+
+    Raises:
+        SettingsError: `match_lookahead`, which is off by default, in such a game.
+    """
+    found = {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
+    if why := unproven(game):
+        if found["lookahead"]:
+            raise SettingsError(f"match_lookahead {found['lookahead']}: {why}")
+        found["solver"] = False
+    return found
+
+
+def unproven(game: Any) -> str:
+    """Why the solver proves nothing in a game; empty if it does."""
+    if game.zero_sum or game.num_players == 1:
+        return ""
+    return (
+        "solver and lookahead are for games of one player, or of two with a zero sum, and "
+        f"{game.game} has {players_of(game)}: leave them out"
+    )
 
 
 def _declared() -> dict[str, About]:

@@ -21,17 +21,27 @@ from azpy.games.names import must_be_typed
 from azpy.machine import made_with as versions
 from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, is_auto, unused
 
-__all__ = ["parse_file", "path_argument", "read_config", "read_run_config", "repeat_command", "run_id_of", "to_toml"]
-
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
-# What files of this version may have too.
-_GONE, _GONE_PRECISIONS = ("historical_share",), ("bf16", "tf32")
+# What files of this version may have too; each setting with the value that changed nothing.
+_GONE: dict[str, Any] = {
+    "c_puct_stdev": 0.0,
+    "forced_visits": 0.0,
+    "historical_share": 0.0,
+    "max_collisions": None,
+    "merge_positions": False,
+    "noise_shaped": False,
+    "opening_policy_plies": 0,
+    "surprise_weight": 0.0,
+    "temperature_halflife": None,
+    "value_lambda": 1.0,
+}
+_GONE_PRECISIONS = ("bf16", "tf32")
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a TOML file.
+    """The contents of a TOML file, without settings that were taken out and that changed nothing.
 
     Raises:
         OSError: it cannot be read.
@@ -49,7 +59,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
             f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
         )
-    return found
+    return {name: value for name, value in found.items() if name not in _GONE or value != _GONE[name]}
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from azpy.games.names import name_of
 from azpy.settings.run import CPU_BATCH, Settings
 
-__all__ = ["advise"]
-
 _MOST = 0.6  # of self-play
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5

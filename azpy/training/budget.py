@@ -11,8 +11,6 @@ from typing import Any
 
 from azpy.settings import Settings
 
-__all__ = ["Budget"]
-
 _WAY_SHARE = 0.05  # of a timed run, at most, for the matches on the way
 _LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05

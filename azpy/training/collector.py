@@ -18,8 +18,6 @@ from azpy.training.events import Event, Saved
 from azpy.training.loop import NOT_ROW_EXACT, Loop
 from azpy.training.timing import TimeShares
 
-__all__ = ["Collector"]
-
 
 class Collector(Loop):
     """One collection of games on one machine.
@@ -64,9 +62,11 @@ class Collector(Loop):
         self._iteration = sealed[-1] if sealed else 0
         ids = [game for iteration in sealed for game in self._run.sealed.ids(iteration)]
         self._games, self._next_game = len(ids), max(ids, default=-1) + 1
-        if self._settings.resign_below > -1:
+        if self._settings.resign_below > -1 or self._settings.ranked_reward:
             for iteration in sealed:
-                self._resignation.note(self._run.sealed.read(iteration))
+                games = self._run.sealed.read(iteration)
+                self._resignation.note(games)
+                self._ranked.note(games)
         collected = [row for row in self._run.metrics() if row["kind"] == "collected" and row["iteration"] in sealed]
         self._budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
         self._resume_budget("collected")
@@ -86,8 +86,8 @@ class Collector(Loop):
         while not budget.is_over(self._iteration):
             self._take_model()
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            below, simulations = self._resignation.below, budget.simulations(iteration)
-            lineup = Lineup(self._evaluators, self._data, resign_below=below, simulations=simulations)
+            how = self._resignation.below, budget.simulations(iteration), self._ranked.score_to_beat
+            lineup = Lineup(self._evaluators, self._data, "fp32", *how)
             games = yield from self._play(iteration, metrics, lineup)
             if not games:
                 break

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError, SettingsError
-from azpy.game import only_two
 from azpy.games.names import make_game
+from azpy.matches.arena import games_of
 from azpy.matches.match import match
 from azpy.matches.query import query_text
 from azpy.runs import storage
@@ -24,8 +24,6 @@ from azpy.runs.reader import StoredRun
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, SAME_GAMES_SETTINGS, Settings, combine
 from azpy.training.events import Event
-
-__all__ = ["OWN_SETTINGS", "Comparison", "train"]
 
 # Settings of the whole comparison.
 OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "deterministic")
@@ -43,14 +41,12 @@ class Comparison:
     game: str
     length: Mapping[str, float]  # of each training: `total_evaluations` or `minutes`
     common: Mapping[str, Any]  # settings of every training, besides the game's preset
-    games: int = 200  # of each match, an even number
+    games: int | None = None  # of A in each match, as many in each seat; None: 200, or a few more
     simulations: int = 100  # a move in matches
 
     def __post_init__(self) -> None:
         """Checks the game, `games` and `common`."""
-        only_two(make_game(self.game), "comparisons, which end in a match, are")
-        if self.games < 2 or self.games % 2:
-            raise SettingsError(f"games must be an even number, got {self.games}: each opening is played twice")
+        object.__setattr__(self, "games", games_of(make_game(self.game), self.games, 200))
         _refuse_own(self.common)
 
     def settings(self, arm: Mapping[str, Any], seed: int) -> Settings:
@@ -84,7 +80,8 @@ class Comparison:
             show: takes the events of the trainings.
 
         Returns:
-            The `score` of A with its 95 % interval `low`, `high`; the `evaluations` of self-play, the `rows_fitted` and
+            The figures of A's match: `score` with its 95 % interval `low`, `high`, and without a zero sum the mean
+            outcomes, see `MatchResult.figures`. The `evaluations` of self-play, the `rows_fitted` and
             the `seconds` of A and B; and the facts that identify the match.
 
         Raises:
@@ -112,8 +109,9 @@ class Comparison:
             opening_plies=common.match_opening_plies,
             seed=seed,
         )
-        low, high = result.interval
-        row = self._key(a, b, seed) | {"score": result.score, "low": low, "high": high}
+        counts = ("wins", "draws", "losses")
+        figures = {name: value for name, value in result.figures().items() if name not in counts}
+        row = self._key(a, b, seed) | figures
         row |= {"evaluations": evaluations, "rows_fitted": fitted, "seconds": seconds}
         storage.write_atomically(self._results, json.dumps([*self._rows(), row], indent=1).encode())
         return row

@@ -7,19 +7,6 @@ from typing import Any
 from azpy.matches.results import MatchResult
 from azpy.settings import Settings
 
-__all__ = [
-    "Event",
-    "Finished",
-    "Fitted",
-    "Imported",
-    "Matched",
-    "Noticed",
-    "Played",
-    "Saved",
-    "Started",
-    "Supervised",
-]
-
 
 class Event:
     """Any of the events below."""

@@ -19,30 +19,13 @@ from azpy.settings.run import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Fitted
 
-__all__ = [
-    "DivergedError",
-    "Window",
-    "diverged",
-    "fit",
-    "learner_of",
-    "load_newest",
-    "sampling_of",
-    "steps_of",
-    "what_to_do",
-    "window_size",
-]
-
 # Settings of a training batch, and of a learner.
-_SAMPLING = ("batch_size", "root_value_weight", "symmetries", "surprise_weight", "value_lambda")
+_SAMPLING = ("batch_size", "root_value_weight", "symmetries")
 _LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")
 
 
 class Window:
     """The positions that batches are drawn from.
-
-    Args:
-        settings: of the run.
-        start: where its games begin.
 
     Attributes:
         buffer: the games.
@@ -53,7 +36,7 @@ class Window:
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings = settings
-        self.buffer = _core.ReplayBuffer(start, max_positions=settings.window_max, merge=settings.merge_positions)
+        self.buffer = _core.ReplayBuffer(start, max_positions=settings.window_max)
         self.seen = self.newest = 0
 
     def add(self, games: Sequence[_core.GameRecord]) -> None:

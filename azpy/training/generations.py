@@ -22,8 +22,6 @@ from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
-__all__ = ["Generations", "Ready", "is_kept"]
-
 _PARITY_ROWS = 64
 _TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
@@ -47,11 +45,6 @@ class Ready(NamedTuple):
 class Generations:
     """The networks that play in a run. All attributes are written by the thread that calls.
 
-    Args:
-        settings: of the run.
-        start: where its games start.
-        run: holds engines and int8 models.
-
     Attributes:
         ready: the network that plays; without evaluators until `publish` or `reopen`.
         model: the newest network's file, in float32. Empty at first. Set `model` and the `int8` of `ready` before
@@ -70,10 +63,10 @@ class Generations:
         self.ready = Ready([], {})
         self.model = b""
 
-    def lineup(self, resign_below: float, simulations: int | None) -> Lineup:
+    def lineup(self, resign_below: float, simulations: int | None, score_to_beat: float | None) -> Lineup:
         """The network of `ready`, and how its games are played."""
-        ready = self.ready
-        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, resign_below, simulations)
+        ready, how = self.ready, (resign_below, simulations, score_to_beat)
+        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, *how)
 
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False

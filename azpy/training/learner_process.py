@@ -40,8 +40,6 @@ from azpy.training.budget import Budget
 from azpy.training.events import Event, Fitted, Noticed
 from azpy.training.fitting import DivergedError, Window, fit, learner_of
 
-__all__ = ["LearnerProcess", "serve"]
-
 _REPORTS = 100  # of a fit
 _MOST_DEATHS = 3  # so many without a fit in between end the run
 _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything: it hangs
@@ -49,12 +47,6 @@ _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything:
 
 class LearnerProcess:
     """The trainer's side.
-
-    Args:
-        folder: the run's.
-        settings: of the run.
-        learner: has the run's weights; takes over those of each fit.
-        opponents: of the run's matches.
 
     Attributes:
         seconds: that the last steps took in the process.

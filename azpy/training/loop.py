@@ -17,6 +17,7 @@ from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_game
 from azpy.machine import made_with
+from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.resignation import Resignation
 from azpy.playing.selfplay import rates
 from azpy.runs.folder import RunFolder
@@ -25,12 +26,9 @@ from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
 
-__all__ = ["EVENT_SECONDS", "NOT_ROW_EXACT", "Loop", "worker_rows"]
-
 EVENT_SECONDS = 0.2  # how often a long stage reports
 NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
-_SUMS = ("plies", "plies_squared", "score", "score_squared", "draws")  # of `WorkerState.shape`
-_NEW = WorkerState("", False, 0, None, 0.0, 0, Counter(), Counter())
+_NEW = WorkerState("", False, 0, None, 0.0, 0, Counter())
 
 
 class Loop:
@@ -48,6 +46,7 @@ class Loop:
         self._budget = Budget(settings, opponents)
         self._start = make_game(settings.game)
         self._resignation = Resignation(settings.resign_below)
+        self._ranked = RankedReward(settings, self._start)
         self._time = TimeShares()
         self._iteration = self._next_game = 0
         self._fleet: Fleet = open_fleet(settings, self._start)
@@ -174,6 +173,7 @@ class Loop:
             self._budget.evaluations = evaluations
         metrics |= {"games": len(games), "positions": sum(record.positions for record in games)}
         metrics |= self._resignation.note(games)
+        self._ranked.note(games)
         return games
 
     def _play_missing(
@@ -248,8 +248,8 @@ def worker_rows(
 
     Returns:
         Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in
-        between: `games` that counted, `evaluations`, `evaluations_per_second`, `batch_fill` (None without an
-        evaluation), and sums over `shape_games`, the games that were leased to this worker first (`Member.shape`).
+        between: `games` that counted, `evaluations`, `evaluations_per_second` and `batch_fill` (None without an
+        evaluation).
     """
     rows = []
     for now in after:
@@ -258,8 +258,6 @@ def worker_rows(
         row = {"worker": now.name, "alive": now.alive, "held": now.held, "behind": now.behind, "silent": now.silent}
         row |= {name: speed[name] for name in ("evaluations", "evaluations_per_second")}
         row |= {"games": now.games - then.games, "batch_fill": speed["batch_fill"] if speed["evaluations"] else None}
-        row |= {name: now.shape[name] - then.shape[name] for name in _SUMS}
-        row["shape_games"] = now.shape["games"] - then.shape["games"]
-        if now.alive or row["games"] or row["evaluations"] or row["shape_games"]:
+        if now.alive or row["games"] or row["evaluations"]:
             rows.append(row)
     return rows

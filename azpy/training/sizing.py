@@ -30,8 +30,6 @@ from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of
 
-__all__ = ["Costs", "costs_of", "placed", "sized", "suited"]
-
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
 _RULES_SECONDS, _SLOTS = 0.3, 16
 _NETWORK_SECONDS, _ROWS = 0.1, 64
@@ -79,10 +77,6 @@ class Costs:
 
 def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Settings for a run of a game without a preset, and a line that says what was measured.
-
-    Args:
-        settings: with the defaults where nothing was given.
-        given: by the user.
 
     Raises:
         GameError: the game breaks a rule of games.

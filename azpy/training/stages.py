@@ -19,8 +19,6 @@ from azpy.runs.storage import numbered
 from azpy.settings.run import FIXED_SETTINGS, Settings, is_own
 from azpy.settings.toml import read_config
 
-__all__ = ["Stage", "stages"]
-
 _FORM = "--size-schedule takes sizes such as 7,9, each with a share of the run behind @ if wished: 7@0.3,9"
 _LENGTHS = ("minutes", "iterations", "total_evaluations")
 _NO_MATCHES = {"match_every": 2**32 - 1, "final_match_games": 2}

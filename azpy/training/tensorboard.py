@@ -6,8 +6,6 @@ from typing import Any
 
 from azpy.errors import MissingPackageError, pip_install
 
-__all__ = ["Board"]
-
 
 class Board:
     """Curves in the folder `path`, for `tensorboard --logdir`; points after `iteration` that are there are hidden.

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-__all__ = ["STAGES", "TimeShares"]
-
 STAGES = ("growing", "evaluating", "fitting", "exporting", "writing", "matches")
 # Stage -> its part of self-play in `SelfPlay.pipeline_stats`.
 _PLAYING = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "writing": "seconds_waiting"}
@@ -27,9 +25,6 @@ class TimeShares:
     other: the rest, such as starting up and the rounds under way when self-play pauses.
 
     Self-play's time is divided as its pipelines, which work at the same time, spent theirs.
-
-    Args:
-        clock: seconds from any moment on.
 
     Attributes:
         seconds: spent in each stage, without those of self-play.
@@ -52,13 +47,7 @@ class TimeShares:
     def played(
         self, seconds: float, before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]
     ) -> None:
-        """Sets this iteration's self-play so far.
-
-        Args:
-            seconds: since it began.
-            before: `SelfPlay.pipeline_stats` when it began.
-            after: and now.
-        """
+        """Sets this iteration's self-play so far."""
         parts = {
             stage: sum(now[name] - then[name] for then, now in zip(before, after, strict=True))
             for stage, name in _PLAYING.items()

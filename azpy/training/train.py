@@ -13,8 +13,6 @@ from azpy.training.sizing import placed, sized
 from azpy.training.stages import Stage, stages
 from azpy.training.trainer import Trainer
 
-__all__ = ["train"]
-
 
 def train(
     game: str | type[Game],

@@ -21,8 +21,7 @@ import numpy as np
 from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
-from azpy.evaluators.onnx import import_onnxruntime
-from azpy.game import players_of
+from azpy.evaluators.sessions import import_onnxruntime
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, device_of, use_threads
@@ -55,8 +54,6 @@ from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
-
-__all__ = ["Trainer"]
 
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
 _MOST_MEASURED = 4096  # rows of held-out games
@@ -100,6 +97,7 @@ class Trainer(Loop):
                 raise missing_to_train(package)
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         super().__init__(settings, len(_OPPONENTS))
+        self._match_search = match_search(settings, self._start)
         self._cores = use_threads(single=settings.deterministic)
         self._learner = learner_of(settings, self._start, here=not settings.learner_lag)
         self._window = Window(settings, self._start)
@@ -210,7 +208,7 @@ class Trainer(Loop):
         self._next_game = len(games)
         self._window.add(games)
         known = learned_from(games, settings.supervised_held_out)
-        buffer = _core.ReplayBuffer(self._start, max_positions=2**40, merge=settings.merge_positions)
+        buffer = _core.ReplayBuffer(self._start, max_positions=2**40)
         buffer.extend(known)
         unknown = _core.ReplayBuffer(self._start, max_positions=2**40)
         unknown.extend(record for record in games if is_held_out(record, settings.supervised_held_out))
@@ -277,7 +275,8 @@ class Trainer(Loop):
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        lineup = generations.lineup(self._resignation.below, budget.simulations(iteration))
+        own = budget.simulations(iteration), self._ranked.score_to_beat
+        lineup = generations.lineup(self._resignation.below, *own)
         games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True
@@ -319,7 +318,8 @@ class Trainer(Loop):
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state={"iteration": iteration, "next_game": self._next_game, "positions": self._window.seen}
-            | {"budget": self._budget.state(), "resignation": self._resignation.state()},
+            | {"budget": self._budget.state(), "resignation": self._resignation.state()}
+            | ({"scores": scores} if (scores := self._ranked.state()) else {}),
             onnx=self._generations.model,
             int8=self._generations.ready.int8,
         )
@@ -375,9 +375,7 @@ class Trainer(Loop):
             # The last match is played after one on the way, too. Older versions do not tell them apart.
             met = {row["opponent"] for row in rows if not (last and row.get("match") == "on the way")}
             due = [name for name in _OPPONENTS if name not in met]
-            if not self._start.zero_sum:
-                yield from self._without_matches()
-            elif due:
+            if due:
                 yield from self._play_matches(due, last)
         sealed = self._run.sealed.iterations()
         page = make_report(
@@ -389,19 +387,13 @@ class Trainer(Loop):
         )
         self._run.replace("report.html", page)
 
-    def _without_matches(self) -> Iterator[Event]:
-        """Says once why there are no matches."""
-        if self._iteration <= self._settings.match_every:
-            has = players_of(self._start)
-            yield Noticed(f"no matches: they are for two players with a zero sum, and this game has {has}")
-
     def _play_matches(self, due: Sequence[str], last: bool) -> Iterator[Event]:
         settings, begin, played = self._settings, self._budget.elapsed(), 0
         games = self._budget.final_match_games() if last else settings.match_games
 
         def player(model: bytes) -> SearchPlayer:
             evaluator = self._generations.evaluator_for_matches(model, self._cores)
-            return SearchPlayer(evaluator, settings.simulations_in_matches, **match_search(settings))
+            return SearchPlayer(evaluator, settings.simulations_in_matches, **self._match_search)
 
         newest, unmet = player(self._generations.model), list[str]()
         book = Book(self._start, settings.match_opening_plies, settings.seed)
@@ -421,16 +413,15 @@ class Trainer(Loop):
                 unmet.append(opponent)
                 continue
             played += result.games
-            low, high = result.interval
-            row = {"kind": "match", "iteration": self._iteration, "opponent": opponent, "score": result.score}
-            row |= {"low": low, "high": high, "wins": result.wins, "draws": result.draws, "losses": result.losses}
+            row = {"kind": "match", "iteration": self._iteration, "opponent": opponent} | result.figures()
             row |= {"simulations": settings.simulations_in_matches, "seconds": self._budget.elapsed()}
             self._note(row if last else row | {"match": "on the way"})
             yield Matched(self._iteration, opponent, result)
         if unmet and last:
             command = shlex.join(["az-match", path_argument(self._run.path), unmet[-1].replace("-", ":")])
             typed = f" --game {shlex.quote(settings.game)}" if must_be_typed(settings.game) else ""
-            yield Noticed(f"no time was left for two games against {', '.join(unmet)}; later: {command}{typed}")
+            round_of = {1: "a game", 2: "two games"}.get(seats := self._start.num_players, f"{seats} games")
+            yield Noticed(f"no time was left for {round_of} against {', '.join(unmet)}; later: {command}{typed}")
         if len(due) == len(_OPPONENTS):
             self._budget.note_match(self._budget.elapsed() - begin, max(1.0, played / len(due)))
 
@@ -451,6 +442,7 @@ class Trainer(Loop):
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
             self._budget.load(checkpoint.state["budget"])
             self._resignation.load(checkpoint.state.get("resignation", self._resignation.state()))
+            self._ranked.load(checkpoint.state.get("scores", []))
             seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
             self._next_game = int(checkpoint.state["next_game"])
             self._window.refill(seen, held, self._run.sealed.read)

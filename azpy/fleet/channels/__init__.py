@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from azpy.settings import Settings
 
-__all__ = ["Attention", "Backend", "Channel", "Message", "part_of"]
-
 _MOST_STEP = 5.0  # seconds between two looks; more do not count
 
 
@@ -21,11 +19,7 @@ class Message(NamedTuple):
 
 
 class Attention:
-    """A clock that runs only while somebody looks: what nobody looked at was not silent.
-
-    Args:
-        clock: seconds from any moment on.
-    """
+    """A clock that runs only while somebody looks: what nobody looked at was not silent."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._last, self._seconds = clock, clock(), 0.0

@@ -31,8 +31,6 @@ from typing import Any
 from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
 from azpy.runs.storage import TEMPORARY, disk_errors, is_folder, replacing
 
-__all__ = ["MOST_SAID", "Files", "Pulse", "Sign", "new_name", "with_checksum", "without_checksum"]
-
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
 _MOST_NAMES = 1 << 16  # of a part that are looked at
@@ -173,9 +171,6 @@ def without_checksum(data: bytes) -> bytes:
 
 class Pulse:
     """How long ago a counter of another machine changed, on a clock of this one.
-
-    Args:
-        clock: seconds from any moment on.
 
     Attributes:
         moved: whether the counter has changed since it was first looked at.

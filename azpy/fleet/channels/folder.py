@@ -22,8 +22,6 @@ from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
 
-__all__ = ["FOLDER", "Folder", "FolderLine"]
-
 FOLDER = "folder:"  # begins the setting `workers`
 _WAIT = 0.1  # seconds between two looks of the head at the mail
 _LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at signs of life
@@ -124,12 +122,6 @@ class FolderLine(Channel):
 
 class Folder(Backend):
     """The workers of a shared folder.
-
-    Args:
-        settings: of the run.
-        path: of the folder; made by `play` if it is not there.
-        clock: seconds from any moment on.
-        sleep: waits for so many seconds.
 
     Attributes:
         files: of the folder, from `play` on.

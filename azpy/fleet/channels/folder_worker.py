@@ -21,8 +21,6 @@ from azpy.games.names import refuse_untyped
 from azpy.settings import Settings
 from azpy.settings.run import auto_pipelines
 
-__all__ = ["PATIENCE", "FolderWorker", "settings_at_folder"]
-
 PATIENCE = 600.0  # seconds without a sign of the head
 _LOOK = 0.2  # seconds between two looks
 _GATHER = 2.0, math.inf  # seconds between two messages with games, unless a slot may run out of games

@@ -25,8 +25,6 @@ from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Inbox, Send, Unpac
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["CLOSED_SECONDS", "PIECE", "Child", "Pipe", "Pipes", "settings_of_worker", "talk"]
-
 CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 PIECE = 1 << 20  # bytes read at once
 _COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # what it is, and the number of its socket
@@ -159,11 +157,7 @@ class Pipe(Channel):
 
 
 class Pipes(Backend):
-    """Worker processes on this machine; the setting `workers` says how many.
-
-    Args:
-        settings: of the run.
-    """
+    """Worker processes on this machine; the setting `workers` says how many."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

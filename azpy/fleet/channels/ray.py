@@ -32,8 +32,6 @@ from azpy.games.openspiel import PREFIX
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["Cluster", "Place", "RayPlayer", "environment", "places_of", "settings_of_actor"]
-
 CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
 _ANSWER_SECONDS = 300.0  # for any actor to answer
 _POLL = 0.25  # seconds that an actor waits for something to say
@@ -216,10 +214,6 @@ class Cluster(Backend):
     """Actors of Ray, on the cluster at RAY_ADDRESS, or on this machine, where this process starts Ray.
 
     Actors follow the cluster's nodes: a new node gets actors, and an actor that died gets a successor.
-
-    Args:
-        settings: of the run.
-        clock: seconds from any moment on.
 
     Attributes:
         ray: the package.

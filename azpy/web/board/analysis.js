@@ -1,11 +1,11 @@
 // What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
 
-import { Busy } from "./connection.js";
+import { Busy, RollDue } from "./connection.js";
 import { byId, messageOf } from "./dom.js";
 import { RUN } from "./game.js";
-import { showBar, showGraph } from "./graph.js";
+import { showBars, showGraph, showHistogram } from "./graph.js";
 import { showSummary } from "./summary.js";
-import { showTree } from "./tree.js";
+import { Tree } from "./tree.js";
 import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
@@ -21,29 +21,39 @@ export class Analysis {
     this.isOn = false;
     /** @type {Set<import("./connection.js").Asked>} */
     this.searches = new Set();
+    this.tree = new Tree(async (line) => {
+      const { adviser, hintSimulations: simulations } = play.options();
+      if (adviser === RUN) throw new Error("The run stored no more.");
+      return play.branch([...play.game.current.moves(), ...line], adviser, { simulations }).answer;
+    });
     byId("analyse").addEventListener("click", () => (this.isOn ? this.stop("Stopped.") : this.run()));
   }
 
   /**
    * Shows what is known of a position.
    * @param {Position} position
-   * @param {[string, string]} names of the players
+   * @param {string[]} names of the players
    * @param {(name: string) => string} label the short name of a move
    */
   show(position, names, label) {
-    const { hints, adviser, hintSimulations } = this.play.options();
+    const { hints, adviser, beside, hintSimulations } = this.play.options();
     byId("no_hints").hidden = hints;
-    byId("hinted").hidden = byId("bar").hidden = !hints;
+    byId("hinted").hidden = byId("bar").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
     if (!hints) return;
     const answer = position.finds.get(adviser)?.answer ?? null;
     byId("analyse").disabled = adviser === RUN;
-    byId("root").textContent = answer === null ? "" : rootText(answer);
-    showBar(position.value(adviser), names);
-    showTree(answer?.moveInfos ?? [], label);
+    byId("root").textContent = answer === null ? "" : rootText(answer, names);
+    byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
+    const other = position.finds.get(beside)?.answer ?? null;
+    byId("root_beside").textContent = other === null ? "" : besideText(beside, other);
+    const { isZeroSum } = this.play.game;
+    showBars(position.values(adviser), names, isZeroSum);
+    showHistogram(answer?.moveInfos ?? []);
+    this.tree.show(position.id, answer?.moveInfos ?? [], label);
     const line = this.play.game.line();
-    showGraph(line, position, adviser, names, (chosen) => this.play.goTo(chosen));
+    showGraph(line, position, adviser, names, isZeroSum, (chosen) => this.play.goTo(chosen));
     showSummary(line, adviser, hintSimulations, names);
   }
 
@@ -91,8 +101,7 @@ export class Analysis {
       await asked.answer;
     } catch (error) {
       if (error instanceof Busy) return new Promise((resolve) => setTimeout(() => resolve(false), AGAIN));
-      // Before a roll of dice there is nothing to search.
-      if (!messageOf(error).includes("a roll is due")) throw error;
+      if (!(error instanceof RollDue)) throw error;
     } finally {
       this.searches.delete(asked);
     }
@@ -116,11 +125,34 @@ export class Analysis {
   }
 }
 
-/** @param {any} answer */
-function rootText({ rootInfo, isDuringSearch, isStored }) {
+/**
+ * What the network alone says, which the search began with.
+ * @param {any} answer
+ * @param {Position["alone"]} alone
+ * @param {(name: string) => string} label
+ */
+function aloneText({ rootInfo, moveInfos }, alone, label) {
+  if (alone === null || alone.network !== rootInfo.network || moveInfos.length === 0) return "";
+  const likeliest = moveInfos.reduce((best, move) => (move.prior > best.prior ? move : best));
+  const first = `${label(likeliest.move)} (${Math.round(100 * likeliest.prior)}%)`;
+  return `The network alone: value ${told(alone.value)}, first choice ${first}.`;
+}
+
+/** @param {string} name @param {any} answer */
+function besideText(name, { rootInfo, moveInfos }) {
+  const [best] = moveInfos;
+  const first = best === undefined ? "" : `, best ${best.pvShort[0]}`;
+  return `${name}: ${rootInfo.visits} visits, value ${told(rootInfo.value)}${first}.`;
+}
+
+/** @param {any} answer @param {string[]} names of the players */
+function rootText({ rootInfo, isDuringSearch, isStored }, names) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const value = `value ${told(rootInfo.value)} for the player to move`;
+  const each = rootInfo.values?.map((/** @type {number} */ one, /** @type {number} */ player) => {
+    return `${told(one)} for ${names[player]}`;
+  });
+  const value = `value ${each?.join(", ") ?? `${told(rootInfo.value)} for the player to move`}`;
   const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
   return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;
 }

@@ -55,7 +55,7 @@ export function bindArchive({ start, goBack, plays }) {
 
   /** @param {import("./kept.js").Kept} kept */
   const played = (kept) => {
-    const sides = [0, 1].map((player) => kept.players[player] || "person").join(" against ");
+    const sides = kept.players.map((player) => player || "person").join(" against ");
     const text = `${new Date(kept.when).toLocaleString()}: ${kept.game}, ${kept.record.nodes.length} moves, ${sides}`;
     const button = make("button", { type: "button", disabled: !plays(kept.game) }, text);
     button.addEventListener("click", () => {
@@ -107,7 +107,8 @@ function foundOf(ply) {
     pv: [one.name],
   }));
   const network = ply.network.replace(/^0x/, "");
-  const rootInfo = { player: ply.player, visits, value: ply.root_value, network, reused: 0, stop: "" };
-  const value = ply.player === 0 ? ply.root_value : -ply.root_value;
-  return { value, visits, answer: { isStored: true, isDuringSearch: false, moveInfos, rootInfo } };
+  const { player, root_value: value, root_values: values } = ply;
+  const rootInfo = { player, visits, value, values, network, reused: 0, stop: "" };
+  const each = values ?? (player === 0 ? [value, -value] : [-value, value]);
+  return { values: each, visits, answer: { isStored: true, isDuringSearch: false, moveInfos, rootInfo } };
 }

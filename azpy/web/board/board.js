@@ -2,6 +2,8 @@
 
 import { Candidates } from "./candidates.js";
 import { announce, byId, fill, keep, make, mark } from "./dom.js";
+import { Drawing } from "./drawing.js";
+import { dressed } from "./look.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith } from "./position.js";
@@ -20,9 +22,16 @@ export class Board {
     this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
     this.status = ""; // how the game stands, in words
     this.canPlay = false;
+    /** @type {((place: string) => unknown) | null} gets the place of a man that is touched, in place of a move */
+    this.takeMan = null;
+    /** @type {import("./position.js").Mark[]} on men that are dead */
+    this.crosses = [];
     this.overlay = new Overlay();
     this.picture = new Picture({
-      onPlay: (actions) => (actions.length === 1 ? play.play(actions[0].name) : this.choose(actions)),
+      onPlay: (actions) => {
+        if (this.takeMan !== null) return this.takeMan(actions[0].name);
+        return actions.length === 1 ? play.play(actions[0].name) : this.choose(actions);
+      },
       onChoose: () => this.drawOver(),
       onTurn: () => this.turn(),
     });
@@ -30,12 +39,22 @@ export class Board {
       onLook: () => this.drawOver(),
       picture: async (moves) => this.seen(await play.show([...play.game.current.moves(), ...moves])).svg,
     });
+    this.drawing = new Drawing({
+      position: () => play.game.current,
+      box: () => this.picture.box,
+      touches: () => {
+        const { shown } = play.game.current;
+        return shown === null ? [] : this.seen(shown).actions.flatMap((action) => action.touches);
+      },
+      onDraw: () => this.drawOver(),
+    });
     new ResizeObserver(() => this.drawOver()).observe(byId("board"));
   }
 
-  /** A position from the side that the board is seen from. @param {Shown} shown @returns {Shown} */
+  /** A position from the side that the board is seen from, as it was chosen to look. @param {Shown} shown */
   seen(shown) {
-    return this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
+    const seen = this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
+    return { ...seen, svg: dressed(seen.svg, byId("look").value) };
   }
 
   /** The picture as it is seen; where a player ended the game it is nobody's turn. */
@@ -57,6 +76,7 @@ export class Board {
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
     this.picture.turn();
+    this.drawing.clear();
     this.draw();
     this.candidates.lookAgain();
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
@@ -69,9 +89,26 @@ export class Board {
    * @param {string} status how the game stands, in words
    */
   show(position, canPlay, status) {
-    [this.canPlay, this.status] = [canPlay, status];
+    [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
     this.showChoices(position);
+  }
+
+  /**
+   * Shows a board whose men can be touched, with crosses where they are dead.
+   * @param {any} counted what the server says of the position with dead men
+   * @param {(place: string) => unknown} onTouch
+   */
+  showMen(counted, onTouch) {
+    const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
+      return { name: touch[0], short: touch[0], touches: [touch] };
+    });
+    const seen = this.seen({ ...counted, actions });
+    const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
+    this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
+    this.takeMan = onTouch;
+    this.picture.show(seen, true, `The board. ${counted.result}`);
+    this.drawOver();
   }
 
   /** Takes no touches until the next position is shown. */
@@ -142,10 +179,14 @@ export class Board {
     // Once a piece is chosen, its own candidates are left.
     const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
-    this.overlay.show(picture.box, { last, marks: shown.marks, actions, moves, pv });
+    const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
+    this.overlay.show(picture.box, { last, marks, actions, moves, pv, players: this.play.names.length });
   }
 
-  /** Asks which of several actions with the same touches is meant. @param {import("./position.js").Action[]} actions */
+  /**
+   * Asks, beside the last place, which of several actions with the same touches is meant.
+   * @param {import("./position.js").Action[]} actions
+   */
   choose(actions) {
     const dialog = byId("chooser");
     const buttons = actions.map((action) => {
@@ -159,6 +200,14 @@ export class Board {
     });
     fill(byId("chooser_names"), buttons);
     dialog.showModal();
+    const [left, top, wide] = this.picture.box;
+    const frame = byId("board").getBoundingClientRect();
+    const scale = frame.width / wide;
+    const [, x, y, width, height] = actions[0].touches[actions[0].touches.length - 1];
+    const middle = frame.x + (x + width / 2 - left) * scale - dialog.offsetWidth / 2;
+    const below = frame.y + (y + height - top) * scale;
+    dialog.style.left = `${Math.max(0, Math.min(middle, innerWidth - dialog.offsetWidth))}px`;
+    dialog.style.top = `${Math.max(0, Math.min(below, innerHeight - dialog.offsetHeight))}px`;
   }
 }
 

@@ -20,6 +20,8 @@ export class Candidates {
     this.picture = byId("preview");
     /** @type {any[]} */
     this.moves = [];
+    /** @type {Map<string, any>} what another adviser says, by move */
+    this.beside = new Map();
     /** @type {(name: string) => string} */
     this.label = (name) => name;
     /** @type {string | null} the move whose line stays in view */
@@ -54,8 +56,12 @@ export class Candidates {
    * @param {any[]} moves best first
    * @param {(name: string) => string} label the short name of a move
    * @param {boolean} isNew whether the position is another one
+   * @param {any[] | null} [beside] the moves as another adviser has them; null where none is asked
    */
-  show(moves, label, isNew) {
+  show(moves, label, isNew, beside = null) {
+    byId("analysis_table").classList.toggle("two", beside !== null);
+    const all = (beside ?? []).reduce((sum, move) => sum + move.visits, 0);
+    this.beside = new Map((beside ?? []).map((move) => [move.move, { ...move, share: move.visits / Math.max(1, all) }]));
     if (isNew) {
       this.kept = this.looked = null;
       this.previewed = [];
@@ -99,7 +105,7 @@ export class Candidates {
 
   /** The row of a move, without the figures of its cells. @param {string} name */
   row(name) {
-    const cell = () => make("td", { className: "number" });
+    const cell = (more = "") => make("td", { className: `number${more}` });
     const bar = (/** @type {string} */ kind) => make("span", { className: "bar" }, make("span", { className: kind }));
     const button = make("button", { type: "button", className: "move" }, this.label(name));
     const row = make(
@@ -107,7 +113,7 @@ export class Candidates {
       {},
       cell(),
       make("th", { scope: "row" }, button),
-      ...[cell(), cell(), cell(), cell()],
+      ...[cell(), cell(), cell(), cell(), cell(" beside"), cell(" beside")],
       make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search")),
     );
     row.dataset.move = name;
@@ -117,10 +123,15 @@ export class Candidates {
   /** @param {HTMLTableRowElement} row @param {any} move @param {number} share of the visits */
   update(row, move, share) {
     const percent = (/** @type {number} */ part) => `${Math.round(100 * part)}%`;
-    const [order, name, visits, value, prior, searched, bars] = row.cells;
+    const [order, name, visits, value, prior, searched, otherValue, otherShare, bars] = row.cells;
+    const other = this.beside.get(move.move);
+    write(otherValue, told(other?.value ?? null));
+    write(otherShare, other === undefined ? "–" : percent(other.share));
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
-    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${told(move.value, 3)}${proof}`);
+    const each = move.values ?? [move.value]; // for the player to move, or for each player
+    const said = each.map((/** @type {number | null} */ one) => told(one, 3)).join(", ");
+    mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${said}${proof}`);
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);

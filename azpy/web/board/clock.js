@@ -1,27 +1,58 @@
 // How long did each side think?
 
+/**
+ * @typedef {Object} Rules
+ * @property {number | null} limit milliseconds a side; null for a clock that counts up
+ * @property {number} more milliseconds that a turn adds
+ * @property {number} periods after the limit; one that a turn does not use up begins anew
+ * @property {number} period milliseconds of each
+ */
+
+/** @type {Rules} */
+const ENDLESS = { limit: null, more: 0, periods: 0, period: 0 };
+
+/**
+ * What a choice of clocks means: "" for none, "5" minutes a side (0 counts up), "5+3" with 3 seconds more a turn, and
+ * "10/5x30" with 5 periods of 30 seconds.
+ * @param {string} chosen
+ * @returns {Rules | null} null for no clock
+ */
+export function rulesOf(chosen) {
+  const read = /^(\d+)(?:\+(\d+))?(?:\/(\d+)x(\d+))?$/.exec(chosen);
+  if (read === null) return null;
+  const [minutes, more, periods, period] = read.slice(1).map((part) => Number(part ?? 0));
+  return { limit: minutes === 0 ? null : 60_000 * minutes, more: 1000 * more, periods, period: 1000 * period };
+}
+
 export class Clock {
   /** @param {(late: number) => void} onLate gets the player whose time is up */
   constructor(onLate) {
     this.onLate = onLate;
     this.used = [0, 0]; // milliseconds
-    /** @type {number | null} milliseconds a side */
-    this.limit = null;
+    this.rules = ENDLESS;
     /** @type {number | null} the player whose clock runs */
     this.running = null;
+    /** @type {number | null} the player whose clock ran last, and whose turn has not ended */
+    this.last = null;
     this.since = 0;
     setInterval(() => this.tick(), 200);
   }
 
-  /** @param {number | null} minutes a side; null for no limit @param {number[]} [used] milliseconds so far */
-  reset(minutes, used = [0, 0]) {
-    [this.used, this.running, this.limit] = [[...used], null, minutes === null ? null : 60_000 * minutes];
+  /** @param {Rules | null} rules @param {number[]} [used] milliseconds so far */
+  reset(rules, used = [0, 0]) {
+    [this.used, this.running, this.last, this.rules] = [[...used], null, null, rules ?? ENDLESS];
     this.tick();
+  }
+
+  /** Milliseconds of a side in all; `Infinity` where the clock counts up. */
+  get total() {
+    const { limit, periods, period } = this.rules;
+    return limit === null ? Infinity : limit + periods * period;
   }
 
   /** A loss on time is taken back: the clock of the side that has no time left begins anew. */
   forgive() {
-    this.used = this.used.map((used) => (this.limit !== null && used >= this.limit ? 0 : used));
+    this.used = this.used.map((used) => (used >= this.total ? 0 : used));
   }
 
   /** Has the clock of one player run, or none. @param {number | null} player */
@@ -29,7 +60,18 @@ export class Clock {
     const now = performance.now();
     if (this.running !== null) this.used[this.running] += now - this.since;
     [this.running, this.since] = [player, now];
+    this.last = player ?? this.last;
     this.tick();
+  }
+
+  /** Ends a turn: a player gets what the rules add. @param {number} player */
+  endTurn(player) {
+    this.run(null);
+    this.last = null;
+    const { limit, more, periods, period } = this.rules;
+    if (limit === null) return;
+    const over = this.used[player] - limit;
+    this.used[player] = periods > 0 && over > 0 ? limit + period * Math.floor(over / period) : this.used[player] - more;
   }
 
   /** Milliseconds that each side used so far. */
@@ -38,18 +80,30 @@ export class Clock {
     return this.used.map((used, player) => used + (this.running === player ? now - this.since : 0));
   }
 
+  /** What a clock shows: the time used where it counts up, else what is left of the limit or of a period. */
+  text(/** @type {number} */ used) {
+    const { limit, periods, period } = this.rules;
+    if (limit === null) return minutesOf(Math.floor(used / 1000));
+    const left = Math.max(0, this.total - used);
+    if (used < limit || periods === 0) return minutesOf(Math.ceil((left - periods * period) / 1000));
+    const others = Math.max(0, Math.ceil(left / period) - 1);
+    return `${minutesOf(Math.ceil((left - others * period) / 1000))} (${others})`;
+  }
+
   tick() {
-    for (const player of [0, 1]) {
-      const now = this.shown[player];
-      const left = this.limit === null ? now : Math.max(0, this.limit - now);
-      const seconds = this.limit === null ? Math.floor(left / 1000) : Math.ceil(left / 1000);
+    for (const [player, used] of this.shown.entries()) {
       const place = document.getElementById(`clock_${player}`);
-      const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+      const text = this.text(used);
       if (place !== null && place.textContent !== text) place.textContent = text;
-      if (this.running === player && this.limit !== null && left === 0) {
+      if (this.running === player && used >= this.total) {
         this.run(null);
         this.onLate(player);
       }
     }
   }
+}
+
+/** @param {number} seconds */
+function minutesOf(seconds) {
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }

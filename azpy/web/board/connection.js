@@ -95,7 +95,7 @@ export class Connection extends EventTarget {
     // Of a query with several answers, one may be an error, and the others come.
     const isRefused = answer.error && (answer.turnNumber === undefined || one.answers === 1);
     if (isRefused || one.left === 0) this.waiting.delete(answer.id);
-    if (isRefused) return one.reject(answer.retryAfter ? new Busy(answer.error) : new Error(answer.error));
+    if (isRefused) return one.reject(refusal(answer));
     one.each(answer);
     if (one.left === 0) one.resolve(answer);
   }
@@ -115,9 +115,18 @@ export async function fetched(address, body) {
   // What stands before the server may refuse in its own words.
   const answer = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   if ([429, 503].includes(response.status)) throw new Busy(answer.error);
-  if (!response.ok) throw new Error(answer.error);
+  if (!response.ok) throw refusal(answer);
   return answer;
 }
+
+/** Why the server refused. @param {any} answer */
+function refusal({ error, retryAfter, isRollDue }) {
+  if (isRollDue) return new RollDue(error);
+  return retryAfter ? new Busy(error) : new Error(error);
+}
+
+/** There is nothing to search: dice are to be thrown. */
+export class RollDue extends Error {}
 
 /** The server has too much to do, or it ends. */
 export class Busy extends Error {}

@@ -1,8 +1,12 @@
 // How does the game stand, and what can be pressed? The line above the moves, the buttons below it, and typed moves.
 
-import { byId, complain, fill, make } from "./dom.js";
+import { byId, complain, fill, make, mark, write } from "./dom.js";
 import { named } from "./position.js";
-import { upper } from "./sides.js";
+import { seats } from "./seats.js";
+import { toldMen, upper } from "./sides.js";
+
+const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
+const TURN = 50; // of the wheel, for a step
 
 export class Controls {
   /**
@@ -24,6 +28,8 @@ export class Controls {
     click("undo", undo);
     click("pause", () => play.pause(!play.isPaused));
     click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
+    stepByKeys();
+    stepByWheel();
     byId("typed").addEventListener("input", () => complain(""));
     byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -64,7 +70,7 @@ export class Controls {
     const { play, settings } = this;
     const { current } = play.game;
     const { players, throws } = settings.options;
-    const { player, actions, rolls } = /** @type {import("./position.js").Shown} */ (current.shown);
+    const { player, actions, rolls, captured } = /** @type {import("./position.js").Shown} */ (current.shown);
     const isOver = current.outcome !== null;
     byId("status").textContent = status;
     document.title = `${status} · ${settings.model.game} · azpy`;
@@ -72,7 +78,15 @@ export class Controls {
     const isThrown = throws && current.children.length === 0 && !play.isPaused;
     const isWaiting = canPlay || (rolls.length > 0 && !isThrown && play.connection.isOpen);
     byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
-    for (const side of [0, 1]) byId(`side_${side}`).classList.toggle("turn", !isOver && player === side);
+    for (const [side, row] of seats("side").entries()) {
+      row.classList.toggle("turn", !isOver && player === side);
+      const took = byId(`took_${side}`);
+      const men = captured[side] ?? "";
+      took.hidden = men === "";
+      mark(took, "aria-label", `captured: ${men}`);
+      write(took, toldMen(men));
+    }
+    byId("rematch").hidden = !isOver || play.names.length === 1;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
     byId("first").disabled = byId("back").disabled = current.parent === null;
     byId("last").disabled = byId("on").disabled = current.next === null;
@@ -82,6 +96,7 @@ export class Controls {
     byId("pause").hidden = isOver || players.every((one) => one === "");
     byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
     byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
+    byId("resign").hidden = !play.game.isZeroSum; // of more players nobody says what each gets
     byId("resign").disabled = !canPlay || current.children.length > 0;
     const hasDice = play.game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
     for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice);
@@ -99,4 +114,30 @@ export class Controls {
     byId("typed").value = "";
     await this.play.play(found.name);
   }
+}
+
+/** Has keys go through the moves, where nothing else takes them. */
+function stepByKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
+    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
+    if (!Object.hasOwn(STEPS, event.key)) return;
+    event.preventDefault();
+    byId(STEPS[/** @type {keyof typeof STEPS} */ (event.key)]).click();
+  });
+}
+
+/** Has the wheel over the board go through the moves, where the page scrolls beside the board. */
+function stepByWheel() {
+  const isBeside = matchMedia("(min-width: 820px) and (min-aspect-ratio: 1/1)");
+  let turned = 0;
+  const turn = (/** @type {WheelEvent} */ event) => {
+    if (event.ctrlKey || !isBeside.matches) return;
+    event.preventDefault();
+    turned += event.deltaY;
+    if (Math.abs(turned) < TURN) return;
+    byId(turned > 0 ? "on" : "back").click();
+    turned = 0;
+  };
+  byId("board").addEventListener("wheel", turn, { passive: false });
 }

@@ -36,7 +36,7 @@ export async function readGame(text, ask) {
 
 /** Whether a record says so how a game ended. @param {any} one */
 function isEnd(one) {
-  return Array.isArray(one) && Number.isInteger(one[0]) && [1, -1].includes(one[1]);
+  return Array.isArray(one) && Number.isInteger(one[0]) && [1, 0, -1].includes(one[1]);
 }
 
 /**
@@ -61,7 +61,9 @@ export async function writeGame(game, format, ask) {
 function resultOf(ended, format) {
   if (ended === null) return null;
   if (format === "pgn") return ended.outcome > 0 ? "1-0" : "0-1";
-  return `${ended.outcome > 0 ? "B" : "W"}+${ended.why === "on time" ? "T" : "R"}`;
+  if (ended.outcome === 0) return "0";
+  const [, points] = /^by ([\d.]+)/.exec(ended.why) ?? [];
+  return `${ended.outcome > 0 ? "B" : "W"}+${points ?? (ended.why === "on time" ? "T" : "R")}`;
 }
 
 /** Puts a text on the clipboard, also where a page that is not secure has no access to it. @param {string} text */

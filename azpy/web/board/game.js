@@ -5,7 +5,7 @@ export const RUN = "";
 
 /**
  * @typedef {Object} Found what a search says of a position
- * @property {number} value from the view of the first player, -1 to 1
+ * @property {number[]} values for each player, -1 to 1
  * @property {number} visits
  * @property {any} answer as the server sent it
  */
@@ -38,6 +38,8 @@ export class Position {
     this.shown = null;
     /** @type {Map<string, Found>} by the name of the player that searched */
     this.finds = new Map();
+    /** @type {{network: string, value: number} | null} what the adviser's network says without a search */
+    this.alone = null;
     /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
     this.ended = null;
   }
@@ -57,14 +59,14 @@ export class Position {
     return names.reverse();
   }
 
-  /** How the game ended here, for the first player; null while it goes on. @returns {number | null} */
+  /** How the game ended here, for each player; null while it goes on. @returns {number[] | null} */
   get outcome() {
-    return this.ended?.outcome ?? this.shown?.outcome ?? null;
+    return this.ended === null ? (this.shown?.outcomes ?? null) : [this.ended.outcome, -this.ended.outcome];
   }
 
-  /** The value for the first player, if this adviser knows it. @param {string} adviser @returns {number | null} */
-  value(adviser) {
-    return this.outcome ?? this.finds.get(adviser)?.value ?? null;
+  /** The value for each player, if this adviser knows it. @param {string} adviser @returns {number[] | null} */
+  values(adviser) {
+    return this.outcome ?? this.finds.get(adviser)?.values ?? null;
   }
 
   /** Who played the move that led here: null for dice, undefined while that is not known. */
@@ -99,9 +101,9 @@ export class Position {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
     if (before === undefined || !isWhole(before, least)) return null;
     const isSame = after !== undefined && isWhole(after, least) && networkOf(after) === networkOf(before);
-    const value = this.outcome ?? (isSame ? after.value : null);
-    if (value === null) return null;
-    return before.answer.rootInfo.player === 0 ? before.value - value : value - before.value;
+    const values = this.outcome ?? (isSame ? after.values : null);
+    const { player } = before.answer.rootInfo;
+    return values === null ? null : before.values[player] - values[player];
   }
 
   /**
@@ -128,9 +130,14 @@ function isWhole({ answer, visits }, least) {
   return !answer.isDuringSearch && !isShort && !["stopped", "interrupted", "memory"].includes(stop);
 }
 
+/** What no other game has. */
+export function newId() {
+  return `${Date.now()} ${Math.random()}`;
+}
+
 /**
  * @typedef {Object} About what a text says of a game as a whole
- * @property {[string | null, string | null] | null} players their names
+ * @property {(string | null)[] | null} players their names
  * @property {[string | null, string | null] | null} ranks
  * @property {string | null} result
  * @property {[string, string][]} tags what else it says, by names of its notation
@@ -141,12 +148,14 @@ export class Game {
   /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
     this.start = start;
-    this.id = `${Date.now()} ${Math.random()}`; // of the game where it is kept
+    this.id = newId(); // of the game where it is kept
     /** @type {About | null} what the text says that the game came from */
     this.about = null;
     /** Whether moves are counted in pairs, as in chess. */
     this.isPaired = false;
-    /** @type {[string, string]} what the players are called */
+    /** Whether two players play, and one loses what the other wins. */
+    this.isZeroSum = true;
+    /** @type {string[]} what the players are called */
     this.names = ["player 0", "player 1"];
     /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
     this.networks = new Map();

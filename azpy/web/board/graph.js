@@ -1,16 +1,35 @@
-// How does the game stand, and how did it go? The bar of the value and the graph of all values, for the first player.
+// How does the game stand, and how did it go? Bars of the value and the graph of all values: of two players who share a
+// zero sum for the first one, else for each player in the player's color.
 
-import { byId, draw } from "./dom.js";
+import { byId, draw, make } from "./dom.js";
 import { upper } from "./sides.js";
 import { told } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position */
 
 /**
- * @param {number | null} value for the first player, from -1 to 1
- * @param {[string, string]} names of the players
+ * @param {number[] | null} values for each player, from -1 to 1
+ * @param {string[]} names of the players
+ * @param {boolean} isZeroSum whether one player loses what the other wins
  */
-export function showBar(value, names) {
+export function showBars(values, names, isZeroSum) {
+  byId("bar").hidden = !isZeroSum;
+  byId("bars").hidden = isZeroSum;
+  if (isZeroSum) return showBar(values?.[0] ?? null, names);
+  const rows = names.map((name, player) => {
+    const fill = make("span", { className: "fill" });
+    fill.style.width = `${50 * (1 + (values?.[player] ?? -1))}%`;
+    const value = make("span", { className: "told" }, told(values?.[player] ?? null));
+    const track = make("span", { className: "track" }, fill, value);
+    return make("div", { className: `seat_${player}` }, make("span", {}, upper(name)), track);
+  });
+  byId("bars").replaceChildren(...rows);
+  const each = names.map((name, player) => `${told(values?.[player] ?? null)} for ${name}`).join(", ");
+  byId("bars").setAttribute("aria-label", `Values: ${values === null ? "not known" : each}`);
+}
+
+/** @param {number | null} value for the first player @param {string[]} names of the players */
+function showBar(value, names) {
   const bar = byId("bar");
   byId("bar_first").textContent = upper(names[0]);
   byId("bar_second").textContent = upper(names[1]);
@@ -21,6 +40,28 @@ export function showBar(value, names) {
   bar.classList.toggle("unknown", value === null);
 }
 
+const BINS = 20;
+
+/** How the visits of a search are spread over the values of its moves. @param {any[]} moves */
+export function showHistogram(moves) {
+  const known = moves.filter((move) => move.value !== null);
+  const bins = Array.from({ length: BINS }, () => 0);
+  for (const { value, visits } of known) bins[Math.min(BINS - 1, Math.floor(((value + 1) / 2) * BINS))] += visits;
+  const [wide, high, most] = [100 / BINS, 30, Math.max(1, ...bins)];
+  const bars = bins.map((visits, index) => {
+    const height = (high * visits) / most;
+    return draw("rect", { x: index * wide + 0.4, y: high - height, width: wide - 0.8, height, class: "bin" });
+  });
+  const layer = byId("histogram");
+  layer.replaceChildren(draw("line", { x1: 0, x2: 100, y1: high, y2: high, class: "axis zero" }), ...bars);
+  const values = known.filter(({ visits }) => visits > 0).map(({ value }) => value);
+  const range = values.length === 0 ? "" : `: from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
+  layer.setAttribute("aria-label", `Visits by the value of their move${range}`);
+  byId("histogram_low").textContent = told(-1, 0);
+  byId("histogram_high").textContent = told(1, 0);
+  byId("histogram_figure").hidden = values.length === 0;
+}
+
 /** @type {AbortController | null} */
 let listening = null;
 
@@ -28,10 +69,11 @@ let listening = null;
  * @param {Position[]} line
  * @param {Position} current
  * @param {string} adviser whose values are shown
- * @param {[string, string]} names of the players
+ * @param {string[]} names of the players
+ * @param {boolean} isZeroSum whether one player loses what the other wins
  * @param {(position: Position) => void} onChoose
  */
-export function showGraph(line, current, adviser, names, onChoose) {
+export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const layer = byId("graph");
   const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];
   layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -42,18 +84,25 @@ export function showGraph(line, current, adviser, names, onChoose) {
     draw("line", { x1: side, x2: width - 8, y1: y(value), y2: y(value), class: value === 0 ? "axis zero" : "axis" }),
     draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, told(value, 0)),
   ]);
-  const known = line.flatMap((position) => {
-    const value = position.value(adviser);
-    return value === null ? [] : [{ value, cx: x(position.ply), cy: y(value) }];
-  });
-  const points = known.map(({ cx, cy }) => `${cx},${cy}`);
-  parts.push(draw("polyline", { points: points.join(" "), class: "values" }));
-  parts.push(...known.map(({ cx, cy }) => draw("circle", { cx, cy, r: 2.5, class: "value" })));
+  const shown = isZeroSum ? names.slice(0, 1) : names;
+  const lines = shown.map((_, player) =>
+    line.flatMap((position) => {
+      const value = position.values(adviser)?.[player];
+      return value === undefined ? [] : [{ value, cx: x(position.ply), cy: y(value) }];
+    }),
+  );
+  for (const [player, known] of lines.entries()) {
+    const whose = isZeroSum ? "" : ` seat_${player}`;
+    const points = known.map(({ cx, cy }) => `${cx},${cy}`);
+    parts.push(draw("polyline", { points: points.join(" "), class: `values${whose}` }));
+    parts.push(...known.map(({ cx, cy }) => draw("circle", { cx, cy, r: 2.5, class: `value${whose}` })));
+  }
   parts.push(draw("line", { x1: x(current.ply), x2: x(current.ply), y1: 6, y2: height - 6, class: "now" }));
   layer.replaceChildren(...parts);
   const where = `the board is at move ${current.ply} of ${line.length - 1}`;
-  layer.setAttribute("aria-label", `${described(known.map(({ value }) => value), names)}; ${where}`);
-  byId("graph_title").textContent = `Value for ${names[0]}, by move`;
+  const said = lines.map((known, player) => described(known.map(({ value }) => value), names[player]));
+  layer.setAttribute("aria-label", `${said.join("; ")}; ${where}`);
+  byId("graph_title").textContent = `Value for ${shown.join(", ")}, by move`;
   listening?.abort();
   listening = new AbortController();
   layer.addEventListener(
@@ -67,9 +116,9 @@ export function showGraph(line, current, adviser, names, onChoose) {
   );
 }
 
-/** @param {number[]} values @param {[string, string]} names */
-function described(values, names) {
+/** @param {number[]} values @param {string} name of the player */
+function described(values, name) {
   if (values.length === 0) return "Graph of the values: none is known yet";
   const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
-  return `Graph of ${values.length} values for ${names[0]}, ${range}`;
+  return `Graph of ${values.length} values for ${name}, ${range}`;
 }

@@ -11,7 +11,8 @@ const MOST = 50; // games before
  * @typedef {Object} Kept a game that was kept
  * @property {string} id of the game
  * @property {string} game its name
- * @property {string[]} players who played it, and who advised
+ * @property {string[]} players who played it
+ * @property {string[]} advisers who advised
  * @property {any} record as `Game.toNodes` writes it
  * @property {string[]} at the moves to where the board stands
  * @property {boolean} isPaused
@@ -33,7 +34,21 @@ function games(list) {
 let now = games([stored(NOW)])[0] ?? null;
 /** @type {Kept[] | null} the games before, as they were read last */
 let known = null;
-window.addEventListener("storage", () => (known = null)); // another tab wrote
+/** @type {(() => string) | null} */
+let renamed = null;
+window.addEventListener("storage", ({ key }) => {
+  known = null; // another tab wrote
+  const [other] = key === NOW ? games([stored(NOW, BROWSER)]) : [];
+  if (now !== null && now.id === other?.id && renamed !== null) now = { ...now, id: renamed() };
+});
+
+/**
+ * Where another tab has the same game on its board, as after "Duplicate tab", the two go on as two games.
+ * @param {() => string} rename gives the game on this board another id
+ */
+export function whenShared(rename) {
+  renamed = rename;
+}
 
 /** The game on the board when this page was last open. @returns {Kept | null} */
 export function last() {

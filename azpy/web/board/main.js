@@ -6,16 +6,20 @@ import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { Controls } from "./controls.js";
+import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, messageOf } from "./dom.js";
-import { Game } from "./game.js";
-import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
+import { Game, newId } from "./game.js";
+import { before, keepNow, last, putAside, restored, takeOut, whenShared } from "./kept.js";
 import { openLink } from "./link.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Play } from "./play.js";
+import { seats } from "./seats.js";
 import { Settings } from "./settings.js";
+import { newGame } from "./setup.js";
+import { sound } from "./sound.js";
 
 /** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
@@ -25,7 +29,7 @@ const connection = new Connection(new URL("ws", location.href.replace(/^http/, "
   byId("logout").hidden = !about.token;
 });
 const settings = new Settings({
-  onGame: () => start(new Game()),
+  onGame: () => start(newGame(settings.model.game)),
   onPlay: () => play.refresh(),
   onPlayers: () => {
     // Networks do not begin to play each other while the sides are still chosen.
@@ -33,17 +37,17 @@ const settings = new Settings({
     return play.refresh();
   },
   onSwap: () => {
-    const [first, second] = settings.options.players;
-    board.turnTo(first !== "" && second === "");
+    turnToPerson();
     return play.refresh();
   },
   onClock: () => {
-    clock.reset(settings.clock.minutes);
+    clock.reset(settings.clock, settings.names.map(() => 0));
     render(false);
   },
 });
 const play = new Play(connection, new Game(), () => settings.options, render);
 const board = new Board(play, settings);
+const agreement = new Agreement(play, board);
 const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
 let begun = ""; // the name of the game on the board; empty before the first
@@ -60,9 +64,10 @@ function start(game, used) {
   settings.offerRun(game.isStored);
   play.names = settings.names;
   game.names = play.names;
+  game.isZeroSum = settings.isZeroSum;
   begun = settings.model.game;
   game.isPaired = settings.model.format === "pgn";
-  clock.reset(settings.clock.minutes, used);
+  clock.reset(settings.clock, used ?? game.names.map(() => 0));
   const began = play.begin(game);
   keepGame();
   return began;
@@ -77,11 +82,24 @@ function goBack(kept) {
     game = new Game(); // something else was kept
   }
   settings.choose(kept.game);
-  settings.take(kept.players);
+  settings.take(kept.players, kept.advisers ?? []);
   play.isPaused = kept.isPaused;
   const started = start(game, kept.used);
   takeOut(kept);
   return started;
+}
+
+/** Shows the board from the side of the only person of two players. */
+function turnToPerson() {
+  const [first, second, ...others] = settings.options.players;
+  if (others.length === 0) board.turnTo(first !== "" && second === "");
+}
+
+/** Begins a new game, with the newest network. */
+async function begin() {
+  play.isPaused = false;
+  if (about.renews) await renew();
+  return start(newGame(settings.model.game));
 }
 
 /** The game before the one on the board, if the server plays it. */
@@ -106,8 +124,8 @@ function undo() {
 function keepGame() {
   if (begun === "") return;
   const { game, isPaused } = play;
-  const { players, adviser } = settings.options;
-  const kept = { id: game.id, players: [...players, adviser], record: game.toNodes(), at: game.current.moves() };
+  const { players, adviser, beside } = settings.options;
+  const kept = { id: game.id, players, advisers: [adviser, beside], record: game.toNodes(), at: game.current.moves() };
   keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
 }
 
@@ -128,23 +146,43 @@ function render(isNew) {
     clock.run(null);
     return;
   }
-  const { hints, adviser, hintSimulations } = settings.options;
+  const { hints, adviser, beside, hintSimulations } = settings.options;
   const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
+  const other = beside === "" ? null : (position.finds.get(beside)?.answer.moveInfos ?? []);
   const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
-  const { status, canPlay } = controls;
+  const { canPlay } = controls;
+  const status = (isNew ? null : agreement.said) ?? controls.status;
   if (isNew) {
     board.show(position, canPlay, status);
+    agreement.reset();
     keepGame();
+    hear(position);
   }
   controls.show(canPlay, status);
   showComment(position);
-  showHeaders(game.about);
+  showHeaders(game.about, shown.komi);
   showMoves(game, hints ? adviser : null, hintSimulations, isNew, (chosen) => play.goTo(chosen));
-  board.candidates.show(answer?.moveInfos ?? [], label, isNew);
+  board.candidates.show(answer?.moveInfos ?? [], label, isNew, other);
   analysis.show(position, play.names, label);
   const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
-  for (const player of [0, 1]) byId(`clock_${player}`).hidden = !settings.clock.isOn;
-  clock.run(settings.clock.isOn && isTimed ? shown.player : null);
+  const isOn = settings.clock !== null;
+  for (const one of seats("clock")) one.hidden = !isOn;
+  const { mover } = position;
+  if (isOn && isTimed && clock.last === mover && shown.player !== mover && clock.last !== null) clock.endTurn(clock.last);
+  clock.run(isOn && isTimed ? shown.player : null);
+}
+
+/** @type {import("./game.js").Position | null} the position that was heard of last */
+let heard = null;
+
+/** Sounds a move that leads to a position. @param {import("./game.js").Position} position */
+function hear(position) {
+  if (position !== heard && position.parent !== null && position.parent === heard) {
+    const [before, after] = [heard.shown?.captured, position.shown?.captured].map((taken) => taken?.join("") ?? "");
+    const isTaken = before.length < after.length;
+    sound(position.outcome !== null ? "end" : isTaken ? "take" : "move");
+  }
+  heard = position;
 }
 
 function bind() {
@@ -156,19 +194,16 @@ function bind() {
     location.reload();
   });
   click("chooser_cancel", () => byId("chooser").close());
-  click("new", async () => {
-    play.isPaused = false;
-    if (about.renews) await renew();
-    start(new Game());
+  click("new", begin);
+  click("rematch", () => {
+    settings.swap();
+    turnToPerson();
+    return begin();
   });
   window.addEventListener("pagehide", keepGame);
-  document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
-    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
-    const button = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" }[event.key];
-    if (button === undefined) return;
-    event.preventDefault();
-    byId(button).click();
+  whenShared(() => {
+    play.game.id = newId();
+    return play.game.id;
   });
   window.addEventListener("resize", () => render(false));
 }

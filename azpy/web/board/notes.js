@@ -1,6 +1,7 @@
 // What does the game's text say besides the moves? Who played where, and comments.
 
 import { byId, make, write } from "./dom.js";
+import { seats } from "./seats.js";
 
 /** PGN's and SGF's names of what people look for first, and how they are told. */
 const TOLD = { Event: "", EV: "", Date: "", DT: "", Site: "", PC: "", Round: "round ", RO: "round ", HA: "handicap " };
@@ -17,17 +18,22 @@ export function showComment(position) {
   if (field.value !== position.comment) field.value = position.comment;
 }
 
-/** Names and result beside the board, and the rest above the moves. @param {import("./game.js").About | null} about */
-export function showHeaders(about) {
+/**
+ * Names and result beside the board, and the rest above the moves.
+ * @param {import("./game.js").About | null} about
+ * @param {number | null} komi
+ */
+export function showHeaders(about, komi) {
   const { players, ranks, result, tags = [] } = about ?? {};
   const scores = scoresOf(result ?? null);
-  for (const player of [0, 1]) {
+  for (const player of seats("named").keys()) {
     const [name, rank] = [players?.[player], ranks?.[player]];
     write(byId(`named_${player}`), [name, rank && `(${rank})`].filter(Boolean).join(" "));
-    write(byId(`score_${player}`), scores[player]);
+    write(byId(`score_${player}`), scores[player] ?? "");
   }
   const told = tags.filter(([name, value]) => Object.hasOwn(TOLD, name) && !/^[?.]*$/.test(value));
   const words = told.map(([name, value]) => TOLD[/** @type {keyof typeof TOLD} */ (name)] + value);
+  if (komi !== null) words.push(`komi ${komi}`);
   write(byId("headers"), [...words, ...(result ? [`result ${result}`] : [])].join(" · "));
   const others = tags.filter(([name, value]) => !Object.hasOwn(TOLD, name) && value !== "");
   byId("other_headers").hidden = others.length === 0;

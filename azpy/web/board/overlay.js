@@ -20,17 +20,17 @@ export class Overlay {
   /**
    * @param {number[]} box of the picture
    * @param {{last: Touch[][], marks: import("./position.js").Mark[], actions: Action[], moves: any[],
-   *   pv: string[] | null}} drawn the touches of each move of the last turn; marks; the legal actions; what a search
-   *   says of them, best first; a variation that is looked at
+   *   pv: string[] | null, players: number}} drawn the touches of each move of the last turn; marks; the legal
+   *   actions; what a search says of them, best first; a variation that is looked at; how many players take turns
    */
-  show(box, { last, marks, actions, moves, pv }) {
+  show(box, { last, marks, actions, moves, pv, players }) {
     this.layer.setAttribute("viewBox", box.join(" "));
     this.box = box;
     this.pixel = box[2] / Math.max(1, this.frame.clientWidth); // of the page, in the picture's units
     const byName = new Map(actions.map((action) => [action.name, action]));
     const parts = last.flatMap((touches) => touches.map((one, at) => this.outline(one, at === touches.length - 1)));
     parts.push(...marks.map((one) => this.noted(one)));
-    if (pv !== null) parts.push(...this.variation(pv, byName));
+    if (pv !== null) parts.push(...this.variation(pv, byName, players));
     else parts.push(...this.candidates(moves, byName));
     this.layer.replaceChildren(...parts);
   }
@@ -151,7 +151,7 @@ export class Overlay {
    * The moves of a variation as numbers. Only games that play with one touch have the same places later on; of the
    * others the first move is drawn.
    */
-  variation(pv, byName) {
+  variation(pv, byName, players) {
     const first = byName.get(pv[0])?.touches ?? [];
     const isSimple = first.length === 1;
     /** @type {Map<string, {touch: Touch, numbers: number[]}>} */
@@ -175,7 +175,7 @@ export class Overlay {
       parts.push(
         draw(
           "g",
-          { class: numbers[0] % 2 === 1 ? "candidate best" : "candidate" },
+          { class: (numbers[0] - 1) % players === 0 ? "candidate best" : "candidate" },
           this.plate(x, y, radius),
           draw("text", { x, y: y + letter * 0.36, "font-size": letter, class: "rank" }, text),
         ),

@@ -5,8 +5,9 @@
  * @typedef {{name: string, short: string, touches: Touch[]}} Action
  * @typedef {{name: string, probability: number}} Roll
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
- * @typedef {{player: number | null, outcome: number | null, result: string | null, svg: string, marks: Mark[],
- *   text: string | null, actions: Action[], rolls: Roll[]}} Shown what the server says of a position
+ * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
+ *   text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
+ *   the server says of a position
  */
 
 /** The notes on a position that may be drawn: all but its words. @param {Record<string, string[]>} notes */
@@ -36,6 +37,24 @@ export function nextPlaces(actions, path) {
     else known.actions.push(action);
   }
   return places;
+}
+
+/**
+ * Actions of chess with another way to touch those that castle: the king, and then the rook.
+ * @param {Action[]} actions
+ */
+export function withRooks(actions) {
+  const byRook = actions.flatMap((action) => {
+    const [from, to] = action.touches;
+    const isTwoSteps = to !== undefined && Math.abs(to[1] - from[1]) === 2 * from[3];
+    if (!action.short.startsWith("O-O") || !isTwoSteps) return [];
+    const [file, steps] = action.short.startsWith("O-O-O") ? ["a", 2] : ["h", 1];
+    const [name, x, ...rest] = to;
+    /** @type {Touch} */
+    const rook = [file + name.slice(1), x + (steps * (to[1] - from[1])) / 2, ...rest];
+    return [{ ...action, touches: [from, rook] }];
+  });
+  return [...actions, ...byRook];
 }
 
 /** The actions that begin with these touches. @param {Action[]} actions @param {string[]} path @returns {Action[]} */

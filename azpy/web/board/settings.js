@@ -1,19 +1,24 @@
 // What did the person choose? The controls of players, levels and hints; they are kept in this browser.
 
+import { rulesOf } from "./clock.js";
 import { byId, fill, make } from "./dom.js";
 import { RUN } from "./game.js";
+import { seat, seats } from "./seats.js";
+import { offerStart } from "./setup.js";
 import { sides, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
-const CHOSEN = ["player_0", "player_1", "adviser"];
-const KEPT = ["level", "simulations", "seconds", "clock", "throws", "hint_simulations", "scale"];
+const ADVISERS = ["adviser", "beside"];
+const KEPT = ["level", "simulations", "seconds", "clock", "throws", "look", "sounds", "hint_simulations", "scale"];
+const CHANGING = ["level", "simulations", "seconds", "adviser", "beside", "hint_simulations", "hints", "throws", "scale"];
 const STORE = "azpy board settings";
 
 /** @typedef {{name: string, game: string, internalName: string, simulations: number,
  *   limits: {simulations: number, seconds: number},
  *   levels: {name: string, elo?: number}[], ladder: string,
- *   format: string | null, sideNames: [string, string] | null, canRotate: boolean}} Model */
+ *   format: string | null, numPlayers?: number, sideNames: string[] | null, canRotate: boolean}} Model
+ *   `numPlayers` is there where two players do not share a zero sum */
 
 export class Settings {
   /**
@@ -28,18 +33,15 @@ export class Settings {
       onGame();
     });
     byId("swap").addEventListener("click", () => {
-      const [first, second] = [byId("player_0"), byId("player_1")];
-      [first.value, second.value] = [second.value, first.value];
-      this.name();
+      this.swap();
       onSwap();
     });
-    for (const id of ["player_0", "player_1"]) {
-      byId(id).addEventListener("change", () => {
-        this.name();
-        onPlayers();
-      });
-    }
-    for (const id of ["level", "simulations", "seconds", "adviser", "hint_simulations", "hints", "throws", "scale"]) {
+    byId("setup").addEventListener("change", (/** @type {Event} */ { target }) => {
+      if (!(target instanceof Element) || !target.matches("[id^=player_]")) return;
+      this.name();
+      onPlayers();
+    });
+    for (const id of [...CHANGING, "look", "sounds"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
         this.name();
@@ -81,8 +83,13 @@ export class Settings {
     return this.models.find((model) => model.name === byId("game").value) ?? this.models[0];
   }
 
+  /** Whether two players play, and one loses what the other wins. */
+  get isZeroSum() {
+    return this.model.numPlayers === undefined;
+  }
+
   get names() {
-    return sides(this.model.sideNames);
+    return sides(this.model.sideNames, this.model.numPlayers ?? 2);
   }
 
   /** Offers the players of the game. Those that were chosen stay, if they play it. */
@@ -90,16 +97,27 @@ export class Settings {
     const fitting = this.models.filter((model) => model.game === this.model.game);
     const networks = () => fitting.map((model) => make("option", { value: model.name }, `Network ${model.name}`));
     const isFirst = byId("adviser").options.length === 0;
-    const before = CHOSEN.map((id) => byId(id).value);
-    for (const player of [0, 1]) {
-      byId(`label_${player}`).textContent = upper(this.names[player]);
+    const before = [this.options.players, ADVISERS.map((id) => byId(id).value)];
+    seat(this.names.length);
+    for (const [player, name] of this.names.entries()) {
+      byId(`label_${player}`).textContent = upper(name);
       fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
+      byId(`player_${player}`).value = player === 0 ? "" : this.model.name;
+      byId(`side_${player}`).classList.toggle("colored", !this.isZeroSum);
     }
-    byId("player_1").value = this.model.name;
+    byId("swap").hidden = this.names.length === 1;
+    byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
+    for (const option of byId("clock").options) {
+      option.disabled = !this.isZeroSum && (rulesOf(option.value)?.limit ?? null) !== null;
+      option.title = option.disabled ? "Only of two players it is clear who wins on time." : "";
+    }
     const run = [...byId("adviser").options].filter((option) => option.value === RUN);
     fill(byId("adviser"), [...run, ...networks()]);
+    fill(byId("beside"), [make("option", { value: "" }, "Nobody"), ...networks()]);
+    for (const one of document.querySelectorAll(".beside_choice")) one.toggleAttribute("hidden", fitting.length < 2);
+    offerStart(this.model.game);
     this.fillLevels();
-    if (!isFirst) this.take(before);
+    if (!isFirst) this.take(...before);
     this.bound();
     this.name();
   }
@@ -127,13 +145,25 @@ export class Settings {
     return found !== undefined;
   }
 
-  /** Chooses the players and the adviser, those of them that are there. @param {string[]} chosen */
-  take(chosen) {
-    for (const [index, id] of CHOSEN.entries()) {
-      const choices = [...byId(id).options].map((option) => option.value);
-      if (choices.includes(chosen[index])) byId(id).value = chosen[index];
-    }
+  /** The choices of who plays, one a player. @returns {HTMLSelectElement[]} */
+  get seated() {
+    return seats("player").filter((one) => !one.hidden);
+  }
+
+  /** Chooses players and advisers, those of them that are there. @param {string[]} players @param {string[]} advisers */
+  take(players, advisers) {
+    const choose = (/** @type {any} */ field, /** @type {string | undefined} */ value) => {
+      if ([...field.options].some((option) => option.value === value)) field.value = value;
+    };
+    for (const [player, field] of this.seated.entries()) choose(field, players[player]);
+    for (const [index, id] of ADVISERS.entries()) choose(byId(id), advisers[index]);
     this.name();
+  }
+
+  /** Gives each seat the player of the one before: two players are exchanged. */
+  swap() {
+    const { players } = this.options;
+    this.take([...players.slice(-1), ...players.slice(0, -1)], []);
   }
 
   /** Offers what the run thought when it played the game. @param {boolean} isStored whether it is known */
@@ -161,8 +191,8 @@ export class Settings {
 
   /** Says who plays, beside the board. */
   name() {
-    for (const player of [0, 1]) {
-      byId(`name_${player}`).textContent = upper(this.names[player]);
+    for (const [player, name] of this.names.entries()) {
+      byId(`name_${player}`).textContent = upper(name);
       const [chosen] = byId(`player_${player}`).selectedOptions;
       const level = chosen?.value && this.level ? `, ${this.level}` : "";
       byId(`who_${player}`).textContent = `${chosen?.textContent ?? ""}${level}`;
@@ -177,7 +207,8 @@ export class Settings {
     return {
       model: this.model.name,
       adviser: byId("adviser").value,
-      players: [byId("player_0").value, byId("player_1").value],
+      beside: byId("beside").value,
+      players: this.seated.map(({ value }) => value),
       level: level === "" ? null : level,
       simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),
       seconds,
@@ -187,10 +218,10 @@ export class Settings {
     };
   }
 
-  /** @returns {{isOn: boolean, minutes: number | null}} */
+  /** Null for no clock. Only of two players it is clear who wins on time: the clocks of others count up. */
   get clock() {
-    const chosen = byId("clock").value;
-    return { isOn: chosen !== "", minutes: Number(chosen) || null };
+    const rules = rulesOf(byId("clock").value);
+    return rules === null || this.isZeroSum ? rules : { ...rules, limit: null };
   }
 
   keep() {

@@ -1,11 +1,22 @@
-// What are the two players called?
+// What are the players called?
 
 /**
- * @param {[string, string] | null} names of the game's sides; null for none
- * @returns {[string, string]} for use within a sentence
+ * @param {string[] | null} names of the game's sides; null for none
+ * @param {number} players how many there are
+ * @returns {string[]} for use within a sentence
  */
-export function sides(names) {
-  return names ?? ["player 0", "player 1"];
+export function sides(names, players) {
+  return names ?? Array.from({ length: players }, (_, player) => `player ${player}`);
+}
+
+/** @type {Record<string, string>} */
+const FIGURES = { q: "\u265b", r: "\u265c", b: "\u265d", n: "\u265e", p: "\u265f" };
+
+/** Men that were captured: figures of chess, else their number. @param {string} men */
+export function toldMen(men) {
+  const figures = [...men.toLowerCase()].map((man) => FIGURES[man]);
+  if (men === "" || figures.includes(/** @type {any} */ (undefined))) return men === "" ? "" : `${men.length} captured`;
+  return figures.map((figure) => `${figure}\ufe0e`).join("");
 }
 
 /** A text as the beginning of a sentence. @param {string} text */

@@ -10,7 +10,7 @@ const PHASES = 3;
  * @param {import("./game.js").Position[]} line
  * @param {string} adviser
  * @param {number} least visits of a search that is not short
- * @param {[string, string]} names of the players
+ * @param {string[]} names of the players
  */
 export function showSummary(line, adviser, least, names) {
   const losses = line.map((one) => one.loss(adviser, least));

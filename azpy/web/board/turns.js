@@ -23,7 +23,7 @@ export function turnsOf(game) {
   for (let one = open.pop(); one !== undefined; one = open.pop()) {
     const before = places.get(one);
     for (const child of one.children) {
-      const owner = child.mover === null && isOwn ? before?.owner : ownerOf(child, before?.owner);
+      const owner = child.mover === null && isOwn ? before?.owner : ownerOf(child, before?.owner, game.names.length);
       const begins = before === undefined || owner === undefined || owner !== before.owner;
       hasSteps ||= !begins || child.mover === null;
       const pairs = Math.floor((child.ply + (isSecond ? 2 : 1)) / 2);
@@ -39,12 +39,13 @@ export function turnsOf(game) {
  * Whose turn a move is part of.
  * @param {Position} position
  * @param {number | null | undefined} before whose turn the move before it was part of
+ * @param {number} players how many there are
  */
-function ownerOf(position, before) {
+function ownerOf(position, before, players) {
   if (position.mover !== null) return position.mover;
   const [next] = position.children;
-  // A roll behind a roll: its player could not move.
-  if (next?.mover === null) return before === 0 || before === 1 ? 1 - before : undefined;
+  // A roll behind a roll: its player could not move. Of more than two it is not known who that was.
+  if (next?.mover === null) return typeof before === "number" && players <= 2 ? players - 1 - before : undefined;
   return next?.mover ?? position.shown?.player ?? null;
 }
 

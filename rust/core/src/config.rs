@@ -1,6 +1,6 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
-use crate::game::{Game, GameFault, can_prove};
+use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
 use Fpu::Zero;
 
@@ -73,9 +73,6 @@ options! {
         /// with a base b, c_puct grows as c_puct + ln((1 + N + b) / b) with a position's visits N
         c_puct_base: Option<f64> = None, source = "AlphaZero, 19,652 there", above = true, high = MOST,
             rule = Rule::Puct;
-        /// how much c_puct grows with the spread of the values below a position: it is multiplied by
-        /// 1 + this (stdev / 0.4 - 1)
-        c_puct_stdev: f64 = 0.0, source = "KataGo's variance-scaled cPUCT, 0.85 there", high = 1.0, rule = Rule::Puct;
         /// value of an action not yet visited: its parent's, less this times the square root of the priors visited; or
         /// zero, or parent for the parent's
         fpu: Fpu = Zero, source = "Leela Chess Zero", words = &["zero", "parent"], high = 100.0,
@@ -83,21 +80,14 @@ options! {
         /// lost games that a leaf in flight counts as, of use with eval_batch above 1; 0 counts it in the exploration
         /// term alone
         virtual_loss: f64 = 1.0, high = MOST, rule = Rule::Puct;
-        /// descents of a round that may meet a leaf in flight before the round ends; none: as many as eval_batch
-        max_collisions: Option<usize> = None, unit = "descents", high = 65_536.0;
         /// the leaves of a round are at most this share of the root's visits, one at least
         in_flight_share: Option<f64> = None, unit = "share", above = true, high = 1.0;
         /// weight of Dirichlet noise in the root's prior
         root_noise: Option<RootNoise> = None, unit = "share", source = "AlphaGo Zero, Silver et al. 2017", high = 1.0,
             rule = Rule::Puct, in_self_play = Some(OptionValue::Number(0.25));
-        /// half of the noise goes to actions whose prior stands out
-        noise_shaped: bool = false, source = "KataGo, Wu 2019", rule = Rule::Puct;
         /// the root's priors are raised to 1 / this, before the noise
         root_temperature: f64 = 1.0, source = "KataGo, 1.1 to 1.25 there", above = true, high = MOST,
             rule = Rule::Puct;
-        /// k: a visited action of the root gets at least sqrt(k prior n) of n visits, and policy targets leave out the
-        /// visits that only this brought; 0 forces none
-        forced_visits: f64 = 0.0, source = "KataGo, Wu 2019, 2 there", high = MOST, rule = Rule::Puct;
         /// actions that Gumbel's sequential halving begins with, in place of PUCT and noise; 0: PUCT
         gumbel_actions: usize = 0, unit = "actions", source = "Danihelka et al. 2022, 16 there";
         /// factor on Gumbel's random draws; 0 draws none, as in matches
@@ -116,6 +106,9 @@ options! {
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
         /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
         lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 6.0, needs = Some("solver");
+        /// of one player: a score above this is a win for the search, and a score below it a loss; none: scores as they
+        /// are
+        score_to_beat: Option<f64> = None, unit = "score", source = "R2, Laterre et al. 2018", low = -1.0, high = 1.0;
         /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
         /// choose the action
         early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
@@ -137,8 +130,7 @@ impl SearchConfig {
     /// tree whose root moves along is copied, so there may be two of them.
     #[must_use]
     pub fn max_nodes(&self, sums: usize) -> usize {
-        let extra = (sums + usize::from(self.c_puct_stdev > 0.0)) * size_of::<f64>();
-        let bytes = size_of::<crate::search::tree::Node>() + extra;
+        let bytes = size_of::<crate::search::tree::Node>() + sums * size_of::<f64>();
         self.max_memory_mb.map_or(usize::MAX, |mb| ((mb * f64::from(1 << 20)) as usize / (2 * bytes)).max(1))
     }
 
@@ -154,12 +146,26 @@ impl SearchConfig {
     /// Refuses options that a search of `game` cannot have.
     ///
     /// # Errors
-    /// A sentence that names the option.
-    pub fn check_for<G: Game>(&self, game: &G) -> Result<(), String> {
+    /// What names the option.
+    pub fn check_for<G: Game>(&self, game: &G) -> Result<(), GameFault> {
         if self.solver && !can_prove(game) {
-            return Err(GameFault::Unprovable(game.num_players()).to_string());
+            return Err(GameFault::Unprovable(game.num_players()));
+        }
+        if self.score_to_beat.is_some() && game.num_players() != 1 {
+            return Err(GameFault::ManyScores(game.num_players()));
         }
         Ok(())
+    }
+
+    /// What a finished game counts in a search: what it pays, or [`ranked`] where there is a score to beat.
+    #[inline]
+    pub(crate) fn outcome<G: Game>(&self, end: &G) -> G::Payoff {
+        match self.score_to_beat {
+            Some(to_beat) if !G::Payoff::ZERO_SUM => {
+                G::Payoff::of_proven(Value(ranked(end.outcome().of(Player::Zero), to_beat as f32)))
+            }
+            _ => end.outcome(),
+        }
     }
 
     /// Whether a search with these options looks at an option.

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-pub use crate::payoff::{MAX_PLAYERS, Payoff, Player, Pov, PovValue, PovValues, Value, Values};
+pub use crate::payoff::{MAX_PLAYERS, Payoff, Player, Pov, PovValue, PovValues, Value, Values, ranked};
 
 /// What a network says of a position of `G`.
 pub type PovOf<G> = <<G as Game>::Payoff as Payoff>::Pov;
@@ -88,6 +88,9 @@ pub enum GameFault {
          players: search without solver and lookahead"
     )]
     Unprovable(usize),
+    /// A search for a score, in a game of several players.
+    #[error("score_to_beat is for games of one player, and this game has {0} players: leave score_to_beat out")]
+    ManyScores(usize),
     /// The game goes on for longer than it said.
     #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
     TooLong(usize),

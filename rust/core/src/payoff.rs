@@ -105,6 +105,19 @@ pub trait Pov: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     fn absolute(self, player: Player) -> Self::Payoff;
 }
 
+/// What a score counts as against a score to beat: 1 above it, -1 below it, and 0 where the two are equal. Nothing beats
+/// the score 1, which always counts as 1. R2 (Laterre et al. 2018) tosses a coin where the two are equal: 0 is its mean.
+#[must_use]
+pub fn ranked(score: f32, to_beat: f32) -> f32 {
+    if score >= 1.0 || score > to_beat {
+        1.0
+    } else if score < to_beat {
+        -1.0
+    } else {
+        0.0
+    }
+}
+
 /// A value from the view of player 0, in `[-1, 1]`: the other one of two players has its negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Value(pub f32);
@@ -351,5 +364,13 @@ mod tests {
         assert_eq!(Values::won_by(Some(Player::One), 2), Value(-1.0).each());
         assert_eq!(Values::won_by(Some(Player::Two), 3).numbers(), [-0.5, -0.5, 1.0]);
         assert_eq!(Values::won_by(None, 4).numbers(), [0.0; 4]);
+    }
+
+    #[test]
+    fn a_score_wins_above_the_score_to_beat_and_the_best_score_always_does() {
+        let against = |to_beat| [-1.0, 0.25, 0.5, 1.0].map(|score| ranked(score, to_beat));
+        assert_eq!(against(0.25), [-1.0, 0.0, 1.0, 1.0]);
+        assert_eq!(against(-1.0), [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(against(1.0), [-1.0, -1.0, -1.0, 1.0]);
     }
 }

@@ -45,8 +45,15 @@ pub trait Notation: Game {
         Vec::new()
     }
 
-    /// What people call the two players within a sentence, where the game has names for them.
-    fn side_names(&self) -> Option<[&'static str; 2]> {
+    /// The men that each player took on a line of legal actions that begins here, as `on_board` shows them. Nothing
+    /// for games in which men are not taken.
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        let _ = actions;
+        vec![String::new(); self.num_players()]
+    }
+
+    /// What people call the players within a sentence, player 0 first, where the game has names for them.
+    fn side_names(&self) -> Option<Vec<&str>> {
         None
     }
 
@@ -187,6 +194,13 @@ pub trait Notation: Game {
         None
     }
 
+    /// A game that is over as it ends where the players agree that the men on these places are dead, each with those
+    /// that are joined to it. `None` for games without such an agreement.
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        let _ = places;
+        None
+    }
+
     /// The board as a start, without the plies that led to it: where only these ended the game or barred a move, they
     /// do so no more. `None` if the rules have `mover` not to move there.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
@@ -195,26 +209,85 @@ pub trait Notation: Game {
 }
 
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
-/// stalemate". Where two players do not share a zero sum, what each gets: "player 0 gets 1, player 1 gets -0.5, ...".
+/// stalemate". See [`result_words`].
 pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
-    let names = state
-        .side_names()
-        .map_or_else(|| ["player 0", "player 1"].map(str::to_owned), |names| names.map(str::to_owned));
-    let won = |player: Player| {
-        let name = &names[player.index()];
-        let first = name.chars().next().map_or(0, char::len_utf8);
-        format!("{}{} wins", name[..first].to_uppercase(), &name[first..])
+    result_words(state.side_names(), state.outcome().each().numbers(), G::Payoff::ZERO_SUM, how)
+}
+
+/// The result of a game in words, and `how` it came about.
+///
+/// With one player it is the score: "Score 0.5". Where several players do not share a zero sum, it has what each gets:
+/// "Player 2 wins: player 0 gets -0.5, player 1 gets -0.5, player 2 gets 1".
+///
+/// # Arguments
+/// - `names`: of the players; nothing where the game has none.
+/// - `each`: what each player gets.
+///
+/// ```
+/// use azpy_core::text::result_words;
+/// assert_eq!(result_words(Some(vec!["red", "blue"]), &[-1.0, 1.0], true, "by 4 in a row"), "Blue wins by 4 in a row");
+/// assert_eq!(result_words(None, &[0.5], false, ""), "Score 0.5");
+/// let said = "Player 0 and player 2 win: player 0 gets 0.5, player 1 gets -1, player 2 gets 0.5";
+/// assert_eq!(result_words(None, &[0.5, -1.0, 0.5], false, ""), said);
+/// assert_eq!(result_words(None, &[0.5, 0.5], false, ""), "Each player gets 0.5");
+/// ```
+#[must_use]
+pub fn result_words(names: Option<Vec<&str>>, each: &[f32], zero_sum: bool, how: &str) -> String {
+    let names: Vec<String> = match names {
+        Some(names) => names.into_iter().map(str::to_owned).collect(),
+        None => (0..each.len()).map(|player| format!("player {player}")).collect(),
     };
-    let each = state.outcome().each();
-    if !G::Payoff::ZERO_SUM {
-        let gets = |(player, own): (usize, &f32)| format!("player {player} gets {own}");
-        return each.numbers().iter().enumerate().map(gets).collect::<Vec<_>>().join(", ");
+    let best = each.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let winners: Vec<&str> =
+        names.iter().zip(each).filter(|&(_, &own)| own == best).map(|(name, _)| name.as_str()).collect();
+    let short = |number: f32| (1e4 * number).round() / 1e4 + 0.0; // no -0
+    let is_equal = winners.len() == each.len();
+    let said = match &winners[..] {
+        _ if each.len() == 1 => format!("score {}", short(best)),
+        _ if is_equal && best == 0.0 => "draw".to_owned(),
+        _ if is_equal => format!("each player gets {}", short(best)),
+        [others @ .., last] if !others.is_empty() => format!("{} and {last} win", others.join(", ")),
+        _ => format!("{} wins", winners.concat()),
+    };
+    let first = said.chars().next().map_or(0, char::len_utf8);
+    let mut said = format!("{}{}", said[..first].to_uppercase(), &said[first..]);
+    if !how.is_empty() {
+        said = format!("{said} {how}");
     }
-    let said = match each.of(Player::Zero) {
-        0.0 => "Draw".to_owned(),
-        outcome => won(if outcome > 0.0 { Player::Zero } else { Player::One }),
+    if zero_sum || is_equal {
+        return said;
+    }
+    let gets: Vec<String> = names.iter().zip(each).map(|(name, &own)| format!("{name} gets {}", short(own))).collect();
+    format!("{said}: {}", gets.join(", "))
+}
+
+/// What [`Notation::captured`] is for a game in which men are taken: those of the others that are gone after a move.
+pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> Vec<String> {
+    let men = |state: &G| {
+        let mut men: Vec<char> = state.on_board().into_iter().map(|(_, man)| man).collect();
+        men.sort_unstable();
+        men
     };
-    if how.is_empty() { said } else { format!("{said} {how}") }
+    let mut taken = vec![String::new(); start.num_players()];
+    let (mut state, mut before) = (start.clone(), men(start));
+    for &action in actions {
+        let turn = state.turn();
+        state.play(action);
+        let now = men(&state);
+        let mut left = now.iter().copied().peekable();
+        for man in before {
+            while left.next_if(|&other| other < man).is_some() {}
+            let stays = left.next_if_eq(&man).is_some();
+            if let Turn::Player(mover) = turn
+                && !stays
+                && state.owner(1, man).is_some_and(|owner| owner != mover)
+            {
+                taken[mover.index()].push(man);
+            }
+        }
+        before = now;
+    }
+    taken
 }
 
 /// A text as an error repeats it: in quotes, on one line, cut where it is long.

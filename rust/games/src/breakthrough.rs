@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, captured_men, outcome_text, play_line};
 
 use crate::key::{Tag, digest};
 use crate::notation::{is_board, mark, read_board, stones, write_board};
@@ -348,8 +348,12 @@ impl Notation for Breakthrough {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.piece(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        captured_men(self, actions)
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {

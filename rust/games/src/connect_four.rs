@@ -24,7 +24,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, digest, spread};
-use crate::notation::{FULL_BOARD, is_board, mark, marked, read_board_of, write_board};
+use crate::notation::{FULL_BOARD, in_rows, is_board, mark, marked, read_board_of, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -378,8 +378,8 @@ where
         marked(glyph)
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        (N == 2).then_some([svg::NAMES[0], svg::NAMES[1]])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(svg::NAMES[..N].to_vec())
     }
 
     fn result_text(&self) -> String {
@@ -400,10 +400,13 @@ where
         let below = svg::standing(self, ["x (red)", "o (blue)", "y (green)"]);
         let mut picture = Svg::board(&svg::numbers(width), &vec![String::new(); height], &below);
         let (left, board) = (centre(0) - CELL / 2.0, "fill=\"#e2e8f0\" stroke=\"#94a3b8\"");
+        let rows = in_rows(width, height, self.k(), |cell| self.stone(cell % width, cell / width));
         picture.rect(left, left, CELL * width as f32, CELL * height as f32, board);
         for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
-            let fill = self.stone(column, row).map_or("#ffffff", svg::color);
-            let look = format!("fill=\"{fill}\" stroke=\"{}\"", svg::LINE);
+            let look = match self.stone(column, row) {
+                Some(player) => svg::stone(player, rows[row * width + column]),
+                None => format!("fill=\"#ffffff\" stroke=\"{}\"", svg::LINE),
+            };
             picture.circle(centre(column), centre(row), 0.41 * CELL, &look);
         }
         picture.done()

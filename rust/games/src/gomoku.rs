@@ -18,7 +18,7 @@ use azpy_core::text::{Notation, outcome_text, play_line};
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
-use crate::notation::{FULL_BOARD, is_board, read_board, stones, write_board};
+use crate::notation::{FULL_BOARD, in_rows, is_board, read_board, stones, write_board};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use lines::Lines;
 
@@ -260,8 +260,8 @@ impl Notation for Gomoku {
         stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["Black", "White"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["Black", "White"])
     }
 
     fn result_text(&self) -> String {
@@ -269,7 +269,9 @@ impl Notation for Gomoku {
     }
 
     fn to_svg(&self) -> String {
-        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), None)
+        let size = self.size();
+        let rows = in_rows(size, size, self.k(), |cell| self.stone(cell));
+        grid::to_svg(size, LETTERS, |cell| self.stone(cell), |cell| rows[cell])
     }
 
     fn touches(&self, action: Action) -> Vec<Touch> {

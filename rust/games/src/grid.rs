@@ -47,12 +47,12 @@ pub(crate) fn owner(line: usize, glyph: char) -> Option<Player> {
     }
 }
 
-/// The board as an SVG document: player 0 has the black stones. `marked` is a cell whose stone gets a ring.
+/// The board as an SVG document: player 0 has the black stones. `is_marked`: whether a cell's stone gets a ring.
 pub(crate) fn to_svg(
     size: usize,
     letters: &[u8],
     stone: impl Fn(usize) -> Option<Player>,
-    marked: Option<usize>,
+    is_marked: impl Fn(usize) -> bool,
 ) -> String {
     let at = |line: usize| MARGIN + line * STEP;
     let (first, last) = (at(0), at(size - 1));
@@ -89,7 +89,7 @@ pub(crate) fn to_svg(
             _ => ("#fdfdf8", "#161616"),
         };
         let _ = write!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"14\" fill=\"{fill}\" stroke=\"#161616\"/>");
-        if marked == Some(cell) {
+        if is_marked(cell) {
             let _ = write!(
                 svg,
                 "<circle cx=\"{x}\" cy=\"{y}\" r=\"7\" fill=\"none\" stroke=\"{contrast}\" stroke-width=\"2\"/>"

@@ -416,8 +416,8 @@ impl Notation for Hex {
         stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["red", "blue"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
     }
 
     fn result_text(&self) -> String {
@@ -466,7 +466,8 @@ impl Notation for Hex {
         for cell in 0..size * size {
             let (x, y) = middle(cell / size, cell % size);
             if let Some(player) = self.stone(cell) {
-                picture.circle(x, y, 0.62 * RADIUS, &format!("fill=\"{}\"", svg::color(player)));
+                let has_won = self.won && self.joined[player.index()].has(cell);
+                picture.circle(x, y, 0.62 * RADIUS, &svg::stone(player, has_won));
             }
         }
         picture.text(width / 2.0, height - MARGIN / 2.0, f32::min(15.0, 0.055 * width), &below);

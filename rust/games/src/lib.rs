@@ -15,6 +15,9 @@
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
+//! | [`Maedn`] (dice) | `new(players, opposite, max_plies)` | pass, bring in, a piece by its field | `[187, 1, 1]` |
+//! | [`ChineseCheckers`] | `new(players, max_turns)` | 121 cells x 6 directions, pass | `[10, 17, 17]` |
+//! | [`Blokus`] | `new(players, size)` | cells x 91 shapes | `[22 P + 1, size, size]` |
 //! | [`Game2048`] (one player, dice) | `new(size, target)` | up, right, down, left | `[log2(target), size, size]` |
 //! | [`PegSolitaire`] (one player) | `new(board)` | hole x direction | `[2, 7, 7]` or `[2, 5, 5]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
@@ -27,9 +30,11 @@
 #![forbid(unsafe_code)]
 
 pub mod backgammon;
+pub mod blokus;
 pub mod breakthrough;
 mod cells;
 pub mod chess;
+pub mod chinese_checkers;
 pub mod connect_four;
 pub mod dice_nim;
 pub mod game2048;
@@ -38,6 +43,7 @@ pub mod gomoku;
 mod grid;
 pub mod hex;
 mod key;
+pub mod maedn;
 mod notation;
 pub mod othello;
 pub mod peg_solitaire;
@@ -50,14 +56,17 @@ pub mod trictrac;
 pub mod wall_game;
 
 pub use backgammon::Backgammon;
+pub use blokus::Blokus;
 pub use breakthrough::Breakthrough;
 pub use chess::Chess;
+pub use chinese_checkers::ChineseCheckers;
 pub use connect_four::{ConnectFour, ConnectFourForThree};
 pub use dice_nim::DiceNim;
 pub use game2048::Game2048;
 pub use go::{Go, Go9, Go19};
 pub use gomoku::Gomoku;
 pub use hex::Hex;
+pub use maedn::Maedn;
 pub use othello::Othello;
 pub use peg_solitaire::{PegBoard, PegSolitaire};
 pub use pig::Pig;

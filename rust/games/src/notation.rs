@@ -4,7 +4,7 @@
 //! player and `.` an empty cell, and after a blank who is to move: `..x/.o./... x`. No action is called like a row of a
 //! board, so a text is one or the other ([`is_board`]).
 
-use azpy_core::game::{MAX_PLAYERS, Player};
+use azpy_core::game::{MAX_PLAYERS, Payoff, Player};
 use azpy_core::text::shown;
 
 pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
@@ -22,6 +22,21 @@ pub(crate) fn mark(player: Player) -> char {
 /// Whose pieces are written so.
 pub(crate) fn marked(mark: char) -> Option<Player> {
     Player::ALL.into_iter().find(|player| MARKS[player.index()] == mark)
+}
+
+/// Refuses a number of players that a game does not have, or that its type is not for.
+///
+/// # Errors
+/// Says which it may be.
+pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Result<(), String> {
+    if !allowed.contains(&players) {
+        let numbers: Vec<_> = allowed.iter().map(usize::to_string).collect();
+        return Err(format!("players must be one of {}, got {players}", numbers.join(", ")));
+    }
+    if P::ZERO_SUM != (players == 2) {
+        return Err(format!("a Value is what two players share, and Values are for more; got {players} players"));
+    }
+    Ok(())
 }
 
 /// A board as it stands in a text.
@@ -46,6 +61,26 @@ pub(crate) fn stones(
     stone: impl Fn(usize) -> Option<Player>,
 ) -> Vec<(String, char)> {
     (0..cells).filter_map(|cell| Some((name(cell), mark(stone(cell)?)))).collect()
+}
+
+/// Which cells, row * width + column, are part of `k` stones of one player in a row: across, upright or aslant.
+pub(crate) fn in_rows(width: usize, height: usize, k: usize, stone: impl Fn(usize) -> Option<Player>) -> Vec<bool> {
+    let mut found = vec![false; width * height];
+    for cell in 0..width * height {
+        for (right, down) in [(1, 0), (0, 1), (1, 1), (-1, 1)] {
+            let at = |step: usize| {
+                let column = (cell % width).checked_add_signed(right * step as isize)?;
+                let row = cell / width + down * step;
+                (column < width && row < height).then_some(row * width + column)
+            };
+            let player = stone(cell);
+            let row: Vec<usize> = (0..k).map_while(at).take_while(|&other| stone(other) == player).collect();
+            if player.is_some() && row.len() == k {
+                row.into_iter().for_each(|cell| found[cell] = true);
+            }
+        }
+    }
+    found
 }
 
 /// The board as text; `stone` says who has one on a cell, row * width + column.

@@ -356,8 +356,8 @@ impl Notation for Othello {
         stones(self.num_cells(), |cell| self.action_name(cell as Action), |cell| self.disc(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["Black", "White"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["Black", "White"])
     }
 
     /// With the discs of either player.

@@ -25,6 +25,12 @@ pub(crate) fn color(player: Player) -> &'static str {
     COLORS[player.index()]
 }
 
+/// What a stone looks like; one of those that won the game has a rim.
+pub(crate) fn stone(player: Player, has_won: bool) -> String {
+    let rim = if has_won { format!(" stroke=\"{INK}\" stroke-width=\"4\"") } else { String::new() };
+    format!("fill=\"{}\"{rim}", color(player))
+}
+
 /// A length with two places, those that are needed.
 struct Length(f32);
 

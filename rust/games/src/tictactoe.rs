@@ -10,7 +10,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, spread};
-use crate::notation::{FULL_BOARD, PLAYERS, is_board, mark, read_board, stones, write_board};
+use crate::notation::{FULL_BOARD, PLAYERS, in_rows, is_board, mark, read_board, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -167,8 +167,8 @@ impl Notation for TicTacToe {
         stones(CELLS, |cell| self.action_name(cell as Action), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["x", "o"])
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["x", "o"])
     }
 
     fn result_text(&self) -> String {
@@ -184,8 +184,12 @@ impl Notation for TicTacToe {
             picture.line((at, edges[0]), (at, edges[1]), &line);
             picture.line((edges[0], at), (edges[1], at), &line);
         }
+        let rows = in_rows(SIZE, SIZE, 3, |cell| self.stone(cell));
         for cell in 0..CELLS {
             let (x, y) = (centre(cell % SIZE), centre(cell / SIZE));
+            if rows[cell] {
+                picture.circle(x, y, 0.45 * CELL, "fill=\"#fde68a\"");
+            }
             let look =
                 |player| format!("stroke=\"{}\" stroke-width=\"5\" stroke-linecap=\"round\"", svg::color(player));
             let arm = 0.25 * CELL;

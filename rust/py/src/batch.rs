@@ -36,7 +36,8 @@ impl<G: Hosted> Batch<G> {
     pub(crate) fn new(states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Self> {
         let first = states.first().and_then(|state| downcast::<G>(*state));
         let roots = states.iter().map(|state| same_game(*state, first)).collect::<PyResult<Vec<&G>>>()?;
-        roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(PyValueError::new_err))?;
+        let refused = |fault: GameFault| PyValueError::new_err(fault.to_string());
+        roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;

@@ -63,7 +63,7 @@ plain! {
     fn render(&self) -> String;
     fn owner(&self, line: usize, glyph: char) -> Option<Player>;
     fn on_board(&self) -> Vec<(String, char)>;
-    fn side_names(&self) -> Option<[&'static str; 2]>;
+    fn side_names(&self) -> Option<Vec<&str>>;
     fn can_rotate(&self) -> bool;
     fn result_text(&self) -> String;
     fn to_svg(&self) -> String;
@@ -81,6 +81,7 @@ plain! {
     fn to_text(&self) -> Option<String>;
     fn fen(&self) -> Option<String>;
     fn komi(&self) -> Option<f32>;
+    fn captured(&self, actions: &[Action]) -> Vec<String>;
     fn object(&self) -> Option<&Py<PyAny>>;
 }
 
@@ -106,6 +107,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String>;
+    fn without_dead(&self, places: &[String]) -> Option<Box<dyn AnyState>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>>;
     /// See `GameRecord::of_actions` of the core.
     fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<CoreRecord, String>;
@@ -117,7 +119,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     /// A batch of searches of these states, all of this state's game.
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>>;
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
-    fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay>;
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
     /// A model of an engine for requests about this state's game.
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
     /// Refuses a position that no search can begin at.
@@ -206,6 +208,7 @@ pub(crate) trait AnySelfPlay: Stop {
     fn is_swapped(&self, patience: Duration) -> bool;
     fn set_resign_below(&self, below: f64) -> PyResult<()>;
     fn set_simulations(&self, simulations: u32);
+    fn set_score_to_beat(&self, score: f32);
     fn stats(&self) -> SelfPlayStats;
     fn pipeline_stats(&self) -> Vec<PipelineStats>;
     fn is_stopped(&self) -> bool;

@@ -103,6 +103,7 @@ struct Info {
     game: String,
     num_actions: usize,
     num_players: usize,
+    side_names: Option<Vec<String>>,
     obs_shape: [usize; 3],
     max_plies: usize,
     action_cells: Option<Vec<u16>>,
@@ -158,6 +159,17 @@ impl<P: Told> PyGame<P> {
                 Some(read().map_err(|_| attribute("policy_planes", expected, &places))?)
             }
         };
+        let num_players = players_of(object)?.0;
+        let side_names = match given("side_names")? {
+            None => None,
+            Some(names) => {
+                let fine =
+                    |read: &Vec<String>| read.len() == num_players && read.iter().all(|name| !name.trim().is_empty());
+                let read = names.extract::<Vec<String>>().ok().filter(fine);
+                let expected = format!("None or a list of names, one for each of num_players = {num_players}");
+                Some(read.ok_or_else(|| attribute("side_names", &expected, &names))?)
+            }
+        };
         for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key"] {
             // Looked up on the class: nothing of the game runs.
             if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
@@ -171,7 +183,8 @@ impl<P: Told> PyGame<P> {
         let info = Info {
             game,
             num_actions: number("num_actions")?,
-            num_players: players_of(object)?.0,
+            num_players,
+            side_names,
             obs_shape,
             max_plies: number("max_plies")?,
             action_cells,
@@ -432,6 +445,10 @@ impl<P: Told> Notation for PyGame<P> {
         let name = self.shown(|object| object.call_method1("action_name", (action,))?.extract::<String>());
         let name = name.ok().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
         name.unwrap_or_else(|| action.to_string())
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        self.info.side_names.as_ref().map(|names| names.iter().map(String::as_str).collect())
     }
 
     /// No character of a game written in Python is known to be a player's piece.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use azpy_core::game::{Action, Game, Payoff, PlayError, Player, Turn, Value as Outcome};
+use azpy_core::game::{Action, Game, PlayError, Player, Turn, Values};
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Named, Notes, Variations};
@@ -33,13 +33,6 @@ struct Any {
 impl Any {
     /// A copy with a place of its own for errors.
     fn of(state: &State) -> PyResult<Self> {
-        if !state.inner.is_zero_sum() {
-            let (spec, players) = (&state.spec, state.inner.num_players());
-            return Err(PyValueError::new_err(format!(
-                "queries are about games of two players with a zero sum, and {spec} ({players} players) is none: search it \
-                 with azpy.Search or azpy.Engine"
-            )));
-        }
         Ok(Self { spec: state.spec.as_str().into(), inner: state.inner.boxed()? })
     }
 
@@ -77,8 +70,11 @@ impl Clone for Any {
 }
 
 impl Game for Any {
-    type Payoff = Outcome;
+    type Payoff = Values;
 
+    fn num_players(&self) -> usize {
+        self.inner.num_players()
+    }
     fn num_actions(&self) -> usize {
         self.inner.num_actions()
     }
@@ -103,8 +99,8 @@ impl Game for Any {
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
         *out = self.inner.chance_outcomes();
     }
-    fn outcome(&self) -> Outcome {
-        Outcome(self.inner.outcome().of(Player::Zero))
+    fn outcome(&self) -> Values {
+        self.inner.outcome()
     }
     fn encode(&self, row: &mut [f32]) {
         row.copy_from_slice(&self.inner.encode());
@@ -124,7 +120,10 @@ impl Notation for Any {
     fn short_name(&self, action: Action) -> String {
         self.inner.short_name(action)
     }
-    fn side_names(&self) -> Option<[&'static str; 2]> {
+    fn on_board(&self) -> Vec<(String, char)> {
+        self.inner.on_board()
+    }
+    fn side_names(&self) -> Option<Vec<&str>> {
         self.inner.side_names()
     }
     fn result_text(&self) -> String {
@@ -164,6 +163,15 @@ impl Notation for Any {
     fn fen(&self) -> Option<String> {
         self.inner.fen()
     }
+    fn komi(&self) -> Option<f32> {
+        self.inner.komi()
+    }
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        self.inner.captured(actions)
+    }
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        Some(self.with(self.inner.without_dead(places)?))
+    }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         Some(self.with(self.inner.without_past(mover)?))
     }
@@ -172,6 +180,10 @@ impl Notation for Any {
 impl Position for Any {
     fn game(&self) -> &str {
         &self.spec
+    }
+
+    fn is_zero_sum(&self) -> bool {
+        self.inner.is_zero_sum()
     }
 
     fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
@@ -331,10 +343,10 @@ impl Message {
 
     /// The answer to the action `show`, as a line of JSON: what lies on the board, and what can be played.
     ///
-    /// It has `player` (0 or 1; None at a roll and at the end), `outcome` (for player 0; None before the end), `svg`, `text`
-    /// (None if the game has no notation of positions), `actions` (each with `name`, `short`, and `touches`: the places
-    /// of the picture to touch one after the other, as [place, x, y, width, height] in the picture's units) and `rolls`
-    /// (each with `name` and `probability`).
+    /// It has `player` (None at a roll and at the end), `outcome` for player 0, or `outcomes` for each player where two do
+    /// not share a zero sum (None before the end), `svg`, `text` (None if the game has no notation of positions),
+    /// `actions` (each with `name`, `short`, and `touches`: the places of the picture to touch one after the other, as
+    /// [place, x, y, width, height] in the picture's units) and `rolls` (each with `name` and `probability`).
     fn show(&self, py: Python<'_>, served: Served, limits: Allowed) -> PyResult<String> {
         self.answered(py, &served, limits, show)
     }
@@ -574,14 +586,14 @@ impl Line {
     /// ValueError, and changes nothing, if none is legal for this player.
     #[pyo3(signature = (name, player = None))]
     fn play(&mut self, py: Python<'_>, name: &str, player: Option<Whole>) -> PyResult<()> {
-        let player = player_of(player, 2)?;
+        let player = player_of(player, self.line.start.num_players())?;
         self.change(py, |line| line.play(name, player))
     }
 
     /// Begins anew at the present board where the game is over by its past alone, and in Go where `player` is not to move.
     #[pyo3(signature = (player = None))]
     fn go_on(&mut self, py: Python<'_>, player: Option<Whole>) -> PyResult<()> {
-        let player = player_of(player, 2)?;
+        let player = player_of(player, self.line.start.num_players())?;
         self.change(py, |line| {
             line.go_on(player);
             Ok(())

@@ -107,6 +107,19 @@ impl GameRecord {
         self.0.simulations
     }
 
+    /// Of one player: the score that the game was to beat, see the option `score_to_beat`; None without one.
+    #[getter]
+    fn score_to_beat(&self) -> Option<f32> {
+        self.0.score_to_beat
+    }
+
+    /// What a network learns that each player got: `outcomes`, or with a score to beat 1 above it and -1 below it. Where
+    /// the outcome is just this score, a coin that the seed and the game's number toss decides.
+    #[getter]
+    fn rewards<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, Player::ALL[..self.0.num_players()].iter().map(|&player| self.0.reward_of(player)))
+    }
+
     /// int32 [T]: actions and chance outcomes.
     #[getter]
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {

@@ -3,11 +3,12 @@
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+use azpy_core::game::{Payoff, Value, Values};
 use azpy_core::text::shown;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go, Go9, Go19, Gomoku, Hex,
-    Othello, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
+    Go9, Go19, Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,7 +18,9 @@ use crate::hosted::Hosted;
 
 impl Hosted for Backgammon {}
 impl Hosted for Chess {}
+impl<P: Payoff> Hosted for Blokus<P> {}
 impl Hosted for Breakthrough {}
+impl<P: Payoff> Hosted for ChineseCheckers<P> {}
 impl Hosted for ConnectFour {}
 impl Hosted for ConnectFourForThree {}
 impl Hosted for DiceNim {}
@@ -25,6 +28,7 @@ impl Hosted for Game2048 {}
 impl<const WORDS: usize> Hosted for Go<WORDS> {}
 impl Hosted for Gomoku {}
 impl Hosted for Hex {}
+impl<P: Payoff> Hosted for Maedn<P> {}
 impl Hosted for Othello {}
 impl Hosted for PegSolitaire {}
 impl Hosted for Pig {}
@@ -107,6 +111,22 @@ const GAMES: &[Entry] = &[
         make: |p| Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map(hosted),
     },
     Entry {
+        name: "blokus",
+        params: &[("players", "2"), ("size", "auto")],
+        make: |p| {
+            let players = p.number("players")?;
+            let usual = if players == 2 { 14 } else { 20 };
+            let size = match p.text("size") {
+                "auto" => usual,
+                _ => p.read("size", "auto or a whole number >= 0")?,
+            };
+            match players {
+                2 => Blokus::<Value>::new(players, size).map(hosted),
+                _ => Blokus::<Values>::new(players, size).map(hosted),
+            }
+        },
+    },
+    Entry {
         name: "breakthrough",
         params: &[("width", "8"), ("height", "8")],
         make: |p| Breakthrough::new(p.number("width")?, p.number("height")?).map(hosted),
@@ -120,6 +140,17 @@ const GAMES: &[Entry] = &[
                 _ => Some(p.read("chess960", "off or the number of a start, 0 to 959")?),
             };
             Chess::new(p.word::<Encoding>("encoding")?, chess960, p.number("max_plies")?).map(hosted)
+        },
+    },
+    Entry {
+        name: "chinese_checkers",
+        params: &[("players", "2"), ("max_turns", "100")],
+        make: |p| {
+            let (players, max_turns) = (p.number("players")?, p.number("max_turns")?);
+            match players {
+                2 => ChineseCheckers::<Value>::new(players, max_turns).map(hosted),
+                _ => ChineseCheckers::<Values>::new(players, max_turns).map(hosted),
+            }
         },
     },
     Entry {
@@ -165,6 +196,17 @@ const GAMES: &[Entry] = &[
         name: "hex",
         params: &[("size", "11"), ("swap", "0")],
         make: |p| Hex::new(p.number("size")?, p.switch("swap")?).map(hosted),
+    },
+    Entry {
+        name: "maedn",
+        params: &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")],
+        make: |p| {
+            let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
+            match players {
+                2 => Maedn::<Value>::new(players, opposite, plies).map(hosted),
+                _ => Maedn::<Values>::new(players, opposite, plies).map(hosted),
+            }
+        },
     },
     Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map(hosted) },
     Entry {

@@ -22,8 +22,8 @@ use crate::state::{State, any_game};
 pub(crate) struct Replay<G>(CoreBuffer<G>);
 
 impl<G: Hosted> Replay<G> {
-    pub(crate) fn new(start: G, max_positions: usize, merge: bool) -> Self {
-        Self(if merge { CoreBuffer::merging(start, max_positions) } else { CoreBuffer::new(start, max_positions) })
+    pub(crate) fn new(start: G, max_positions: usize) -> Self {
+        Self(CoreBuffer::new(start, max_positions))
     }
 
     fn check(&self) -> PyResult<()> {
@@ -75,13 +75,10 @@ impl<G: Hosted> AnyReplay for Replay<G> {
 /// Args:
 ///     game: a game's name, a State, or an azpy.Game at its start.
 ///     max_positions: positions to keep, about; the oldest games go first.
-///     merge: whether equal positions, of whatever games, are one sample: the mean of their targets, drawn with a weight
-///         of log2(n) + 1 for n of them (AlphaZero.jl).
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct ReplayBuffer {
     spec: String,
     start: Box<dyn AnyState>,
-    merge: bool,
     workers: Workers,
     inner: Mutex<Box<dyn AnyReplay>>,
     /// Where the lock is known to be free, or held by a thread that there is.
@@ -132,13 +129,13 @@ impl ReplayBuffer {
 #[pymethods]
 impl ReplayBuffer {
     #[new]
-    #[pyo3(signature = (game, *, max_positions = 1_000_000, merge = false))]
-    fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128, merge: bool) -> PyResult<Self> {
+    #[pyo3(signature = (game, *, max_positions = 1_000_000))]
+    fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
         let (spec, start) = any_game(game)?;
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
-        let inner = Mutex::new(start.replay(max_positions, merge));
-        Ok(Self { spec, merge, workers, inner, start, process: Mutex::new(Process::current()) })
+        let inner = Mutex::new(start.replay(max_positions));
+        Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
     /// Checks a game against the rules and keeps it as the newest. Raises ValueError for a game that the rules do not
@@ -180,11 +177,6 @@ impl ReplayBuffer {
     ///     seed: the same seed draws the same batch from the same games.
     ///     root_value_weight: w in the value target (1 - w) outcome + w root_value.
     ///     symmetries: whether to apply a random symmetry to each row.
-    ///     surprise_weight: share of the rows that, within their game, are drawn in proportion to the divergence of the
-    ///         policy target from the prior, KL(target || prior); the others are drawn uniformly (KataGo's policy
-    ///         surprise weighting; 0.5 there). Each game has its share of the rows either way. 0 if the buffer merges.
-    ///     value_lambda: below 1, the lambda return stands in the place of the outcome: the mean of the values of this
-    ///         and the later searches, each with lambda times the weight of the one before, and of the outcome.
     ///     imported_value_weight: weight of the value target of an imported game's row, where that of others is 1. The
     ///         weights are returned if it is given.
     ///     details: whether the last element is a dict that says where each row comes from, for targets of your own.
@@ -197,8 +189,8 @@ impl ReplayBuffer {
     ///     outcome, and its policy target the action played, with a share of 0.05 spread over the legal actions.
     ///     With details also a dict: `game_ids` uint64 [B], `plies` int64 [B] (the row is the position before this ply of
     ///     the game's record), `states` (B States, as played) and `symmetries` int64 [B], which symmetry of the state the
-    ///     row shows (0: none; see `State.symmetric_action`). Of equal positions that are merged it names the first.
-    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, surprise_weight = 0.0, value_lambda = 1.0, imported_value_weight = None, details = false))]
+    ///     row shows (0: none; see `State.symmetric_action`).
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, imported_value_weight = None, details = false))]
     #[allow(clippy::too_many_arguments)] // they are keywords
     fn sample<'py>(
         &self,
@@ -207,8 +199,6 @@ impl ReplayBuffer {
         seed: Whole,
         root_value_weight: f32,
         symmetries: bool,
-        surprise_weight: f64,
-        value_lambda: f64,
         imported_value_weight: Option<f32>,
         details: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
@@ -221,21 +211,10 @@ impl ReplayBuffer {
             let got = root_value_weight;
             return Err(PyValueError::new_err(format!("root_value_weight must be in [0, 1], got {got}")));
         }
-        if !(0.0..=1.0).contains(&surprise_weight) {
-            return Err(PyValueError::new_err(format!("surprise_weight must be in [0, 1], got {surprise_weight}")));
-        }
-        if !(0.0..=1.0).contains(&value_lambda) {
-            return Err(PyValueError::new_err(format!("value_lambda must be in [0, 1], got {value_lambda}")));
-        }
         let imported_weight = imported_value_weight.unwrap_or(1.0);
         if !(0.0..=1.0).contains(&imported_weight) {
             return Err(PyValueError::new_err(format!(
                 "imported_value_weight must be in [0, 1], got {imported_weight}"
-            )));
-        }
-        if self.merge && surprise_weight > 0.0 {
-            return Err(PyValueError::new_err(format!(
-                "a buffer that merges positions draws by how often they come, got surprise_weight {surprise_weight}"
             )));
         }
         let ([c, h, w], actions) = (self.start.obs_shape(), self.start.num_actions());
@@ -255,14 +234,7 @@ impl ReplayBuffer {
                 values: arrays.3.as_slice_mut()?,
                 weights: weights.as_slice_mut()?,
             };
-            let draw = Draw {
-                seed,
-                root_value_weight,
-                value_lambda,
-                symmetries,
-                surprise_weight,
-                imported_value_weight: imported_weight,
-            };
+            let draw = Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight };
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {

@@ -257,9 +257,9 @@ impl SearchResult {
         self.inner.proof.checked_sub(1)
     }
 
-    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits, without those that were only
-    /// forced (those of a proven action are from before it was proven), or with Gumbel the improved policy, all on
-    /// `action` where the position is proven. Without visits, the priors.
+    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits (those of a proven action are
+    /// from before it was proven), or with Gumbel the improved policy, all on `action` where the position is proven.
+    /// Without visits, the priors.
     #[getter]
     fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.target)
@@ -308,7 +308,7 @@ impl SearchResult {
         let count = within("count", count, 0, SIZE)?;
         let length = length.map_or(Ok(usize::MAX), |Whole(length)| within("length", length, 1, SIZE))?;
         let lines = self.lines(count, length)?.into_iter();
-        Ok(lines.map(|Variation { actions, visits, q }| (actions, visits, q)).collect())
+        Ok(lines.map(|Variation { actions, visits, q, .. }| (actions, visits, q)).collect())
     }
 
     /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.

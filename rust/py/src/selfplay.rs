@@ -89,6 +89,9 @@ impl<G: Hosted> AnySelfPlay for Playing<G> {
     fn set_simulations(&self, simulations: u32) {
         self.core.set_simulations(simulations);
     }
+    fn set_score_to_beat(&self, score: f32) {
+        self.core.set_score_to_beat(score);
+    }
     fn stats(&self) -> SelfPlayStats {
         self.core.stats()
     }
@@ -352,6 +355,17 @@ impl SelfPlay {
         let playing = self.open()?;
         let n: u32 = within("n", n, 1, i128::from(u32::MAX))?;
         py.detach(|| playing.set_simulations(n));
+        Ok(())
+    }
+
+    /// Has the games that begin from now on count their scores against this one in place of the option `score_to_beat`.
+    /// Their records name the score. A game of several players then ends self-play with a GameError.
+    fn set_score_to_beat(&self, py: Python<'_>, score: f32) -> PyResult<()> {
+        if !(-1.0..=1.0).contains(&score) {
+            return Err(PyValueError::new_err(format!("the score to beat must be in [-1, 1], got {score}")));
+        }
+        let playing = self.open()?;
+        py.detach(|| playing.set_score_to_beat(score));
         Ok(())
     }
 

@@ -91,6 +91,9 @@ impl<G: Hosted> AnyState for Typed<G> {
         let Variations { start, moves, tags, notes, left_out } = self.0.read_variations(text, bounds)?;
         Ok(Variations { start: Box::new(Typed(start)), moves, tags, notes, left_out })
     }
+    fn without_dead(&self, places: &[String]) -> Option<Box<dyn AnyState>> {
+        Some(Box::new(Typed(self.0.without_dead(places)?)))
+    }
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn AnyState>> {
         Some(Box::new(Typed(self.0.without_past(mover)?)))
     }
@@ -109,8 +112,8 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {
         Ok(Box::new(Playing::start(&self.0, settings)?))
     }
-    fn replay(&self, max_positions: usize, merge: bool) -> Box<dyn AnyReplay> {
-        Box::new(Replay::new(self.0.clone(), max_positions, merge))
+    fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
+        Box::new(Replay::new(self.0.clone(), max_positions))
     }
     fn check_searchable(&self) -> PyResult<()> {
         check_searchable(&self.0)

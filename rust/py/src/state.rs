@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use azpy_core::game::{Player, Turn, Value, Values};
+use azpy_core::text::result_words;
 use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
@@ -136,11 +137,11 @@ impl State {
         if is_python { Ok(PyDict::new(py)) } else { params(&self.spec).into_py_dict(py) }
     }
 
-    /// What people call player 0 and player 1 within a sentence, such as ("White", "Black"); None where the game has no
-    /// names for them.
+    /// What people call the players within a sentence, player 0 first, such as ("White", "Black"); None where the game has
+    /// no names for them.
     #[getter]
-    fn side_names(&self) -> Option<(&'static str, &'static str)> {
-        self.inner.side_names().map(Into::into)
+    fn side_names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.inner.side_names().map(|names| PyTuple::new(py, names)).transpose()
     }
 
     /// Whether the picture makes sense upside down, as the other player sees it. Pieces fall in Connect Four, so there
@@ -241,6 +242,17 @@ impl State {
             return self.ask(|state| state.result_text());
         }
         Err(PyValueError::new_err("the game is not over yet: result_text() needs is_terminal"))
+    }
+
+    /// The result in words of a game of these players, whoever ended it: `outcomes` are what each gets, and `how` says how
+    /// it came about.
+    fn _result_words(&self, outcomes: Vec<f32>, how: &str) -> PyResult<String> {
+        let players = self.inner.num_players();
+        if outcomes.len() != players {
+            let got = outcomes.len();
+            return Err(PyValueError::new_err(format!("outcomes has one number a player, {players}, got {got}")));
+        }
+        Ok(result_words(self.inner.side_names(), &outcomes, self.inner.is_zero_sum(), how))
     }
 
     /// The legal actions, ascending; none unless it is a player's turn.
@@ -438,6 +450,27 @@ impl State {
     fn format_actions(&self, actions: Vec<Whole>) -> PyResult<String> {
         let actions = actions.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
         self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
+    }
+
+    /// The men that each player took on a line of play that begins here, as `board` shows them; of chess the dearest
+    /// first. Texts without letters for games in which men are not taken. Raises ValueError for an action that is not
+    /// legal.
+    ///
+    ///     >>> import azpy
+    ///     >>> state = azpy.make_game("chess")
+    ///     >>> state.captured(state.parse_actions("e4 d5 exd5 Qxd5"))
+    ///     ['p', 'P']
+    fn captured(&self, actions: Vec<Whole>) -> PyResult<Vec<String>> {
+        let (mut state, mut legal) = (self.inner.boxed()?, Vec::new());
+        for action in actions {
+            let played = try_play(action, |action| {
+                legal.push(action);
+                state.try_play(action)
+            });
+            state.take_error()?;
+            played.map_err(PyValueError::new_err)?;
+        }
+        self.ask(|state| state.captured(&legal))
     }
 
     /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. An SGF's own

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use azpy_core::game::{Action, Turn};
+use azpy_core::game::{Action, Payoff, Player, Turn};
 use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::katago;
-use crate::line::Position;
-use crate::object::{Limits, Object, Refused};
+use crate::line::{Line, Position};
+use crate::object::{Limits, Object, Refused, list_of, text};
 use crate::query::{Asking, Query, notes_in, read_position};
-use crate::shape::{Answer, MoveInfo, Policy, Root, rounded};
+use crate::shape::{Answer, MoveInfo, Paid, Policy, Root, rounded};
 
 /// Standard errors of a lower confidence bound: 95 percent.
 const DEVIATIONS: f64 = 1.96;
@@ -54,8 +54,7 @@ impl<P: Position> Query<P> {
                 Err(Refused(said))
             }
             Turn::Terminal => {
-                let outcome = state.outcome().0;
-                let over = Root::Over { player: None, visits: 0, value: None, outcome, stop: "game over" };
+                let over = Root::Over { player: None, visits: 0, value: None, paid: paid(state), stop: "game over" };
                 Ok(Some(line_of(&self.head(turn, false, warnings, over))))
             }
         }
@@ -73,6 +72,7 @@ impl<P: Position> Query<P> {
             player: if let Turn::Player(player) = state.turn() { player.index() } else { 0 },
             visits,
             value: rounded(result.value.into()),
+            values: each(state, &result.values),
             network: found.network,
             reused: visits.saturating_sub(found.simulations),
             stop: found.stop,
@@ -112,6 +112,7 @@ impl<P: Position> Query<P> {
             visits: line.visits,
             prior: rounded(result.priors[index].into()),
             value: rounded(line.q.into()),
+            values: each(state, if line.values.is_empty() { std::slice::from_ref(&line.q) } else { &line.values }),
             lcb: found.errors.map(|errors| rounded(lower_bound(line.q, errors[index]))),
             order,
             pv,
@@ -132,6 +133,21 @@ impl<P: Position> Query<P> {
             root_info: root,
             policy: None,
         }
+    }
+}
+
+/// Values for each player, of a game in which they do not follow from one.
+fn each<P: Position>(state: &P, values: &[f32]) -> Vec<f64> {
+    if state.is_zero_sum() { Vec::new() } else { values.iter().map(|&value| rounded(value.into())).collect() }
+}
+
+/// What a position pays if the game is over there.
+fn paid<P: Position>(state: &P) -> Paid {
+    let each = (state.turn() == Turn::Terminal).then(|| state.outcome().each());
+    if state.is_zero_sum() {
+        Paid::Outcome(each.map(|each| each.of(Player::Zero)))
+    } else {
+        Paid::Outcomes(each.map(|each| each.numbers().to_vec()))
     }
 }
 
@@ -178,10 +194,10 @@ fn line_of(said: &impl Serialize) -> String {
 #[serde(rename_all = "camelCase")]
 struct Shown {
     turn_number: usize,
-    /// 0 or 1; none at a roll and at the end.
+    /// None at a roll and at the end.
     player: Option<usize>,
-    /// For player 0; none before the end.
-    outcome: Option<f32>,
+    #[serde(flatten)]
+    paid: Paid,
     /// The result in words; none before the end.
     result: Option<String>,
     svg: String,
@@ -189,6 +205,15 @@ struct Shown {
     marks: Vec<(&'static str, String, Vec<Place>)>,
     /// None if the game has no notation of positions. Of chess a FEN.
     text: Option<String>,
+    /// The points that White gets in Go.
+    komi: Option<f32>,
+    /// The men that each player took since the start.
+    captured: Vec<String>,
+    /// Where men can be said to be dead, and those that are; where `dead` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    men: Option<Vec<Place>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead: Option<Vec<String>>,
     actions: Vec<Playable>,
     rolls: Vec<Roll>,
 }
@@ -220,17 +245,32 @@ struct Roll {
 /// # Errors
 /// See [`Query::read`].
 pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let (turn_number, state) = read_position(fields, asking, limits)?;
+    let (turn_number, Line { start, played, mut state }) = read_position(fields, asking, limits)?;
+    let (mut men, mut dead) = (None, None);
+    if let Some(places) = fields.given("dead") {
+        let places: Vec<String> = list_of(places, "dead")?
+            .iter()
+            .map(|place| Ok(text(place, "dead")?.to_owned()))
+            .collect::<Result<_, Refused>>()?;
+        let over = state.without_dead(&places);
+        let over = over.ok_or_else(|| Refused("dead: expected a game of Go that two passes ended".to_owned()))?;
+        let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
+        let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
+        men = Some(touched.filter(|touch| there.contains(&touch.place)).map(place).collect());
+        let left: Vec<String> = over.on_board().into_iter().map(|(place, _)| place).collect();
+        dead = Some(there.into_iter().filter(|place| !left.contains(place)).collect());
+        state = over;
+    }
     let notes = fields.given("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
-    let (mut legal, mut outcomes, mut player, mut outcome) = (Vec::new(), Vec::new(), None, None);
+    let (mut legal, mut outcomes, mut player) = (Vec::new(), Vec::new(), None);
     match state.turn() {
         Turn::Player(mover) => {
             player = Some(mover.index());
             state.legal_actions(&mut legal);
         }
         Turn::Chance => state.chance_outcomes(&mut outcomes),
-        Turn::Terminal => outcome = Some(state.outcome().0),
+        Turn::Terminal => {}
     }
     let playable = |action| Playable {
         name: state.action_name(action),
@@ -241,14 +281,18 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
     let shown = Shown {
         turn_number,
         player,
-        outcome,
-        result: outcome.map(|_| state.result_text()),
+        paid: paid(&state),
+        result: (state.turn() == Turn::Terminal).then(|| state.result_text()),
         svg: state.to_svg(),
         marks: marks
             .into_iter()
             .map(|mark| (mark.shape, mark.text, mark.places.into_iter().map(place).collect()))
             .collect(),
         text: state.fen().or_else(|| state.to_text()),
+        komi: state.komi(),
+        captured: start.captured(&played),
+        men,
+        dead,
         actions: legal.into_iter().map(playable).collect(),
         rolls: outcomes.into_iter().map(roll).collect(),
     };

@@ -27,6 +27,13 @@ pub struct Format {
     pub result: &'static str,
 }
 
+impl Format {
+    /// The tags that a game that was read has fields for.
+    fn own(self) -> impl Iterator<Item = &'static str> {
+        self.players.into_iter().chain(self.ranks).chain([self.result])
+    }
+}
+
 /// The notation of the games of a name, with parameters or without; nothing if there is none.
 #[must_use]
 pub fn format_of(game: &str) -> Option<Format> {
@@ -99,7 +106,7 @@ pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
     let format = format_of(start.game());
     let named =
         |names: Option<[&str; 2]>| names.map(|names| names.map(tag)).filter(|found| found.iter().any(Option::is_some));
-    let said = format.map_or(Vec::new(), |format| format.players.into_iter().chain([format.result]).collect());
+    let said: Vec<&str> = format.into_iter().flat_map(|format| format.own()).collect();
     let moves = found.moves.all().iter();
     let read = Read {
         position: if found.start.key() == start.key() { None } else { found.start.to_text() },
@@ -169,16 +176,17 @@ fn bounds(limits: &Limits) -> Bounds {
     Bounds { moves: limits.nodes, depth: limits.depth }
 }
 
-/// What an object says of the game as a whole: the players and the result as tags, before the tags that it names.
+/// What an object says of the game as a whole: players, ranks and result as tags, before the tags that it names.
 fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Refused> {
     let mut tags = Vec::new();
-    if let Some(value) = fields.given("players") {
-        let players = list_of(value, "players")?;
-        if players.len() != format.players.len() {
-            return Err(Refused(format!("players: expected a list of two names, got {}", players.len())));
+    for (field, names) in [("players", format.players), ("ranks", format.ranks)] {
+        let Some(value) = fields.given(field) else { continue };
+        let given = list_of(value, field)?;
+        if given.len() != names.len() {
+            return Err(Refused(format!("{field}: expected a list of two texts, got {}", given.len())));
         }
-        for (tag, name) in format.players.into_iter().zip(players).filter(|(_, name)| !name.is_null()) {
-            tags.push((tag.to_owned(), text(name, "players")?.to_owned()));
+        for (tag, value) in names.into_iter().zip(given).filter(|(_, value)| !value.is_null()) {
+            tags.push((tag.to_owned(), text(value, field)?.to_owned()));
         }
     }
     if let Some(result) = fields.given("result") {

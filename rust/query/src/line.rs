@@ -1,6 +1,6 @@
-//! A line of play as another program tells it, in a game of two players and zero sum. It goes on where azpy's rules end the game.
+//! A line of play as another program tells it. It goes on where azpy's rules end the game.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Payoff, Player, Turn};
 use azpy_core::text::Notation;
 
 use crate::object::{Refused, quoted};
@@ -8,10 +8,15 @@ use crate::object::{Refused, quoted};
 /// Of a name that is not legal, in characters.
 const MOST_NAME: usize = 40;
 
-/// A position that says which game it is of: one of two players and zero sum.
-pub trait Position: Notation + Game<Payoff = Value> {
+/// A position that says which game it is of.
+pub trait Position: Notation {
     /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)".
     fn game(&self) -> &str;
+
+    /// Whether one number is the outcome of two players.
+    fn is_zero_sum(&self) -> bool {
+        Self::Payoff::ZERO_SUM
+    }
 
     /// The start of the game with other values of these parameters.
     ///

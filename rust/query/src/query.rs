@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use azpy_core::game::{Action, Player, Turn};
+use azpy_core::game::{Action, MAX_PLAYERS, Player, Turn};
 use azpy_core::written::Notes;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ pub struct Asking<'a, P> {
     pub has_model: bool,
 }
 
-/// The name of an action, and the player for whom it counts; for both if there is none.
+/// The name of an action, and the player for whom it counts; for all if there is none.
 pub(crate) type Named = (String, Option<Player>);
 
 /// Names of actions for the first move of a search.
@@ -59,13 +59,13 @@ pub(crate) type Named = (String, Option<Player>);
 pub(crate) struct Names {
     all: HashSet<String>,
     /// Those that count at one player's turns alone.
-    own: [HashSet<String>; 2],
+    own: [HashSet<String>; MAX_PLAYERS],
 }
 
 impl Names {
-    fn read(fields: &Object, path: &str) -> Result<Self, Refused> {
+    fn read(fields: &Object, path: &str, players: usize) -> Result<Self, Refused> {
         let mut found = Self::default();
-        for (name, player) in names(fields, path)? {
+        for (name, player) in names(fields, path, players)? {
             player.map_or(&mut found.all, |player| &mut found.own[player.index()]).insert(name);
         }
         Ok(found)
@@ -163,7 +163,8 @@ impl<P: Position> Query<P> {
         let id = id_of(fields)?.to_owned();
         let asked = katago::translated(fields, asking.start, limits)?;
         let (start, fields) = (start_of(&asked, asking)?, &*asked.fields);
-        let moves = moves(fields, limits)?;
+        let players = start.num_players();
+        let moves = moves(fields, limits, players)?;
         let (simulations, seconds) = effort(fields, asking.simulations, limits)?;
         let read = |name: &str, low: f64| fields.given(name).map(|value| number(value, name, low, FOREVER)).transpose();
         let flag = |name: &str| fields.get(name).map_or(Ok(false), |value| flag(value, name));
@@ -180,8 +181,8 @@ impl<P: Position> Query<P> {
             bounds: flag("includeLcb")?,
             game: game.map(cut),
             ignored: unknown.chain(asked.ignored.iter().map(|&said| said.to_owned())).collect(),
-            allowed: Names::read(fields, "allowMoves")?,
-            avoided: Names::read(fields, "avoidMoves")?,
+            allowed: Names::read(fields, "allowMoves", players)?,
+            avoided: Names::read(fields, "avoidMoves", players)?,
             pv_length: length.map_or(usize::MAX, |length| length as usize),
             policy: flag("includePolicy")?,
             short_names: flag("includeShortNames")?,
@@ -214,7 +215,7 @@ impl<P: Position> Query<P> {
     }
 }
 
-/// The number of moves that an object names, and the position that they lead to: over where azpy's rules end it.
+/// The number of moves that an object names, and the line that they are: over where azpy's rules end it.
 ///
 /// # Errors
 /// See [`Query::read`].
@@ -222,13 +223,14 @@ pub(crate) fn read_position<P: Position>(
     fields: &Object,
     asking: &Asking<'_, P>,
     limits: &Limits,
-) -> Result<(usize, P), Refused> {
+) -> Result<(usize, Line<P>), Refused> {
     let asked = katago::translated(fields, asking.start, limits)?;
-    let (mut line, moves) = (Line::new(start_of(&asked, asking)?), moves(&asked.fields, limits)?);
+    let mut line = Line::new(start_of(&asked, asking)?);
+    let moves = moves(&asked.fields, limits, line.start.num_players())?;
     for (count, named) in moves.iter().enumerate() {
         play(&mut line, count, named)?;
     }
-    Ok((moves.len(), line.state))
+    Ok((moves.len(), line))
 }
 
 /// Where an object says that its moves begin, or where the player's games do.
@@ -245,10 +247,10 @@ pub(crate) fn start_of<P: Position>(asked: &Asked<'_, P>, asking: &Asking<'_, P>
 }
 
 /// Names of actions, and who plays them, if it is said.
-fn moves(fields: &Object, limits: &Limits) -> Result<Vec<Named>, Refused> {
+fn moves(fields: &Object, limits: &Limits, players: usize) -> Result<Vec<Named>, Refused> {
     let found = match fields.get("moves") {
         Some(Value::String(names)) => names.split_whitespace().map(|name| (name.to_owned(), None)).collect(),
-        _ => names(fields, "moves")?,
+        _ => names(fields, "moves", players)?,
     };
     if found.len() > limits.moves {
         return Err(Refused(format!("moves: expected at most {}, got {}", limits.moves, found.len())));
@@ -256,14 +258,14 @@ fn moves(fields: &Object, limits: &Limits) -> Result<Vec<Named>, Refused> {
     Ok(found)
 }
 
-/// Names of actions; also as [player, name], for one player.
-fn names(fields: &Object, path: &str) -> Result<Vec<Named>, Refused> {
+/// Names of actions; also as [player, name], for one of so many players.
+fn names(fields: &Object, path: &str, players: usize) -> Result<Vec<Named>, Refused> {
     let named = |(index, value): (usize, &Value)| {
         let path = format!("{path}[{index}]");
         let Some([player, name]) = value.as_array().map(Vec::as_slice) else {
             return Ok((text(value, &path)?.to_owned(), None));
         };
-        let player = if whole(player, &path, 0, 1)? == 0 { Player::Zero } else { Player::One };
+        let player = Player::ALL[whole(player, &path, 0, players as i64 - 1)? as usize];
         Ok((text(name, &path)?.to_owned(), Some(player)))
     };
     list_in(fields, path)?.iter().enumerate().map(named).collect()

@@ -30,6 +30,9 @@ pub(crate) struct MoveInfo {
     pub(crate) visits: u32,
     pub(crate) prior: f64,
     pub(crate) value: f64,
+    /// For each player, where two do not share a zero sum.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lcb: Option<f64>,
     pub(crate) order: usize,
@@ -51,6 +54,9 @@ pub(crate) enum Root<'a> {
         player: usize,
         visits: u64,
         value: f64,
+        /// As of a move.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        values: Vec<f64>,
         network: Option<&'a str>,
         reused: u64,
         stop: &'a str,
@@ -61,9 +67,20 @@ pub(crate) enum Root<'a> {
         player: Option<usize>,
         visits: u64,
         value: Option<f64>,
-        outcome: f32,
+        #[serde(flatten)]
+        paid: Paid,
         stop: &'static str,
     },
+}
+
+/// What a game that is over pays, under the name of its kind; none before the end.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Paid {
+    /// To player 0 of two who share a zero sum.
+    Outcome(Option<f32>),
+    /// To each player.
+    Outcomes(Option<Vec<f32>>),
 }
 
 #[derive(Debug, Serialize)]

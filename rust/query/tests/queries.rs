@@ -1,10 +1,11 @@
 //! Queries and answers over real games: what is read, what is refused, where lines go on, and any text at all.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value as Outcome};
+use azpy_core::game::{Action, Game, Player, Turn, Values};
 use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
 use azpy_core::text::Notation;
+use azpy_core::toy::Toy;
 use azpy_core::written::{Bounds, Named, Notes, Variations};
 use azpy_games::chess::Encoding;
 use azpy_games::{Chess, Go9, TicTacToe};
@@ -33,8 +34,12 @@ struct Called<G> {
     make: Make<G>,
 }
 
-impl<G: Notation + Game<Payoff = Outcome>> Game for Called<G> {
-    type Payoff = Outcome;
+impl<G: Notation> Game for Called<G> {
+    type Payoff = G::Payoff;
+
+    fn num_players(&self) -> usize {
+        self.inner.num_players()
+    }
 
     fn num_actions(&self) -> usize {
         self.inner.num_actions()
@@ -54,7 +59,7 @@ impl<G: Notation + Game<Payoff = Outcome>> Game for Called<G> {
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> G::Payoff {
         self.inner.outcome()
     }
     fn encode(&self, row: &mut [f32]) {
@@ -68,7 +73,7 @@ impl<G: Notation + Game<Payoff = Outcome>> Game for Called<G> {
     }
 }
 
-impl<G: Notation + Game<Payoff = Outcome>> Notation for Called<G> {
+impl<G: Notation> Notation for Called<G> {
     fn action_name(&self, action: Action) -> String {
         self.inner.action_name(action)
     }
@@ -105,7 +110,7 @@ impl<G: Notation + Game<Payoff = Outcome>> Notation for Called<G> {
     }
 }
 
-impl<G: Notation + Game<Payoff = Outcome>> Position for Called<G> {
+impl<G: Notation> Position for Called<G> {
     fn game(&self) -> &str {
         &self.game
     }
@@ -357,7 +362,12 @@ fn answered<P: Position>(start: &P, fields: Value, result: &SearchResult, during
     let query = query(start, fields).unwrap();
     let visited = result.actions.iter().zip(&result.visits).filter(|pair| *pair.1 > 0);
     let lines: Vec<_> = visited
-        .map(|(&action, &visits)| Variation { actions: vec![action], visits, q: result.q[action as usize] })
+        .map(|(&action, &visits)| Variation {
+            actions: vec![action],
+            visits,
+            q: result.q[action as usize],
+            values: if result.values.len() > 1 { result.values.clone() } else { Vec::new() },
+        })
         .collect();
     let errors = query.bounds.then(|| vec![0.1; result.actions.len()]);
     let found = Found {
@@ -402,6 +412,51 @@ fn an_answer_has_the_best_action_first() {
     let root = json!({"player": 0, "visits": 7, "value": 0.5, "network": null, "reused": 2, "stop": "simulations"});
     assert_eq!(said["rootInfo"], root);
     assert_eq!(said["policy"].as_object().unwrap().len(), 9);
+}
+
+/// A game of so many players with two actions or more at its start.
+fn toy(players: usize) -> Called<Toy<Values>> {
+    let has_choice = |toy: &Toy<Values>| {
+        let mut legal = Vec::new();
+        toy.legal_actions(&mut legal);
+        toy.turn() == Turn::Player(Player::Zero) && legal.len() > 1
+    };
+    let inner = (0..).map(|seed| Toy::random_of(players, seed, 4, false)).find(has_choice).unwrap();
+    Called { game: "toy".to_owned(), inner, make: |_| Err("a toy has no parameters".to_owned()) }
+}
+
+#[test]
+fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
+    for players in [1, 3] {
+        let start = toy(players);
+        let (mut over, mut moves) = (start.clone(), Vec::new());
+        while let Turn::Player(player) = over.turn() {
+            moves.push(json!([player.index(), "0"]));
+            over.play(0);
+        }
+        let outcomes: Value = serde_json::from_str(&serde_json::to_string(over.outcome().numbers()).unwrap()).unwrap();
+        let line = query(&start, json!({"moves": moves})).unwrap();
+        let (turn, state) = (moves.len(), &line.places[0].line.state);
+        let said: Value = serde_json::from_str(&line.end(turn, state, &[]).unwrap().unwrap()).unwrap();
+        let root = json!({"player": null, "visits": 0, "value": null, "outcomes": outcomes, "stop": "game over"});
+        assert_eq!(said["rootInfo"], root);
+        for (moves, outcomes, result) in
+            [(json!([]), Value::Null, Value::Null), (json!(moves), outcomes, json!(over.result_text()))]
+        {
+            let fields = object(json!({"id": "1", "action": "show", "moves": moves}));
+            let shown: Value = serde_json::from_str(&show(&fields, &asking(&start), &LIMITS).unwrap()).unwrap();
+            assert_eq!((&shown["outcomes"], &shown["result"], shown.get("outcome")), (&outcomes, &result, None));
+        }
+        let found =
+            SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.inner.num_actions()) };
+        let said = answered(&start, json!({}), &found, false);
+        assert_eq!((&said["rootInfo"]["value"], &said["rootInfo"]["values"]), (&json!(0.5), &json!(found.values)));
+        // The value of an action of a single player is all that there is to tell.
+        let values = if players == 1 { json!([0.25]) } else { json!(found.values) };
+        assert_eq!((&said["moveInfos"][0]["value"], &said["moveInfos"][0]["values"]), (&json!(0.25), &values));
+        let refused = refusal(&start, json!({"moves": [[players, "0"]]}));
+        assert_eq!(refused, format!("moves[0]: expected a whole number from 0 to {}, got {players}", players - 1));
+    }
 }
 
 #[test]

@@ -7,47 +7,58 @@
 //! A look goes one ply deeper at a time, so it finds the soonest end. A player who took any win within the plies could
 //! put the win off for ever.
 //!
-//! Of one player who looks ahead, a whole win is the best score and a whole loss the worst one. With three and more players
-//! a loss of one says nothing of who wins, so no look is made.
+//! Of one player who looks ahead, a whole win is the best score and a whole loss the worst one, or a score above the
+//! score to beat and one below it. With three and more players a loss of one says nothing of who wins, so no look is made.
 //!
 //! `memory` has a list of actions for each ply of a line, with any content.
 
+use crate::config::SearchConfig;
 use crate::game::{Action, Game, Payoff, Player, PovValue, Turn, Value};
 
 /// Who wins, as the value for player 0, and in how many plies; `None` if lines of `memory.len()` plies do not tell.
 /// `player` is to move in `state`.
-pub(super) fn forced_end<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Option<(Value, usize)> {
+pub(super) fn forced_end<G: Game>(
+    state: &G,
+    player: Player,
+    config: &SearchConfig,
+    memory: &mut [Vec<Action>],
+) -> Option<(Value, usize)> {
     (1..=memory.len()).find_map(|plies| {
         let memory = &mut memory[..plies];
-        if wins(state, player, memory).is_some() {
+        if wins(state, player, config, memory).is_some() {
             return Some((PovValue(1.0).absolute(player), plies));
         }
-        loses(state, player, memory).then(|| (PovValue(-1.0).absolute(player), plies))
+        loses(state, player, config, memory).then(|| (PovValue(-1.0).absolute(player), plies))
     })
 }
 
 /// The action with which the player to move forces the soonest win within `memory.len()` plies.
-pub(super) fn winning_action<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Option<Action> {
-    (1..=memory.len()).find_map(|plies| wins(state, player, &mut memory[..plies]))
+pub(super) fn winning_action<G: Game>(
+    state: &G,
+    player: Player,
+    config: &SearchConfig,
+    memory: &mut [Vec<Action>],
+) -> Option<Action> {
+    (1..=memory.len()).find_map(|plies| wins(state, player, config, &mut memory[..plies]))
 }
 
 /// An action with which the player to move forces a win within `memory.len()` plies.
-fn wins<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> Option<Action> {
+fn wins<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Vec<Action>]) -> Option<Action> {
     let (actions, deeper) = memory.split_first_mut()?;
     state.legal_actions(actions);
     actions.iter().copied().find(|&action| {
         let next = after(state, action);
         match next.turn() {
-            Turn::Terminal => next.outcome().of(player) == 1.0,
-            Turn::Player(other) if other == player => wins(&next, player, deeper).is_some(),
-            Turn::Player(other) => loses(&next, other, deeper),
+            Turn::Terminal => config.outcome(&next).of(player) == 1.0,
+            Turn::Player(other) if other == player => wins(&next, player, config, deeper).is_some(),
+            Turn::Player(other) => loses(&next, other, config, deeper),
             Turn::Chance => false,
         }
     })
 }
 
 /// Whether the player to move loses within `memory.len()` plies, whatever this player does.
-fn loses<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> bool {
+fn loses<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Vec<Action>]) -> bool {
     let Some((actions, deeper)) = memory.split_first_mut() else {
         return false;
     };
@@ -56,9 +67,9 @@ fn loses<G: Game>(state: &G, player: Player, memory: &mut [Vec<Action>]) -> bool
         && actions.iter().all(|&action| {
             let next = after(state, action);
             match next.turn() {
-                Turn::Terminal => next.outcome().of(player) == -1.0,
-                Turn::Player(other) if other == player => loses(&next, player, deeper),
-                Turn::Player(other) => wins(&next, other, deeper).is_some(),
+                Turn::Terminal => config.outcome(&next).of(player) == -1.0,
+                Turn::Player(other) if other == player => loses(&next, player, config, deeper),
+                Turn::Player(other) => wins(&next, other, config, deeper).is_some(),
                 Turn::Chance => false,
             }
         })

@@ -39,7 +39,7 @@ impl<G: Game> Search<G> {
             }
             // Chosen before it is marked: the descent itself is not among those in flight.
             let chosen = match kind {
-                Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config, 0.0),
+                Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config),
                 Kind::Decision(player) => self.choose(id, player, chooser),
                 _ => ROOT,
             };
@@ -55,20 +55,22 @@ impl<G: Game> Search<G> {
                     let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
-                Kind::Terminal => return Ok(Descent::Known(state.outcome(), Some(0))),
+                Kind::Terminal => return Ok(Descent::Known(self.config.outcome(&state), Some(0))),
                 Kind::Pending => return Ok(Descent::Collision),
                 Kind::New => {
                     match state.turn() {
                         Turn::Terminal => {
                             self.tree.set_kind(id, Kind::Terminal);
-                            return Ok(Descent::Known(state.outcome(), Some(0)));
+                            return Ok(Descent::Known(self.config.outcome(&state), Some(0)));
                         }
                         Turn::Player(player) => {
                             if !PLAIN && id == ROOT {
                                 // The root has to have children, whatever is known of it.
-                                self.root.winning = winning_action(&state, player, &mut self.scratch.lines);
+                                self.root.winning =
+                                    winning_action(&state, player, &self.config, &mut self.scratch.lines);
                             } else if !PLAIN
-                                && let Some((value, plies)) = forced_end(&state, player, &mut self.scratch.lines)
+                                && let Some((value, plies)) =
+                                    forced_end(&state, player, &self.config, &mut self.scratch.lines)
                             {
                                 return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
                             }
@@ -106,9 +108,7 @@ impl<G: Game> Search<G> {
 
     /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
     pub(super) fn is_plain(&self) -> bool {
-        let config = &self.config;
-        let forced = self.root.exploring && config.forced_visits > 0.0;
-        config.gumbel().is_none() && !config.solver && !forced && config.c_puct_stdev == 0.0
+        self.config.gumbel().is_none() && !self.config.solver
     }
 
     /// The child to go on to from a decision, whatever the options.
@@ -120,8 +120,7 @@ impl<G: Game> Search<G> {
             return self.tree.node(ROOT).first_child + index as NodeId;
         }
         let Some(rule) = self.config.gumbel() else {
-            let forced = if id == ROOT && self.root.exploring { self.config.forced_visits } else { 0.0 };
-            return select::<false>(&self.tree, id, player, chooser, &self.config, forced);
+            return select::<false>(&self.tree, id, player, chooser, &self.config);
         };
         let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.position.num_actions());
         let chosen = if id == ROOT {
@@ -137,7 +136,7 @@ impl<G: Game> Search<G> {
     fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
         for _ in 0..=state.max_plies() {
             match state.turn() {
-                Turn::Terminal => return Ok(Descent::Known(state.outcome(), None)),
+                Turn::Terminal => return Ok(Descent::Known(self.config.outcome(&state), None)),
                 Turn::Player(player) => {
                     self.tree.set_kind(id, Kind::Pending);
                     self.round.states.push(state);

@@ -20,6 +20,9 @@ pub struct Variation {
     pub visits: u32,
     /// Mean value of the action for the player to move at the root.
     pub q: f32,
+    /// `[P]` the same for each player, player 0 first; empty where they follow from `q`: with one player, or with two and
+    /// zero sum.
+    pub values: Vec<f32>,
 }
 
 /// The lines of the `count` most visited actions of the root, each of at most `length` actions; none of actions
@@ -38,6 +41,7 @@ pub fn variations(tree: &Tree, count: usize, length: usize) -> Vec<Variation> {
         actions: std::iter::once(child.action).chain(line(tree, id)).take(length).collect(),
         visits: child.visits,
         q: (child.value_sum / f64::from(child.visits)) as f32,
+        values: tree.sums(id).iter().map(|sum| (sum / f64::from(child.visits)) as f32).collect(),
     };
     actions.iter().take(count).map(variation).collect()
 }

@@ -98,7 +98,7 @@ impl<G: Game> Search<G> {
     pub fn new(root: G, config: SearchConfig) -> Self {
         let sums = if can_prove(&root) { 0 } else { root.num_players() };
         Self {
-            tree: Tree::new(config.max_nodes(sums), sums, config.c_puct_stdev > 0.0),
+            tree: Tree::new(config.max_nodes(sums), sums),
             position: root,
             config,
             root: Root::default(),
@@ -113,12 +113,10 @@ impl<G: Game> Search<G> {
     /// ends with [`Stop::Visits`], where the root's visits would pass [`tree::MOST_VISITS`].
     ///
     /// # Errors
-    /// A root at a chance turn is refused, and a solver in a game in which nothing is proven.
+    /// A root at a chance turn is refused, and an option that is not for this game.
     pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
         self.run = Run::new(stream);
-        if self.config.solver && !can_prove(&self.position) {
-            return Err(GameFault::Unprovable(self.position.num_players()));
-        }
+        self.config.check_for(&self.position)?;
         match self.position.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
             Turn::Terminal => self.end(Stop::GameOver),
@@ -137,8 +135,8 @@ impl<G: Game> Search<G> {
         Ok(())
     }
 
-    /// Whether the searches to come explore their root for training: noise, temperature, and forced visits.
-    /// They do unless told otherwise.
+    /// Whether the searches to come explore their root for training: noise and temperature. They do unless told
+    /// otherwise.
     pub fn set_exploring(&mut self, exploring: bool) {
         self.root.exploring = exploring;
     }

@@ -2,7 +2,7 @@
 
 use crate::config::{Fpu, SearchConfig};
 use crate::game::Player;
-use crate::search::tree::{Node, NodeId, ROOT, Tree};
+use crate::search::tree::{Node, NodeId, Tree};
 
 /// The child that maximises `Q + U`; ties go to the lowest action.
 ///
@@ -11,9 +11,7 @@ use crate::search::tree::{Node, NodeId, ROOT, Tree};
 /// `Q = (W - v f) / (n + v f)`, `U = c P sqrt(N + F) / (1 + n + f)` (PUCT as in AlphaZero, Silver et al. 2018;
 /// virtual loss v as in Chaslot et al. 2008).
 ///
-/// With `forced` k > 0, a child that was visited but has fewer than `sqrt(k P n)` of the n visits below the node comes
-/// first (forced playouts, KataGo, Wu 2019, section 3.2). With a solver, proven children are passed over. `PLAIN`: neither
-/// is asked for, nor a c that grows with the spread of values.
+/// With a solver, proven children are passed over. `PLAIN`: there is no solver.
 #[inline]
 pub(crate) fn select<const PLAIN: bool>(
     tree: &Tree,
@@ -21,12 +19,11 @@ pub(crate) fn select<const PLAIN: bool>(
     player: Player,
     chooser: Player,
     config: &SearchConfig,
-    forced: f64,
 ) -> NodeId {
     let node = tree.node(id);
     let children = tree.children(id);
     let total = f64::from(node.visits + node.in_flight);
-    let c = exploration::<PLAIN>(tree, id, config);
+    let c = exploration(node, config);
     let parent_q = || tree.sum_for(id, player, chooser) / f64::from(node.visits.max(1));
     let fpu = match config.fpu {
         Fpu::Zero => 0.0,
@@ -37,8 +34,8 @@ pub(crate) fn select<const PLAIN: bool>(
         }
     };
     let scale = c * total.sqrt();
-    let best = if !PLAIN && (config.solver || forced > 0.0) {
-        best_child_allowed(children, scale, config.virtual_loss, fpu, forced)
+    let best = if !PLAIN && config.solver {
+        best_child_unproven(children, scale, config.virtual_loss, fpu)
     } else if node.in_flight == 0 && node.visits < SMALL {
         best_child_of_few(children, scale, fpu)
     } else {
@@ -47,33 +44,13 @@ pub(crate) fn select<const PLAIN: bool>(
     node.first_child + best as NodeId
 }
 
-/// c(s) at a node: constant, or growing with its visits, or with the spread of the values below it.
+/// c(s) at a node: constant, or growing with its visits.
 #[inline]
-fn exploration<const PLAIN: bool>(tree: &Tree, id: NodeId, config: &SearchConfig) -> f64 {
-    let node = tree.node(id);
-    let c = match config.c_puct_base {
+fn exploration(node: &Node, config: &SearchConfig) -> f64 {
+    match config.c_puct_base {
         None => config.c_puct,
         Some(base) => config.c_puct + ((1.0 + f64::from(node.visits + node.in_flight) + base) / base).ln(),
-    };
-    if PLAIN {
-        return c;
     }
-    let player = node.kind.view();
-    // Of two players either one's sum will do: its sign does not count.
-    let factor = |squares| spread_factor(node, tree.sum_for(id, player, player), squares, config.c_puct_stdev);
-    tree.squares(id).map_or(c, |squares| c * factor(squares))
-}
-
-/// `1 + scale (stdev / typical - 1)`, where the variance is that of the values backed up so far with [`FAITH`] visits'
-/// worth of a typical one mixed in (KataGo's dynamic variance-scaled cPUCT and its constants).
-fn spread_factor(node: &Node, sum: f64, squares: f64, scale: f64) -> f64 {
-    const TYPICAL: f64 = 0.4;
-    const FAITH: f64 = 2.0;
-    let visits = f64::from(node.visits);
-    let mean = sum / visits.max(1.0);
-    let variance = (squares / visits.max(1.0) - mean * mean).max(0.0);
-    let mixed = (FAITH * TYPICAL * TYPICAL + visits * variance) / (FAITH + visits);
-    1.0 + scale * (mixed.sqrt() / TYPICAL - 1.0)
 }
 
 #[inline]
@@ -98,49 +75,15 @@ fn best_child(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64) -> usi
     best
 }
 
-fn best_child_allowed(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64, forced: f64) -> usize {
-    let begun = |child: &Node| child.visits + child.in_flight;
-    let below = f64::from(children.iter().map(begun).sum::<u32>());
+fn best_child_unproven(children: &[Node], scale: f64, virtual_loss: f64, fpu: f64) -> usize {
     let (mut best, mut best_score) = (0, f64::NEG_INFINITY);
     for (index, child) in children.iter().enumerate().filter(|(_, child)| child.proof == 0) {
-        if forced > 0.0 && begun(child) > 0 && f64::from(begun(child)) < forced_visits(child, forced, below) {
-            return index;
-        }
         let score = score(child, scale, virtual_loss, fpu);
         if score > best_score {
             (best, best_score) = (index, score);
         }
     }
     best
-}
-
-/// `sqrt(k P n)`: what a child gets at least of the n visits below its parent.
-fn forced_visits(child: &Node, k: f64, below: f64) -> f64 {
-    (k * f64::from(child.prior) * below).sqrt()
-}
-
-/// The root's visits without those that only `forced_visits` brought, `[L]` (policy target pruning, KataGo, Wu 2019,
-/// section 3.2): of each child but the most visited, as many as were forced are taken away, as long as the formula
-/// would still not have chosen it before the most visited one; what is left with a single visit is left out.
-pub(crate) fn pruned_visits(tree: &Tree, most_visited: usize, config: &SearchConfig) -> Vec<f64> {
-    let (root, children) = (tree.node(ROOT), tree.children(ROOT));
-    let below = f64::from(children.iter().map(|child| child.visits).sum::<u32>());
-    let scale = exploration::<false>(tree, ROOT, config) * f64::from(root.visits).sqrt();
-    let best = score(&children[most_visited], scale, 0.0, 0.0);
-    let pruned = |(index, child): (usize, &Node)| {
-        let visits = f64::from(child.visits);
-        if index == most_visited || child.visits == 0 {
-            return visits;
-        }
-        // Its score reaches the best one's at this many visits, if it falls short of it at all.
-        let needed = match best - child.mean() {
-            ahead if ahead > 0.0 => scale * f64::from(child.prior) / ahead - 1.0,
-            _ => f64::INFINITY,
-        };
-        let left = (visits - forced_visits(child, config.forced_visits, below)).max(needed).min(visits);
-        if left > 1.0 { left } else { 0.0 }
-    };
-    children.iter().enumerate().map(pruned).collect()
 }
 
 /// As [`best_child`] where nothing is in flight and the parent has fewer than [`SMALL`] visits. The same formula, with

@@ -3,7 +3,6 @@
 use super::{Search, Stop};
 use crate::game::{Action, Game, Payoff, Player, Turn};
 use crate::search::gumbel::Choice;
-use crate::search::puct::pruned_visits;
 use crate::search::solver::best_proven;
 use crate::search::spread::standard_error;
 use crate::search::tree::{Kind, Node, NodeId, ROOT, Tree};
@@ -24,9 +23,9 @@ pub struct SearchResult {
     pub q: Vec<f32>,
     /// 0, or 1 + the plies in which the game is proven to end with this value after the action.
     pub proofs: Vec<u8>,
-    /// The policy to learn from this search; sums to 1. Shares of the visits, without those that were forced (those of
-    /// a proven action are from before it was proven: it is not searched again), or with Gumbel the improved policy, all
-    /// on the chosen action where the root is proven. Without visits, the priors.
+    /// The policy to learn from this search; sums to 1. Shares of the visits (those of a proven action are from before it
+    /// was proven: it is not searched again), or with Gumbel the improved policy, all on the chosen action where the root
+    /// is proven. Without visits, the priors.
     pub target: Vec<f32>,
     /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
     /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
@@ -113,24 +112,18 @@ impl<G: Game> Search<G> {
 
     fn target(&self, chosen: Option<usize>) -> Vec<f32> {
         let children = self.tree.children(ROOT);
-        let mut weights = Vec::new();
         if let Some(rule) = self.config.gumbel() {
             if self.tree.node(ROOT).proof != 0 {
                 // Its sum is no longer that of its own evaluation and its children's.
                 return (0..children.len()).map(|index| f32::from(u8::from(Some(index) == chosen))).collect();
             }
+            let mut weights = Vec::new();
             self.choice().improved_policy(rule, &mut weights);
             return weights.into_iter().map(|weight| weight as f32).collect();
         }
-        if self.root.exploring && self.config.forced_visits > 0.0 {
-            weights =
-                most_visited(children).map_or_else(Vec::new, |best| pruned_visits(&self.tree, best, &self.config));
-        } else {
-            weights.extend(children.iter().map(|child| f64::from(child.visits)));
-        }
-        let total: f64 = weights.iter().sum();
+        let total: f64 = children.iter().map(|child| f64::from(child.visits)).sum();
         if total > 0.0 {
-            weights.into_iter().map(|weight| (weight / total) as f32).collect()
+            children.iter().map(|child| (f64::from(child.visits) / total) as f32).collect()
         } else {
             self.root.clean_priors.clone()
         }

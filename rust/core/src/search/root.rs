@@ -1,6 +1,6 @@
 //! What a search knows of its root besides the tree, and what it does to the root's priors: temperature and noise.
 
-use crate::config::{RootNoise, SearchConfig};
+use crate::config::SearchConfig;
 use crate::game::Action;
 use crate::rng::Stream;
 use crate::search::gumbel::Halving;
@@ -11,7 +11,7 @@ use crate::search::tree::{Node, ROOT, Tree};
 pub(crate) struct Root {
     /// `[L]` priors before noise; empty until the root is expanded.
     pub(crate) clean_priors: Vec<f32>,
-    /// Whether the root is explored for training: noise, temperature, forced visits and Gumbel draws.
+    /// Whether the root is explored for training: noise, temperature and Gumbel draws.
     pub(crate) exploring: bool,
     pub(crate) halving: Halving,
     /// Whether the root's own draws have been made.
@@ -112,7 +112,8 @@ pub(crate) fn explored_priors(clean: &[f32], config: &SearchConfig, stream: &mut
         priors.iter_mut().for_each(|prior| *prior /= sum);
     }
     if let Some(noise) = config.root_noise {
-        let drawn = stream.dirichlet(&alphas(&noise, config.noise_shaped, clean));
+        let alpha = noise.alpha.unwrap_or(10.0 / clean.len() as f64);
+        let drawn = stream.dirichlet(&vec![alpha; clean.len()]);
         for (prior, extra) in priors.iter_mut().zip(drawn) {
             *prior = (1.0 - noise.fraction) * *prior + noise.fraction * extra;
         }
@@ -120,41 +121,9 @@ pub(crate) fn explored_priors(clean: &[f32], config: &SearchConfig, stream: &mut
     priors.into_iter().map(|prior| prior as f32).collect()
 }
 
-/// The parameters of the Dirichlet distribution, `[L]`. Shaped ones have the same sum: half of it is spread evenly, half
-/// in proportion to how far `ln min(P, 0.01)` is above its mean (KataGo's methods, "shaped Dirichlet noise").
-fn alphas(noise: &RootNoise, shaped: bool, clean: &[f32]) -> Vec<f64> {
-    let actions = clean.len() as f64;
-    let even = noise.alpha.unwrap_or(10.0 / actions);
-    if !shaped {
-        return vec![even; clean.len()];
-    }
-    let logs: Vec<f64> = clean.iter().map(|&prior| (f64::from(prior).min(0.01) + 1e-20).ln()).collect();
-    let mean = logs.iter().sum::<f64>() / actions;
-    let above: Vec<f64> = logs.iter().map(|log| (log - mean).max(0.0)).collect();
-    let sum: f64 = above.iter().sum();
-    if sum <= 0.0 {
-        return vec![even; clean.len()];
-    }
-    above.iter().map(|above| even * 0.5 * (1.0 + actions * above / sum)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shaped_noise_has_the_same_sum_and_favours_what_stands_out() {
-        let noise = RootNoise { alpha: Some(0.3), fraction: 0.25 };
-        let clean = [0.9, 0.05, 0.008, 0.0001, 0.00001];
-        let alphas = alphas(&noise, true, &clean);
-        assert!((alphas.iter().sum::<f64>() - 5.0 * 0.3).abs() < 1e-12);
-        // Past one in a hundred a prior makes no more difference, and nobody has less than half of an even share.
-        assert_eq!(alphas[0], alphas[1]);
-        assert!(alphas[1] > alphas[2] && alphas[2] > alphas[3]);
-        assert!((alphas[4] - 0.15).abs() < 1e-12);
-        let even = super::alphas(&noise, true, &[0.25; 4]);
-        assert_eq!(even, [0.3; 4]);
-    }
 
     #[test]
     fn a_root_temperature_flattens_or_sharpens_and_keeps_the_sum() {

@@ -112,7 +112,7 @@ impl<G: Game> Search<G> {
             && !self.evaluations_are_spent()
             && self.tree.node(ROOT).proof == 0
             && !(self.config.early_stop && self.is_decided())
-            && self.round.collided.len() < self.config.max_collisions.unwrap_or(self.config.eval_batch).max(1)
+            && self.round.collided.len() < self.config.eval_batch.max(1)
             && (!self.round.leaves.is_empty() || self.run.stats.simulations < until)
         {
             let start = self.round.paths.len() as u32;

@@ -124,8 +124,6 @@ pub struct Tree {
     max_nodes: usize,
     /// Sums for each player that every node has beside it: P, or 0 where `Node::value_sum` says enough.
     sums: usize,
-    /// Whether every node has the sum of the squares of the values behind these, as the player to move sees them.
-    squares: bool,
     /// What every node has beside it, one after another; empty where that is nothing.
     beside: Vec<f64>,
     spare_beside: Vec<f64>,
@@ -133,26 +131,19 @@ pub struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        Self::new(usize::MAX, 0, false)
+        Self::new(usize::MAX, 0)
     }
 }
 
 impl Tree {
     /// A root alone, in a tree that has room for `max_nodes` nodes. It keeps the sums of the values of so many players beside
-    /// each node, and squares of values if asked to. `sums` is 0 with one player, or with two and zero sum.
+    /// each node. `sums` is 0 with one player, or with two and zero sum.
     #[must_use]
-    pub fn new(max_nodes: usize, sums: usize, squares: bool) -> Self {
+    pub fn new(max_nodes: usize, sums: usize) -> Self {
         // Indices are 32 bits, and one more node may always be expanded.
         let max_nodes = max_nodes.min((u32::MAX - u32::from(u16::MAX)) as usize);
-        let beside = vec![0.0; sums + usize::from(squares)];
-        let (nodes, spare, spare_beside) = (vec![Node::new(0, 1.0)], Vec::new(), Vec::new());
-        Self { nodes, spare, max_nodes, sums, squares, beside, spare_beside }
-    }
-
-    /// How many numbers a node has beside it.
-    #[inline]
-    fn width(&self) -> usize {
-        self.sums + usize::from(self.squares)
+        let (nodes, spare) = (vec![Node::new(0, 1.0)], Vec::new());
+        Self { nodes, spare, max_nodes, sums, beside: vec![0.0; sums], spare_beside: Vec::new() }
     }
 
     /// Forgets everything but the allocated memory.
@@ -160,7 +151,7 @@ impl Tree {
         self.nodes.clear();
         self.nodes.push(Node::new(0, 1.0));
         self.beside.clear();
-        self.beside.resize(self.width(), 0.0);
+        self.beside.resize(self.sums, 0.0);
     }
 
     /// The node with this index.
@@ -199,12 +190,10 @@ impl Tree {
         self.nodes.len() + children <= self.max_nodes
     }
 
-    /// The sum of the squares of the values backed up through a node, where the tree keeps them: as the player to move
-    /// there sees them.
+    /// `[P]` the sums for each player of the values backed up through a node; empty where `Node::value_sum` says them all.
     #[must_use]
-    #[inline]
-    pub fn squares(&self, id: NodeId) -> Option<f64> {
-        self.squares.then(|| self.beside[id as usize * self.width() + self.sums])
+    pub fn sums(&self, id: NodeId) -> &[f64] {
+        &self.beside[id as usize * self.sums..][..self.sums]
     }
 
     /// The sum of the values backed up through a node for `player`, given who chose the node.
@@ -212,7 +201,7 @@ impl Tree {
     #[inline]
     pub fn sum_for(&self, id: NodeId, player: Player, chooser: Player) -> f64 {
         if self.sums > 0 {
-            return self.beside[id as usize * self.width() + player.index()];
+            return self.beside[id as usize * self.sums + player.index()];
         }
         let sum = self.node(id).value_sum;
         if player == chooser { sum } else { -sum }
@@ -245,10 +234,9 @@ impl Tree {
         }
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
-        let width = self.width();
-        if width > 0 {
-            self.beside.reserve_exact(self.nodes.capacity() * width - self.beside.len());
-            self.beside.resize(needed * width, 0.0);
+        if self.sums > 0 {
+            self.beside.reserve_exact(self.nodes.capacity() * self.sums - self.beside.len());
+            self.beside.resize(needed * self.sums, 0.0);
         }
         let node = &mut self.nodes[id as usize];
         node.kind = kind;
@@ -260,16 +248,11 @@ impl Tree {
     /// The only writer of `visits`; of `value_sum` there is one more, [`Tree::settle`].
     #[inline]
     pub fn ascend<P: Payoff>(&mut self, path: &[NodeId], value: P) {
-        let width = self.width();
-        if width > 0 {
+        if self.sums > 0 {
             let each = value.each();
             for &id in path {
-                let beside = &mut self.beside[id as usize * width..][..width];
-                beside[..self.sums].iter_mut().zip(each.numbers()).for_each(|(sum, &own)| *sum += f64::from(own));
-                if self.squares {
-                    let seen = f64::from(value.of(self.nodes[id as usize].kind.view()));
-                    beside[self.sums] += seen * seen;
-                }
+                let beside = &mut self.beside[id as usize * self.sums..][..self.sums];
+                beside.iter_mut().zip(each.numbers()).for_each(|(sum, &own)| *sum += f64::from(own));
             }
         }
         let first = f64::from(value.of(Player::Zero));
@@ -303,10 +286,6 @@ impl Tree {
             let node = &mut self.nodes[id as usize];
             node.value_sum += if viewer == Player::Zero { change } else { -change };
             viewer = node.kind.view();
-        }
-        if let Some(found) = self.squares(last) {
-            let change = f64::from(value.0) * f64::from(value.0) * f64::from(self.node(last).visits) - found;
-            path.iter().for_each(|&id| self.beside[id as usize] += change);
         }
     }
 
@@ -351,7 +330,7 @@ impl Tree {
     /// The tree below an action of the root, as [`Tree::keep_subtree`] keeps it. This one stays as it is.
     #[must_use]
     pub fn subtree(&self, action: Action) -> Self {
-        let mut below = Self::new(self.max_nodes, self.sums, self.squares);
+        let mut below = Self::new(self.max_nodes, self.sums);
         let (mut nodes, mut beside) = (Vec::new(), Vec::new());
         if self.copy_subtree(action, &mut nodes, &mut beside) {
             nodes.shrink_to_fit();
@@ -367,7 +346,7 @@ impl Tree {
         let Some(index) = self.children(ROOT).iter().position(known) else {
             return false;
         };
-        let (old, width) = (&self.nodes, self.width());
+        let (old, width) = (&self.nodes, self.sums);
         let mut root = self.children(ROOT)[index].clone();
         let first = old[0].first_child as usize + index;
         root.value_sum = self.sum_for(first as NodeId, Player::Zero, old[0].kind.view());

@@ -157,14 +157,13 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 }
                 state.begin_game()
             };
-            let Some((game_id, simulations, begun)) = next else {
+            let Some((game_id, own, begun)) = next else {
                 return;
             };
             let begun = begun.and_then(|record| GameInPlay::begun(&self.config, &self.start, record));
-            let (mut game, position) = begun.unwrap_or_else(|| {
-                (GameInPlay::new(&self.config, &self.start, game_id, simulations), self.start.clone())
-            });
-            let mut search = Search::new(position, self.config.search);
+            let (mut game, position) =
+                begun.unwrap_or_else(|| (GameInPlay::new(&self.config, &self.start, game_id, own), self.start.clone()));
+            let mut search = Search::new(position, game.search_config(&self.config));
             begin_move(&mut search, &mut game, &self.config, self.network());
             // A game without a single search (over at once, or all opening) still counts.
             if game.over {

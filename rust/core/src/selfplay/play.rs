@@ -17,7 +17,6 @@ const SEARCH_KIND: u64 = 1 << 62;
 /// The word of a game's openings; `resign` has the one before it.
 const OPENINGS: u64 = u64::MAX;
 const ZERO: &str = "AlphaGo Zero, Silver et al. 2017";
-const KATAGO: &str = "KataGo, Wu 2019";
 
 options! {
     help = selfplay_options;
@@ -27,7 +26,7 @@ options! {
         /// simulations a move, on top of those of a reused tree
         simulations: u32 = 100, unit = "simulations", low = 1.0;
         /// probability that a move gets a full search and is learned from; the others get a fast one without noise
-        full_search_share: f64 = 1.0, unit = "share", source = KATAGO, above = true, high = 1.0;
+        full_search_share: f64 = 1.0, unit = "share", source = "KataGo, Wu 2019", above = true, high = 1.0;
         /// simulations of a fast search; if not given, a quarter of simulations
         fast_simulations: Option<u32> = None, unit = "simulations", low = 1.0;
         /// in the first plies an action is drawn in proportion to target^(1 / this); 0 takes the search's choice
@@ -36,13 +35,8 @@ options! {
         temperature_plies: usize = 30, unit = "plies", source = ZERO, rule = Rule::Puct;
         /// the temperature of the later plies
         temperature_final: f64 = 0.0, high = MOST, rule = Rule::Puct;
-        /// plies in which the temperature comes half of the way to the final one, in place of temperature_plies
-        temperature_halflife: Option<f64> = None, unit = "plies", source = KATAGO, above = true, high = MOST,
-            rule = Rule::Puct;
         /// random plies before a game, drawn from 0 up to this; nothing is learned from them
         opening_plies: usize = 0, unit = "plies";
-        /// plies drawn from the raw policy after the random ones, drawn from 0 up to this; nothing is learned from them
-        opening_policy_plies: usize = 0, unit = "plies", source = KATAGO;
         /// a player resigns when root and best action are worth less than this; -1: nobody resigns
         resign_below: f64 = -1.0, unit = "value", source = ZERO, low = -1.0, high = 0.0;
         /// own searches in a row that must say so
@@ -99,20 +93,12 @@ impl SelfPlayConfig {
     /// A sentence that names the option.
     pub fn check_for<G: Game>(&self, start: &G) -> Result<(), String> {
         check_resignation::<G>(self.resign_below)?;
-        self.search.check_for(start)
+        self.search.check_for(start).map_err(|fault| fault.to_string())
     }
 
-    /// The temperature at which a ply's action is drawn. The decay is KataGo's (Wu 2019; `chosenMoveTemperatureHalflife`).
-    #[must_use]
-    pub fn temperature_at(&self, ply: usize) -> f64 {
-        match self.temperature_halflife {
-            Some(plies) => {
-                let left = 0.5_f64.powf(ply as f64 / plies);
-                self.temperature_final + (self.temperature - self.temperature_final) * left
-            }
-            None if ply < self.temperature_plies => self.temperature,
-            None => self.temperature_final,
-        }
+    /// The temperature at which a ply's action is drawn.
+    fn temperature_at(&self, ply: usize) -> f64 {
+        if ply < self.temperature_plies { self.temperature } else { self.temperature_final }
     }
 
     /// Whether a ply gets a fast search, by a draw of its own.
@@ -129,13 +115,18 @@ pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), String> {
     Err(format!("resign_below {below} is for two players with a zero sum; this game has none: give -1, nobody resigns"))
 }
 
+/// What a game has of its own in place of the options, as its record says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) simulations: Option<u32>,
+    pub(crate) score_to_beat: Option<f32>,
+}
+
 /// A game in a slot.
 pub(crate) struct GameInPlay {
     pub(crate) record: GameRecord,
     /// Plies of random opening.
     pub(crate) opening: usize,
-    /// The ply at which the actions drawn from the raw policy end.
-    policy_until: usize,
     streaks: Streaks,
     /// The network that began this move's search.
     network: u64,
@@ -148,23 +139,22 @@ pub(crate) struct GameInPlay {
 }
 
 impl GameInPlay {
-    /// A game that has not begun; `simulations` is its own number if it has one.
-    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, simulations: Option<u32>) -> Self {
+    /// A game that has not begun.
+    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, own: Own) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
-        let mut up_to = |plies: usize| if plies == 0 { 0 } else { stream.below(plies.saturating_add(1)) };
-        let opening = up_to(config.opening_plies);
-        let policy_until = opening.saturating_add(up_to(config.opening_policy_plies));
+        let up_to = config.opening_plies;
+        let opening = if up_to == 0 { 0 } else { stream.below(up_to.saturating_add(1)) };
         Self {
             record: GameRecord {
                 game: config.game.clone(),
                 game_id,
                 seed: config.seed,
                 control: config.resign().is_control(config.seed, game_id),
-                simulations,
+                simulations: own.simulations,
+                score_to_beat: own.score_to_beat.or(config.search.score_to_beat.map(|score| score as f32)),
                 ..GameRecord::begun(start)
             },
             opening,
-            policy_until,
             streaks: Streaks::default(),
             network: 0,
             fast: false,
@@ -176,7 +166,7 @@ impl GameInPlay {
 
     /// A game that began in another process, and its position; `None` if it is of another run.
     pub(crate) fn begun<G: Game>(config: &SelfPlayConfig, start: &G, record: GameRecord) -> Option<(Self, G)> {
-        let mut game = Self::new(config, start, record.game_id, record.simulations);
+        let mut game = Self::new(config, start, record.game_id, Own::default());
         let mut position = start.clone();
         let fits = record.game == config.game
             && record.seed == config.seed
@@ -187,6 +177,11 @@ impl GameInPlay {
         game.record = record;
         game.without_tree = true;
         Some((game, position))
+    }
+
+    /// How its moves are searched.
+    pub(crate) fn search_config(&self, config: &SelfPlayConfig) -> SearchConfig {
+        SearchConfig { score_to_beat: self.record.score_to_beat.map(f64::from), ..config.search }
     }
 
     /// What is kept of a game that is over.
@@ -210,8 +205,7 @@ pub(crate) fn finish_move<G: Game>(
     let record = &mut game.record;
     let ply = record.plies.len();
     let result = search.result();
-    let drawn_from_policy = ply < game.policy_until;
-    let may_resign = G::Payoff::ZERO_SUM && !drawn_from_policy && record.resign_ply.is_none();
+    let may_resign = G::Payoff::ZERO_SUM && record.resign_ply.is_none();
     if may_resign && game.streaks.note(&config.resign(), player, &result) {
         record.resign_ply = Some(ply as u32);
         if !record.control {
@@ -223,30 +217,23 @@ pub(crate) fn finish_move<G: Game>(
     }
     // Not the search's own stream: that one's position depends on what the search met.
     let mut stream = stream_for(config.seed, record.game_id, ply as u64 | CHOICE);
-    let temperature = match drawn_from_policy {
-        true => 1.0, // without a simulation the target is the priors
-        // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.
-        false if config.search.gumbel().is_some() || result.proof != 0 => 0.0,
-        false => config.temperature_at(ply),
-    };
+    // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.
+    let is_chosen = config.search.gumbel().is_some() || result.proof != 0;
+    let temperature = if is_chosen { 0.0 } else { config.temperature_at(ply) };
     let Some(chosen) = choose(&result, temperature, &mut stream) else {
         return;
     };
     let action = result.actions[chosen];
-    let mut entry = Ply { action, player: player.index() as i8, flags: 0, root_value: 0.0, network };
-    if !drawn_from_policy {
-        let mixed = if network == game.network && !game.without_tree { 0 } else { MIXED_NETWORKS };
-        let kind = if game.fast { FAST_SEARCH } else { SEARCHED };
-        entry.flags = mixed | kind;
-        entry.root_value = result.value;
-    }
-    if entry.flags & SEARCHED != 0 {
+    let mixed = if network == game.network && !game.without_tree { 0 } else { MIXED_NETWORKS };
+    let kind = if game.fast { FAST_SEARCH } else { SEARCHED };
+    if !game.fast {
         record.legal.extend_from_slice(&result.actions);
         record.visits.extend_from_slice(&result.visits);
         record.priors.extend_from_slice(&result.priors);
         record.targets.extend_from_slice(&result.target);
     }
-    record.push(entry, if drawn_from_policy { &[] } else { &result.values });
+    let player = player.index() as i8;
+    record.push(Ply { action, player, flags: mixed | kind, root_value: result.value, network }, &result.values);
     game.without_tree = false;
     advance(search, action, config.tree_reuse);
 }
@@ -286,14 +273,9 @@ pub(crate) fn begin_move<G: Game>(
                 (legal[stream.below(legal.len())], player.index() as i8)
             }
             Turn::Player(_) => {
-                let drawn_from_policy = ply < game.policy_until;
                 game.network = network;
-                game.fast = !drawn_from_policy && config.is_fast(record.game_id, ply);
-                let simulations = if drawn_from_policy {
-                    0 // the root's own evaluation is all that such a draw needs
-                } else {
-                    config.simulations_of(record.simulations, game.fast)
-                };
+                game.fast = config.is_fast(record.game_id, ply);
+                let simulations = config.simulations_of(record.simulations, game.fast);
                 // Noise is for what is learned from.
                 search.set_exploring(!game.fast);
                 game.fault = search.begin(simulations, stream).err();

@@ -6,11 +6,12 @@
 //! imported game that the rules do not end, what its file says), the searched samples name exactly the legal actions,
 //! and their policy targets are distributions.
 
-use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, Values};
+use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, Values, ranked};
+use crate::search::stream_for;
 
 /// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
 /// from the visits, format 3 no imported games, format 4 no simulations of a game's own, format 5 only two players with a
-/// zero sum; all are still read.
+/// zero sum and no score to beat; all are still read.
 const FORMAT: u32 = 6;
 /// The formats of games that need no later one: their bytes are those of before it.
 const FORMAT_OF_SELFPLAY: u32 = 3;
@@ -25,8 +26,11 @@ const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
 const SIMULATIONS: u8 = 32;
 const MANY: u8 = 64;
+const RANKED: u8 = 128;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
+/// Tells the stream of a tied game's coin from those of its plies.
+const COIN: u64 = u64::MAX - 2;
 /// What the entries of a policy target may miss 1 by, together: they come as rounded numbers.
 const TARGET_ERROR: f64 = 1e-3;
 
@@ -122,6 +126,9 @@ pub struct GameRecord {
     pub imported: bool,
     /// Simulations of its full searches, in a run where their number changes; `None`: those of the run's options.
     pub simulations: Option<u32>,
+    /// Of one player: its searches counted scores against this one, and [`GameRecord::reward_of`] does. The outcome is
+    /// the score as it is.
+    pub score_to_beat: Option<f32>,
     /// `[T]`
     pub plies: Vec<Ply>,
     /// `[T, P]` the search's values for each player, player 0 first; 0 where not searched. Empty where `outcomes` is.
@@ -194,6 +201,19 @@ impl GameRecord {
     pub fn outcome_of(&self, player: Player) -> f32 {
         let one = || Value(self.outcome).pov(player).0;
         if self.outcomes.is_empty() { one() } else { self.outcomes[player.index()] }
+    }
+
+    /// What a network learns that a player got in the end: the outcome, or with a score to beat a win or a loss. Where
+    /// the score is just the one to beat, a coin decides that (seed, game id) tosses (R2, Laterre et al. 2018).
+    #[must_use]
+    pub fn reward_of(&self, player: Player) -> f32 {
+        let outcome = self.outcome_of(player);
+        match self.score_to_beat.map(|to_beat| ranked(outcome, to_beat)) {
+            None => outcome,
+            Some(0.0) if stream_for(self.seed, self.game_id, COIN).unit() < 0.5 => -1.0,
+            Some(0.0) => 1.0,
+            Some(ranked) => ranked,
+        }
     }
 
     /// What the search of a ply found for a player; 0 where there was none.
@@ -331,6 +351,10 @@ impl GameRecord {
         if self.simulations.is_some_and(|simulations| simulations == 0 || self.imported) {
             return Err("it is said to have simulations that no game of self-play has".into());
         }
+        let fits = |score: &f32| self.outcomes.len() == 1 && (-1.0..=1.0).contains(score);
+        if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
+            return Err(format!("it is said to have the score {score} to beat, expected one player and -1 to 1"));
+        }
         let (told, rules) = (self.each_outcome(), outcome);
         if told == rules && self.outcome == told.of(Player::Zero) {
             return Ok(());
@@ -399,7 +423,7 @@ impl GameRecord {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
         let format = match (self.simulations, self.imported) {
-            _ if !self.outcomes.is_empty() => FORMAT,
+            _ if !self.outcomes.is_empty() || self.score_to_beat.is_some() => FORMAT,
             (Some(_), _) => FORMAT_OF_SIMULATIONS,
             (None, true) => FORMAT_OF_IMPORTED,
             (None, false) => FORMAT_OF_SELFPLAY,
@@ -414,9 +438,10 @@ impl GameRecord {
         let resignation = flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
         let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
         let own = flag(self.simulations.is_some(), SIMULATIONS) | flag(!self.outcomes.is_empty(), MANY);
-        out.push(flag(self.capped, CAPPED) | resignation | more | own);
+        out.push(flag(self.capped, CAPPED) | resignation | more | own | flag(self.score_to_beat.is_some(), RANKED));
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
         out.extend(self.simulations.iter().flat_map(|simulations| simulations.to_le_bytes()));
+        out.extend(self.score_to_beat.iter().flat_map(|score| score.to_le_bytes()));
         if !self.outcomes.is_empty() {
             out.push(self.outcomes.len() as u8);
             self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
@@ -462,13 +487,14 @@ impl GameRecord {
             3 => CAPPED | RESIGNED | CONTROL | TARGETS,
             4 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED,
             5 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS,
-            _ => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS | MANY,
+            _ => u8::MAX,
         };
         if flags & !known != 0 {
             return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
         }
         let resign_ply = if format == 1 { None } else { Some(reader.u32()?).filter(|&ply| ply != NO_PLY) };
         let simulations = if flags & SIMULATIONS == 0 { None } else { Some(reader.u32()?) };
+        let score_to_beat = if flags & RANKED == 0 { None } else { Some(f32::from_bits(reader.u32()?)) };
         let players = if flags & MANY == 0 { 0 } else { usize::from(reader.u8()?) };
         if flags & MANY != 0 && !(1..=MAX_PLAYERS).contains(&players) {
             return Err(format!("a game record of {players} players, expected 1 to {MAX_PLAYERS}"));
@@ -517,6 +543,7 @@ impl GameRecord {
             resign_ply,
             imported: flags & IMPORTED != 0,
             simulations,
+            score_to_beat,
             plies,
             offsets: words(num_plies + 1)?,
             legal: words(num_legal)?,

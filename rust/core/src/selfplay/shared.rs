@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::batched::{RoundStats, SearchError};
 use crate::evaluator::Evaluator;
 use crate::game::Game;
+use crate::selfplay::play::Own;
 use crate::selfplay::record::GameRecord;
 use crate::selfplay::timing::PipelineStats;
 
@@ -95,8 +96,8 @@ pub(crate) struct State<Error, E> {
     pub(crate) ended: Vec<bool>,
     /// `Resign::below` from each pipeline's next round on.
     pub(crate) resign_below: f64,
-    /// The own number of simulations of the games to come.
-    pub(crate) simulations: Option<u32>,
+    /// What the games to come have of their own.
+    pub(crate) own: Own,
     pub(crate) stats: SelfPlayStats,
     /// One a pipeline.
     pub(crate) pipelines: Vec<PipelineStats>,
@@ -116,9 +117,9 @@ pub(crate) enum Standing {
 }
 
 impl<Error, E> State<Error, E> {
-    /// The next game to begin, if there is one: its id, its own number of simulations, and its first plies if it has begun
-    /// in another process.
-    pub(crate) fn begin_game(&mut self) -> Option<(u64, Option<u32>, Option<GameRecord>)> {
+    /// The next game to begin, if there is one: its id, what it has of its own, and its first plies if it has begun in
+    /// another process.
+    pub(crate) fn begin_game(&mut self) -> Option<(u64, Own, Option<GameRecord>)> {
         let range = self.queue.front_mut()?;
         let game_id = range.start;
         range.start += 1;
@@ -126,7 +127,7 @@ impl<Error, E> State<Error, E> {
             self.queue.pop_front();
         }
         self.in_play += 1;
-        Some((game_id, self.simulations, self.begun.remove(&game_id)))
+        Some((game_id, self.own, self.begun.remove(&game_id)))
     }
 
     /// Whether no game is in play or waits for a slot, or nobody is left to play it.
@@ -168,7 +169,7 @@ impl<E: Evaluator<G>, G: Game> Shared<E, G> {
                 next: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 resign_below,
-                simulations: None,
+                own: Own::default(),
                 stats: SelfPlayStats::default(),
                 pipelines: vec![PipelineStats::default(); pipelines],
                 standing: vec![None; pipelines],

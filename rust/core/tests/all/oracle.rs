@@ -14,7 +14,6 @@ fn configs() -> Vec<SearchConfig> {
         SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
         SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
         SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), virtual_loss: 3.0, ..base },
-        SearchConfig { c_puct_stdev: 0.85, ..base },
     ]
 }
 

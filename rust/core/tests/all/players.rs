@@ -1,13 +1,15 @@
 //! One to six players: plain max^n, visit for visit, and what a second player's number must not change.
 
 use std::convert::Infallible;
+use std::ops::Range;
 
-use crate::common::{Naive, go_on, hashed, hashed_values, run};
+use crate::common::selfplay::all;
+use crate::common::{Hashed, Naive, go_on, hashed, hashed_values, run};
 use azpy_core::batched::Workers;
 use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, GameFault, Payoff, Player, Pov, Turn, Values};
-use azpy_core::look::standard_errors;
+use azpy_core::game::{Game, GameFault, Payoff, Player, Pov, Turn, Values, ranked};
+use azpy_core::look::{standard_errors, variations};
 use azpy_core::record::GameRecord;
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::rng::Stream;
@@ -15,14 +17,13 @@ use azpy_core::search::Search;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
 
-fn configs() -> [SearchConfig; 5] {
+fn configs() -> [SearchConfig; 4] {
     let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     [
         base,
         SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
         SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
         SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), ..base },
-        SearchConfig { c_puct_stdev: 0.85, ..base },
     ]
 }
 
@@ -45,11 +46,16 @@ fn assert_equal(search: &Search<Toy<Values>>, twin: &Naive<Toy<Values>>) {
         assert!((f64::from(*found) - sum / f64::from(twin.n)).abs() < 1e-6, "{result:?} {:?}", twin.sums);
     }
     assert_eq!((result.values.len(), result.value), (twin.sums.len(), result.values[player.index()]));
-    let errors = standard_errors(search.tree());
+    let (errors, lines) = (standard_errors(search.tree()), variations(search.tree(), usize::MAX, 1));
     for (index, (_, _, child)) in twin.children.iter().enumerate() {
         let Some(child) = child else { continue };
         let mean = child.sums[player.index()] / f64::from(child.n);
         assert!((f64::from(result.q[index]) - mean).abs() < 1e-6);
+        let line = lines.iter().find(|line| line.actions[0] == result.actions[index]).unwrap();
+        assert_eq!(line.values.len(), if child.sums.len() > 1 { child.sums.len() } else { 0 });
+        for (value, sum) in line.values.iter().zip(&child.sums) {
+            assert!((f64::from(*value) - sum / f64::from(child.n)).abs() < 1e-6);
+        }
         if child.n > 1 {
             let deviation = |value: &Values| (f64::from(value.of(player)) - mean).powi(2);
             let sum: f64 = child.values.iter().map(deviation).sum();
@@ -112,7 +118,7 @@ fn two_players_with_a_zero_sum_are_searched_alike_by_one_number_and_by_two() {
     let gumbel = SearchConfig { gumbel_actions: 4, ..SearchConfig::default() };
     let others = [
         SearchConfig { eval_batch: 8, virtual_loss: 2.0, ..SearchConfig::default() },
-        SearchConfig { lcb: Some(1.5), forced_visits: 2.0, ..SearchConfig::default() },
+        SearchConfig { lcb: Some(1.5), ..SearchConfig::default() },
         gumbel,
         SearchConfig { eval_batch: 1, ..gumbel },
     ];
@@ -210,15 +216,120 @@ fn values_of_one_player_are_proven_and_those_of_three_are_refused() {
     assert!(fault.to_string().contains("this game has 3 players: search without solver and lookahead"));
 }
 
-fn games_of(start: &Toy<Values>) -> Vec<GameRecord> {
-    let config = SelfPlayConfig { simulations: 12, game: "toy".into(), ..SelfPlayConfig::default() };
-    let layout = Layout { slots: 3, first_game: 0, games: Some(6), stagger: 0, inside: || Box::new(|body| body()) };
-    let play = SelfPlay::start(start, config, &layout, vec![hashed()], &Workers::Serial, None).unwrap();
-    let mut records = Vec::new();
-    while !play.is_over() {
-        records.extend(play.next(std::time::Duration::from_millis(20)).unwrap());
+/// Every score that a game of one player can end with, ascending.
+fn scores(toy: &Toy<Values>) -> Vec<f32> {
+    let mut actions = Vec::new();
+    match toy.turn() {
+        Turn::Terminal => return vec![toy.outcome().of(Player::Zero)],
+        Turn::Player(_) => toy.legal_actions(&mut actions),
+        Turn::Chance => {
+            let mut outcomes = Vec::new();
+            toy.chance_outcomes(&mut outcomes);
+            actions.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
+        }
     }
-    records
+    let after = |action| {
+        let mut next = toy.clone();
+        next.play(action);
+        scores(&next)
+    };
+    let mut found: Vec<_> = actions.into_iter().flat_map(after).collect();
+    found.sort_by(f32::total_cmp);
+    found
+}
+
+#[test]
+fn a_search_for_a_score_is_the_plain_one_of_a_game_that_is_won_above_it_and_lost_below() {
+    let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
+    let solver = SearchConfig { solver: true, lookahead: 2, ..SearchConfig::default() };
+    let mut proven = 0;
+    for seed in 0..200 {
+        let toy = Toy::random_of(1, seed, 5, seed % 2 == 1);
+        let scores = scores(&toy);
+        // A score in the middle, which is a tie, and one between two.
+        for to_beat in [scores[scores.len() / 2], scores[0].midpoint(scores[scores.len() - 1])] {
+            let score_to_beat = Some(f64::from(to_beat));
+            let config = SearchConfig { score_to_beat, ..base };
+            let search = run(&toy, config, 120, seed, &mut hashed());
+            let mut twin = Naive::new(toy.clone());
+            naive(&mut twin, &config, 121, seed);
+            assert_equal(&search, &twin);
+            // Without dice the best that can be had is the best score, as it counts.
+            let result = run(&toy, SearchConfig { score_to_beat, ..solver }, 2_000, seed, &mut hashed()).result();
+            if result.proof != 0 && seed % 2 == 0 {
+                proven += 1;
+                assert_eq!(result.value, ranked(scores[scores.len() - 1], to_beat), "seed {seed}");
+            }
+        }
+    }
+    assert!(proven > 100, "{proven}");
+    let config = SearchConfig { score_to_beat: Some(0.5), ..base };
+    for players in [2, 3] {
+        let fault =
+            Search::new(Toy::random_of(players, 1, 5, false), config).begin(10, Stream::keyed(&[1])).unwrap_err();
+        assert!(fault.to_string().contains(&format!("and this game has {players} players: leave score_to_beat out")));
+    }
+}
+
+#[test]
+fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_or_lost() {
+    let start = Toy::random_of(1, 5, 12, true);
+    let play = begin(&start, 0..0, SearchConfig::default());
+    let mut found = Vec::new();
+    for (turn, score) in [None, Some(0.5), Some(0.75)].into_iter().enumerate() {
+        score.into_iter().for_each(|score| play.set_score_to_beat(score));
+        play.admit(turn as u64 * 40..turn as u64 * 40 + 40);
+        let games = all(&play);
+        assert!(games.iter().all(|game| game.score_to_beat == score));
+        found.extend(games);
+    }
+    for game in &found {
+        game.check(&start).unwrap();
+        assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
+        let (score, reward) = (game.outcome, game.reward_of(Player::Zero));
+        match game.score_to_beat {
+            None => assert_eq!(reward, score),
+            Some(to_beat) if score == to_beat => assert_eq!(reward.abs(), 1.0),
+            Some(to_beat) => assert_eq!(reward, if score > to_beat { 1.0 } else { -1.0 }),
+        }
+        let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err();
+        assert!(said.contains("the score 1.5 to beat"));
+    }
+    // A coin that each game tosses once.
+    let tied = |game_id| GameRecord { game_id, outcome: 0.5, outcomes: vec![0.5], ..found[40].clone() };
+    let coins: Vec<_> = (0..100).map(|game_id| tied(game_id).reward_of(Player::Zero)).collect();
+    assert!((30..70).contains(&coins.iter().filter(|&&coin| coin == 1.0).count()), "{coins:?}");
+    assert!(coins.iter().all(|coin| coin.abs() == 1.0) && tied(7).reward_of(Player::Zero) == coins[7]);
+    // The same game by the same score, whoever set it.
+    let search = SearchConfig { score_to_beat: Some(0.5), ..SearchConfig::default() };
+    assert_eq!(all(&begin(&start, 40..80, search)), found[40..80]);
+    let mut buffer = ReplayBuffer::new(start.clone(), 10_000);
+    buffer.extend(found.into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
+    let draw = Draw { seed: 4, ..Draw::default() };
+    let (rows, actions) = (64, start.num_actions());
+    let mut values = vec![f32::NAN; rows];
+    let samples = Samples {
+        observations: &mut vec![0.0; rows * 3],
+        legal: &mut vec![false; rows * actions],
+        policies: &mut vec![0.0; rows * actions],
+        values: &mut values,
+        weights: &mut vec![0.0; rows],
+    };
+    buffer.sample(draw, samples, &Workers::Serial);
+    for (row, value) in values.into_iter().enumerate() {
+        assert_eq!(value, buffer.origin(draw, row).record.reward_of(Player::Zero));
+    }
+}
+
+fn begin(start: &Toy<Values>, ids: Range<u64>, search: SearchConfig) -> SelfPlay<Hashed, Toy<Values>> {
+    let config = SelfPlayConfig { simulations: 12, game: "toy".into(), search, ..SelfPlayConfig::default() };
+    let (first_game, games) = (ids.start, Some(ids.end - ids.start));
+    let layout = Layout { slots: 3, first_game, games, stagger: 0, inside: || Box::new(|body| body()) };
+    SelfPlay::start(start, config, &layout, vec![hashed()], &Workers::Serial, None).unwrap()
+}
+
+fn games_of(start: &Toy<Values>) -> Vec<GameRecord> {
+    all(&begin(start, 0..6, SearchConfig::default()))
 }
 
 #[test]
@@ -259,7 +370,7 @@ fn value_targets_begin_with_the_player_to_move() {
     let mut buffer = ReplayBuffer::new(start.clone(), 1_000);
     buffer.extend(games_of(&start).into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
     assert_eq!(buffer.value_width(), 3);
-    let draw = Draw { seed: 4, root_value_weight: 0.25, value_lambda: 0.5, ..Draw::default() };
+    let draw = Draw { seed: 4, root_value_weight: 0.25, ..Draw::default() };
     let (rows, actions) = (64, start.num_actions());
     let mut values = vec![f32::NAN; rows * 3];
     let samples = Samples {
@@ -277,12 +388,7 @@ fn value_targets_begin_with_the_player_to_move() {
         movers[mover.index()] += 1;
         for (seat, &found) in found.iter().enumerate() {
             let player = Player::ALL[(mover.index() + seat) % 3];
-            let mut end = f64::from(origin.record.outcomes[player.index()]);
-            for later in (origin.ply..origin.record.plies.len()).rev() {
-                if origin.record.plies[later].is_searched() {
-                    end = 0.5 * f64::from(origin.record.root_values[3 * later + player.index()]) + 0.5 * end;
-                }
-            }
+            let end = f64::from(origin.record.outcomes[player.index()]);
             let own = f64::from(origin.record.root_values[3 * origin.ply + player.index()]);
             assert!((f64::from(found) - (0.75 * end + 0.25 * own)).abs() < 1e-6);
         }

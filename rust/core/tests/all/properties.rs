@@ -412,21 +412,19 @@ proptest! {
         depth in 1..8_u32,
         simulations in 0..400_u32,
         eval_batch in 1..40_usize,
-        max_collisions in (0..20_usize).prop_map(Some),
         virtual_loss in 0.0..3.0_f64,
         c_puct in 0.0..4.0_f64,
-        c_puct_stdev in prop_oneof![Just(0.0), 0.1..1.0],
         fpu in prop_oneof![Just(Fpu::Zero), Just(Fpu::Parent), (0.0..1.0).prop_map(Fpu::Reduction)],
         in_flight_share in proptest::option::of(0.01..1.0_f64),
-        root in (any::<bool>(), prop_oneof![Just(0.0), 0.5..4.0_f64], prop_oneof![Just(1.0), 0.5..2.0]),
+        noisy in any::<bool>(),
+        root_temperature in prop_oneof![Just(1.0), 0.5..2.0],
         gumbel_actions in 0..6_usize,
         evaluations in proptest::option::of(2..300_u32),
     ) {
-        let (noisy, forced_visits, root_temperature) = root;
         let root_noise = noisy.then_some(RootNoise { alpha: None, fraction: 0.3 });
         let config = SearchConfig {
-            eval_batch, c_puct, c_puct_stdev, fpu, virtual_loss, max_collisions, in_flight_share, root_noise, noise_shaped: true,
-            root_temperature, forced_visits, gumbel_actions, evaluations, ..SearchConfig::default()
+            eval_batch, c_puct, fpu, virtual_loss, in_flight_share, root_noise, root_temperature, gumbel_actions,
+            evaluations, ..SearchConfig::default()
         };
         let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut hashed());
         let result = search.result();

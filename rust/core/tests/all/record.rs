@@ -253,25 +253,6 @@ fn training_draws_the_targets_and_not_the_visits() {
 }
 
 #[test]
-fn surprising_plies_are_drawn_by_their_weight() {
-    // Of ply 0 and ply 1 with targets; the plain game's visits are what its priors said.
-    let surprises = [0.125 * (0.125_f64 / 0.25).ln() + 0.875 * (0.875_f64 / 0.75).ln(), (1.0_f64 / 0.5).ln()];
-    let share_of_ply_1 = |record: GameRecord, surprise_weight: f64| {
-        let mut buffer = ReplayBuffer::new(toy(), 100);
-        buffer.extend([Arc::new(record)], &Workers::Serial).unwrap();
-        let draw = Draw { seed: 3, symmetries: true, surprise_weight, ..Draw::default() };
-        let (_, values) = drawn(&buffer, draw, 10_000);
-        values.iter().filter(|&&value| value > 0.0).count() as f64 / values.len() as f64
-    };
-    for weight in [0.0, 0.25, 0.5, 1.0] {
-        let expected = (1.0 - weight) / 2.0 + weight * surprises[1] / (surprises[0] + surprises[1]);
-        let share = share_of_ply_1(with_targets(), weight);
-        assert!((share - expected).abs() < 0.02, "{share} at weight {weight}, expected {expected}");
-        assert!((share_of_ply_1(game(), weight) - 0.5).abs() < 0.02);
-    }
-}
-
-#[test]
 fn a_sample_without_visits_needs_a_target() {
     let without = |targets: &[f32]| GameRecord { visits: vec![0, 0, 2, 2], targets: targets.to_vec(), ..game() };
     assert!(without(&[]).check(&toy()).unwrap_err().contains("the policy target of ply 0 must be shares"));

@@ -110,7 +110,7 @@ fn shuffled(mut ids: Vec<u64>, seed: u64) -> Vec<std::ops::Range<u64>> {
 fn games_admitted_in_any_order_and_with_gaps_are_those_of_a_plain_run() {
     let toy = toy();
     let network = Network::new(3);
-    let config = SelfPlayConfig { opening_policy_plies: 2, full_search_share: 0.6, ..config() };
+    let config = SelfPlayConfig { full_search_share: 0.6, ..config() };
     let begin = |slots, pipelines, games| {
         let layout =
             Layout { slots, first_game: 5, games: Some(games), stagger: 0, inside: || Box::new(|body| body()) };
@@ -226,8 +226,6 @@ fn no_option_makes_games_depend_on_the_layout() {
     let network = Network::new(3);
     let config = SelfPlayConfig {
         search: SearchConfig { evaluations: Some(12), ..config().search },
-        temperature_halflife: Some(3.0),
-        opening_policy_plies: 2,
         full_search_share: 0.6,
         resign_below: -0.1,
         resign_plies: 1,
@@ -365,47 +363,6 @@ fn a_record_that_lies_about_a_resignation_is_refused() {
     assert!(refused(&|game| game.resigned = true, &control).contains("but it ended"));
     assert!(refused(&|game| game.control = false, &control).contains("resignation"));
     assert!(refused(&|game| game.resign_ply = Some(u32::MAX), &control).contains("resignation"));
-}
-
-#[test]
-fn policy_openings_follow_the_networks_priors_and_are_not_learned_from() {
-    let toy = toy();
-    let config = SelfPlayConfig { opening_plies: 0, opening_policy_plies: 1, simulations: 2, ..config() };
-    let games = all(&start(config, 64, Some(4000), vec![Network::new(3)]));
-    let (drawn, searched): (Vec<_>, Vec<_>) = games.iter().partition(|game| game.plies[0].flags & SEARCHED == 0);
-    assert!((1800..2200).contains(&drawn.len()));
-    let priors = &searched[0].priors[searched[0].range(0)];
-    assert!(priors.len() > 1);
-    for (index, &prior) in priors.iter().enumerate() {
-        let action = searched[0].legal[index];
-        let share = drawn.iter().filter(|game| game.plies[0].action == action).count() as f64 / drawn.len() as f64;
-        assert!((share - f64::from(prior)).abs() < 0.04, "action {action} was drawn {share}, its prior is {prior}");
-    }
-    for game in drawn {
-        game.check(&toy).unwrap();
-        assert!(game.range(0).is_empty() && game.plies[0].network == 3 && game.plies[0].root_value == 0.0);
-        let others = game.plies[1..].iter().filter(|ply| ply.player >= 0);
-        assert!(others.clone().all(|ply| ply.flags & SEARCHED != 0));
-    }
-}
-
-#[test]
-fn the_temperature_halves_on_its_way_to_the_final_one() {
-    let with = |halflife, temperature_plies, temperature_final| SelfPlayConfig {
-        temperature_halflife: halflife,
-        temperature_plies,
-        temperature_final,
-        ..config()
-    };
-    let config = SelfPlayConfig { temperature: 0.8, ..with(Some(10.0), 3, 0.2) };
-    let close = |ply: usize, expected: f64| assert!((config.temperature_at(ply) - expected).abs() < 1e-12);
-    close(0, 0.8);
-    close(10, 0.5);
-    close(20, 0.35);
-    // So short a half-life is a step after the first ply.
-    let games = |config| all(&start(config, 8, Some(30), vec![Network::new(3)]));
-    assert!(games(with(Some(1e-4), 9, 0.0)) == games(with(None, 1, 0.0)));
-    assert!(games(with(Some(3.0), 9, 0.0)) != games(with(None, 1, 0.0)));
 }
 
 #[test]

@@ -30,7 +30,7 @@ use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::{Notation, outcome_text, shown};
+use azpy_core::text::{Notation, captured_men, outcome_text, shown};
 use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
@@ -384,8 +384,18 @@ impl Notation for Chess {
         Square::ALL.iter().filter_map(man).collect()
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["White", "Black"])
+    /// The dearest first.
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        let sorted = |men: String| {
+            let mut men: Vec<char> = men.chars().collect();
+            men.sort_by_key(|man| "qrbnp".find(man.to_ascii_lowercase()));
+            men.into_iter().collect::<String>()
+        };
+        captured_men(self, actions).into_iter().map(sorted).collect()
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["White", "Black"])
     }
 
     fn result_text(&self) -> String {

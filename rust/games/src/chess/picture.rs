@@ -63,8 +63,9 @@ impl Chess {
             svg += &format!("<text x=\"{}\" y=\"{}\">{rank}</text>", RIM / 2, middle + 4);
         }
         svg += "</g>";
+        let checked = (!self.board.checkers().is_empty()).then(|| self.board.king(self.board.side_to_move()));
         for square in Square::ALL {
-            svg += &square_svg(&self.board, square);
+            svg += &square_svg(&self.board, square, checked == Some(square));
         }
         svg + "</svg>"
     }
@@ -106,17 +107,21 @@ pub(super) fn marks(notes: &Notes) -> Vec<Mark> {
     marks
 }
 
-fn square_svg(board: &Board, square: Square) -> String {
+fn square_svg(board: &Board, square: Square, in_check: bool) -> String {
     let [x, y] = corner(square);
     let dark = (square.file() as usize + square.rank() as usize).is_multiple_of(2);
-    let color = if dark { "#8fa5b5" } else { "#e6ebee" };
+    let color = match (in_check, dark) {
+        (true, _) => "#e07a5f",
+        (false, true) => "#8fa5b5",
+        (false, false) => "#e6ebee",
+    };
     let mut svg = format!("<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"{color}\"/>");
     if let Some(piece) = board.piece_on(square) {
         let white = board.colors(Color::White).has(square);
         // Dark men have light lines inside, and a rim that is hardly seen.
         let (fill, line) = if white { ("#ffffff", "#202020") } else { ("#262626", "#c8c8c8") };
         svg += &format!(
-            "<path transform=\"translate({x} {y})\" d=\"{}\" fill=\"{fill}\" stroke=\"{line}\" stroke-width=\"1.4\" \
+            "<path class=\"{piece}\" transform=\"translate({x} {y})\" d=\"{}\" fill=\"{fill}\" stroke=\"{line}\" stroke-width=\"1.4\" \
              stroke-linecap=\"round\" stroke-linejoin=\"round\"/>",
             outline(piece)
         );

@@ -2,10 +2,11 @@
 
 use azpy_core::game::{Action, Game, Player};
 use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::{Notation, outcome_text, play_line, read_one_line};
+use azpy_core::text::{Notation, captured_men, outcome_text, play_line, read_one_line};
 use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 
 use super::{Go, HISTORY, LETTERS, sgf};
+use crate::cells::Cells;
 use crate::grid;
 use crate::notation::stones;
 
@@ -24,8 +25,12 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         stones(self.num_cells(), |cell| self.cell_name(cell), |cell| self.stone(cell))
     }
 
-    fn side_names(&self) -> Option<[&'static str; 2]> {
-        Some(["Black", "White"])
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        captured_men(self, actions)
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["Black", "White"])
     }
 
     fn result_text(&self) -> String {
@@ -38,7 +43,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     /// The board; the last stone has a ring.
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
-        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), (self.plies > 0).then_some(last))
+        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), |cell| self.plies > 0 && cell == last)
     }
 
     /// A cell; a pass has none.
@@ -99,13 +104,38 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         Some(Go::komi(self))
     }
 
+    /// Whole chains are dead. The rules take no stone off at the end; players may agree to.
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        if self.passes < 2 {
+            return None;
+        }
+        let mut stones = self.board().stones;
+        for cell in (0..self.num_cells()).filter(|&cell| places.contains(&self.cell_name(cell))) {
+            for own in stones.iter_mut().filter(|own| own.has(cell)) {
+                let first = Cells::NONE.with(cell);
+                *own = own.without(first.or(self.reached(first, *own)));
+            }
+        }
+        let mut state = self.set_up(stones, self.mover)?;
+        let pass = self.num_cells() as Action;
+        [pass, pass].into_iter().for_each(|pass| state.play(pass));
+        Some(state)
+    }
+
     /// Anyone may be to move.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        let cells = self.board().stones.map(|stones| {
+        self.set_up(self.board().stones, mover.unwrap_or(self.mover))
+    }
+}
+
+impl<const WORDS: usize> Go<WORDS> {
+    /// A start with these stones.
+    fn set_up(&self, stones: [Cells<WORDS>; 2], mover: Player) -> Option<Self> {
+        let [black, white] = stones.map(|stones| {
             let mut cells = Vec::new();
             stones.for_each(|cell| cells.push(cell));
             cells
         });
-        self.with_stones([&cells[0], &cells[1]], mover.unwrap_or(self.mover)).ok()
+        self.with_stones([&black, &white], mover).ok()
     }
 }

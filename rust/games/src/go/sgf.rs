@@ -199,6 +199,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                         }
                         if node.is_main && before == 0 {
                             line.root.apply(property).map_err(Unfit::Start)?;
+                            line.notes.retain(|name, _| name == COMMENT); // of nodes before: of another board
                         } else {
                             before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
                         }

@@ -1,5 +1,5 @@
 //! Chess: known counts of moves, cozy-chess alone as a second opinion on the numbering of actions, each rule for a draw
-//! by hand, planes and keys. `chess_notation.rs` is about text.
+//! by hand, planes and keys. `chess_notation.rs` and `chess_pgn.rs` are about text.
 //!
 //! python-chess, which shares no code with this, is the oracle of `tests/test_chess.py`.
 

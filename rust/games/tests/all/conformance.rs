@@ -6,12 +6,13 @@ use std::collections::HashMap;
 
 use azpy_core::bytes::PlaneBytes;
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
-use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go, Go9, Go19, Gomoku, Hex,
-    Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
+    Go9, Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame,
+    WallRules,
 };
 
 use crate::common::{Random, encode, legal};
@@ -309,6 +310,40 @@ fn trictrac_conforms() {
     );
 }
 
+#[test]
+fn maedn_conforms() {
+    let four = Maedn::<Values>::new(4, true, 300).unwrap();
+    // Positions in which each rule about the start field counts, and games that end.
+    let late = |text: &str| four.parse(text).unwrap();
+    let near = late("x=38,a,c,d o=40,a,b,d y=37,b,c,d z=39,b,c,d turn=z plies=150");
+    conforms(&[four, late("x=1,2,31 o=1,5 z=40,39,b turn=x plies=9"), near], 4);
+    conforms(&[Maedn::<Values>::new(3, true, 200).unwrap(), Maedn::<Values>::new(3, true, 1).unwrap()], 4);
+    let two = |opposite| Maedn::<Value>::new(2, opposite, 200).unwrap();
+    conforms(&[two(true), two(false), two(false).parse("x=1,a,b,d o=40,b,c,d turn=o die=6").unwrap()], 4);
+}
+
+#[test]
+fn chinese_checkers_conforms() {
+    let two = |turns| ChineseCheckers::<Value>::new(2, turns).unwrap();
+    conforms(&[two(1), two(30)], 2);
+    let many = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap();
+    conforms(&[many(3, 20), many(4, 10), many(6, 10)], 2);
+    // One step or hop wins; the other player may take the way.
+    let near = "./oo/ooo/oooo/......o....../............/.........../........../........./........../.........../\
+                ............/......x....../x.xx/xxx/xx/x turn 60";
+    let near = two(40).parse(near).unwrap();
+    assert_eq!(near.parse("g13-b14").unwrap().outcome(), Value(1.0));
+    for seed in 0..4 {
+        play_one(&near, vec![(0, near)], &mut Random(seed), &mut Seen::new());
+    }
+}
+
+#[test]
+fn blokus_conforms() {
+    conforms(&[5, 6, 9].map(|size| Blokus::<Value>::new(2, size).unwrap()), 4);
+    conforms(&[5, 8].map(|size| Blokus::<Values>::new(4, size).unwrap()), 2);
+}
+
 /// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
 fn check_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
     for seed in 0..200 {
@@ -386,6 +421,17 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(Hex::new(2, false).unwrap_err(), "the size must be from 3 to 13, got 2");
     assert_eq!(Hex::new(14, true).unwrap_err(), "the size must be from 3 to 13, got 14");
     assert_eq!(Othello::new(5).unwrap_err(), "the size must be 4, 6 or 8, got 5");
+    assert_eq!(Blokus::<Values>::new(3, 20).unwrap_err(), "players must be one of 2, 4, got 3");
+    assert_eq!(Blokus::<Value>::new(2, 21).unwrap_err(), "the size must be from 5 to 20, got 21");
+    let chinese = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap_err();
+    assert_eq!(chinese(5, 100), "players must be one of 2, 3, 4, 6, got 5");
+    assert_eq!(chinese(6, 1001), "max_turns must be from 1 to 1000, got 1001");
+    assert!(ChineseCheckers::<Value>::new(2, 0).is_err() && ChineseCheckers::<Values>::new(3, 0).is_err());
+    let maedn = |players, opposite, plies| Maedn::<Values>::new(players, opposite, plies).unwrap_err();
+    assert_eq!(maedn(5, true, 9), "players must be one of 2, 3, 4, got 5");
+    assert_eq!(maedn(3, false, 9), "opposite=0 seats two players side by side, got 3 players");
+    assert_eq!(maedn(3, true, 0), "max_plies must be from 1 to 65535, got 0");
+    assert!(Maedn::<Values>::new(2, true, 9).is_err() && Maedn::<Value>::new(3, true, 9).is_err());
     assert_eq!(ConnectFourForThree::new(7, 6, 8).unwrap_err(), connect_four(7, 6, 8));
     assert_eq!(Game2048::new(5, 2048).unwrap_err(), "the size must be from 2 to 4, got 5");
     for target in [0, 4, 100, 65536] {
@@ -423,4 +469,7 @@ fn planes_of_most_games_are_bytes() {
     assert!(PlaneBytes::of(&Breakthrough::default()).is_some());
     assert!(PlaneBytes::of(&Backgammon::default()).is_some());
     assert!(PlaneBytes::of(&Trictrac::default()).is_some());
+    assert!(PlaneBytes::of(&Maedn::<Value>::default()).is_some());
+    assert!(PlaneBytes::of(&Blokus::<Value>::default()).is_some());
+    assert!(PlaneBytes::of(&ChineseCheckers::<Value>::default()).is_some());
 }

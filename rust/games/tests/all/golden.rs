@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use azpy_core::game::{Payoff, Player, Turn};
+use azpy_core::game::{Payoff, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9, Go19, Gomoku, Hex,
-    Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
+    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal, moves, outcomes};
@@ -196,6 +196,22 @@ fn trictrac_plays_as_recorded() {
     check("trictrac_60_plies", &Trictrac::new(12, 60).unwrap(), 7);
     let late = "x=19:2,22:1,24:1,off:11 o=18:1,20:2,off:12 turn=x points=6,8 holes=10,11 rolls=3,3";
     check("trictrac_late", &Trictrac::default().parse(late).unwrap(), 8);
+}
+
+#[test]
+fn maedn_plays_as_recorded() {
+    let late = "x=38,a,c,d o=40,a,b,d y=37,b,c,d turn=y plies=150";
+    check("maedn_3_late", &Maedn::<Values>::new(3, true, 400).unwrap().parse(late).unwrap(), 1);
+}
+
+#[test]
+fn blokus_plays_as_recorded() {
+    check("blokus_5", &Blokus::<Value>::new(2, 5).unwrap(), 1);
+}
+
+#[test]
+fn chinese_checkers_plays_as_recorded() {
+    check("chinese_checkers_6_players", &ChineseCheckers::<Values>::new(6, 2).unwrap(), 1);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod backgammon_text;
 mod boards;
 mod chess;
 mod chess_notation;
+mod chess_pgn;
 mod common;
 mod conformance;
 mod dice;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use azpy_core::game::{Action, Turn};
+use azpy_core::game::{Action, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
-    Backgammon, Breakthrough, Chess, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9, Go19, Gomoku, Hex,
-    Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
+    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, legal, moves};
@@ -176,6 +176,11 @@ fn pieces_are_touched_where_they_stand_and_where_they_go() {
         check(&start, 4, &[], 1, true);
     }
     check(&Trictrac::default(), 3, &["hold", "leave"], 1, true);
+    check(&Blokus::<Value>::new(2, 7).unwrap(), 2, &[], 1, true);
+    check(&ChineseCheckers::<Value>::default(), 1, &["pass"], 1, true);
+    check(&ChineseCheckers::<Values>::new(6, 20).unwrap(), 1, &["pass"], 1, true);
+    check(&Maedn::<Value>::default(), 2, &["pass"], 1, true);
+    check(&Maedn::<Values>::new(4, true, 1000).unwrap(), 2, &["pass"], 1, true);
     for board in [PegBoard::English, PegBoard::Triangle] {
         check(&PegSolitaire::new(board), 10, &[], 1, true);
     }
@@ -251,6 +256,13 @@ fn places_are_where_people_look_for_them() {
     assert_eq!(names_of("x=10:1,11:1,off:13 o=1:13,2:2 turn=x roll=3-2", "power"), ["field 12"]);
     assert_eq!(names_of("x=1:15 o=22:1,off:14 turn=o roll=3-1", "22/23"), ["field 22", "field 23"]);
     assert_eq!(names_of("x=24:2,off:13 o=5:15 turn=x roll=6-1", "24/off"), ["field 24", "tray"]);
+
+    let entered = vec![place("home", [28.0, 28.0, 80.0, 80.0]), place("field 1", [28.0, 188.0, 40.0, 40.0])];
+    assert_eq!(touched(&Maedn::<Value>::default(), "6", "enter"), entered);
+    assert_eq!(names(touched(&Maedn::<Value>::default(), "x=40,b turn=x die=3", "40/c")), ["field 40", "field c"]);
+
+    let hop = vec![place("a3", [207.0, 74.32, 28.0, 28.0]), place("e5", [173.0, 133.2, 28.0, 28.0])];
+    assert_eq!(touched(&ChineseCheckers::<Value>::default(), "", "a3-e5"), hop);
 
     let column = vec![place("column 3", [108.0, 28.0, 40.0, 240.0])];
     assert_eq!(touched(&ConnectFour::default(), "", "3"), column);

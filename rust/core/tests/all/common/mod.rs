@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, RowEvaluator};
-use azpy_core::game::{Action, Game, Payoff, Pov, PovOf, PovValue, Turn};
+use azpy_core::game::{Action, Game, Payoff, Player, Pov, PovOf, PovValue, Turn, Value};
 use azpy_core::rng::{Stream, mix};
 use azpy_core::search::Search;
 use azpy_core::tree::Kind;
@@ -125,9 +125,8 @@ pub type Edge<G> = (Action, f32, Option<Box<Naive<G>>>);
 pub struct Naive<G: Game> {
     game: G,
     pub n: u32,
-    /// `[P]` the sums of the values for each player, and of their squares.
+    /// `[P]` the sums of the values for each player.
     pub sums: Vec<f64>,
-    squares: Vec<f64>,
     /// What was taken up through here.
     pub values: Vec<G::Payoff>,
     pub children: Vec<Edge<G>>,
@@ -136,14 +135,22 @@ pub struct Naive<G: Game> {
 
 impl<G: Game> Naive<G> {
     pub fn new(game: G) -> Self {
-        let zeros = vec![0.0; game.num_players()];
-        Self { n: 0, sums: zeros.clone(), squares: zeros, values: vec![], children: vec![], expanded: false, game }
+        let sums = vec![0.0; game.num_players()];
+        Self { n: 0, sums, values: vec![], children: vec![], expanded: false, game }
     }
 
     /// One simulation; what it found.
     pub fn simulate(&mut self, config: &SearchConfig, dice: &mut Stream) -> G::Payoff {
         let value = match self.game.turn() {
-            Turn::Terminal => self.game.outcome(),
+            Turn::Terminal => match (self.game.outcome(), config.score_to_beat) {
+                (outcome, None) => outcome,
+                (outcome, Some(to_beat)) => {
+                    let (score, to_beat) = (outcome.of(Player::Zero), to_beat as f32);
+                    let wins = score > to_beat || score == 1.0;
+                    let loses = score < to_beat && !wins;
+                    G::Payoff::of_proven(Value(f32::from(i8::from(wins) - i8::from(loses))))
+                }
+            },
             Turn::Chance => {
                 let mut outcomes = Vec::new();
                 self.game.chance_outcomes(&mut outcomes);
@@ -170,10 +177,7 @@ impl<G: Game> Naive<G> {
                 let own = player.index();
                 let n = f64::from(self.n);
                 let c = config.c_puct + config.c_puct_base.map_or(0.0, |base| ((1.0 + n + base) / base).ln());
-                let mean = self.sums[own] / n;
-                let stdev = ((2.0 * 0.16 + self.squares[own] - n * mean * mean) / (2.0 + n)).max(0.0).sqrt();
-                let c = c * (1.0 + config.c_puct_stdev * (stdev / 0.4 - 1.0));
-                let parent_q = mean;
+                let parent_q = self.sums[own] / n;
                 let tried: f64 = self.children.iter().filter(|c| c.2.is_some()).map(|c| f64::from(c.1)).sum();
                 let fpu = match config.fpu {
                     Fpu::Zero => 0.0,
@@ -193,7 +197,6 @@ impl<G: Game> Naive<G> {
         self.n += 1;
         for (player, number) in value.each().numbers().iter().map(|&number| f64::from(number)).enumerate() {
             self.sums[player] += number;
-            self.squares[player] += number * number;
         }
         self.values.push(value);
         value

@@ -99,7 +99,10 @@ pub fn start(
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
 }
 
-pub fn all(play: &SelfPlay<Network, Toy>) -> Vec<GameRecord> {
+pub fn all<E: Evaluator<G> + 'static, G: Game>(play: &SelfPlay<E, G>) -> Vec<GameRecord>
+where
+    E::Error: std::fmt::Debug + 'static,
+{
     let mut records = Vec::new();
     while !play.is_over() {
         records.extend(play.next(Duration::from_millis(20)).unwrap());

@@ -1,0 +1,89 @@
+"""The score that a run's games of one player are to beat, where nobody knows how good a score can be.
+
+R2 (Laterre et al. 2018): a game is won if its score beats a percentile of the run's own recent scores, and lost if it
+falls short of it. So the network always learns from wins and losses, and the score to beat rises with the run. It
+depends on finished games alone, never on the clock.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from azpy._core import GameRecord, State
+from azpy.errors import SettingsError
+from azpy.game import players_of
+from azpy.games.lines import roll
+from azpy.settings.run import Settings
+
+__all__ = ["RankedReward"]
+
+_RECENT = 250  # scores, as in the paper
+_RANDOM = 50  # scores of random games, until there are others
+
+
+class RankedReward:
+    """The recent scores of one run, if it has the setting `ranked_reward`.
+
+    Args:
+        settings: of the run.
+        start: where its games begin.
+
+    Raises:
+        SettingsError: the setting, in a game of several players.
+    """
+
+    def __init__(self, settings: Settings, start: State) -> None:
+        if settings.ranked_reward and start.num_players != 1:
+            raise SettingsError(
+                f"ranked_reward {settings.ranked_reward:g} is for games of one player, and {start.game} has "
+                f"{players_of(start)}: leave it out, or give 0"
+            )
+        self._settings, self._start = settings, start
+        self._scores = deque[float](maxlen=_RECENT)
+
+    @property
+    def score_to_beat(self) -> float | None:
+        """Of the games that begin now, a float32: the least score that as many recent ones do not beat.
+
+        Without `ranked_reward` the option `score_to_beat`; None: scores count as they are.
+        """
+        share, fixed = self._settings.ranked_reward, self._settings.score_to_beat
+        if not share:
+            return None if fixed is None else float(np.float32(fixed))
+        return float(np.quantile(self._recent(), share, method="inverted_cdf"))
+
+    def note(self, games: Iterable[GameRecord]) -> None:
+        """Takes in the scores of an iteration's games."""
+        if self._settings.ranked_reward:
+            self._recent().extend(float(game.outcome) for game in games)
+
+    def _recent(self) -> deque[float]:
+        """The recent scores, those of random games before there are others."""
+        if not self._scores:
+            self._scores.extend(_random_scores(self._start, self._settings))
+        return self._scores
+
+    def state(self) -> list[float]:
+        """The argument of `load`: the recent scores, the oldest first."""
+        return list(self._scores)
+
+    def load(self, state: Sequence[float]) -> None:
+        """Goes on from `state`."""
+        self._scores = deque(map(float, state), _RECENT)
+
+
+def _random_scores(start: State, settings: Settings) -> list[float]:
+    """Scores of random games, the same ones for equal seeds; one that the run would cut off has 0, as there."""
+    rng, scores, most = np.random.default_rng(settings.seed), [], settings.max_plies or start.max_plies
+    for _ in range(_RANDOM):
+        position, plies = start.clone(), 0
+        while plies < most and not position.is_terminal:
+            if rolled := roll(position, rng):
+                plies += len(rolled)
+                continue
+            actions = position.legal_actions()
+            position.play(actions[rng.integers(len(actions))])
+            plies += 1
+        scores.append(float(position.outcome()) if position.is_terminal else 0.0)
+    return scores

@@ -1,0 +1,173 @@
+// What is asked of the server about positions? What lies there, and what networks find.
+
+import { Busy, Lost } from "./connection.js";
+import { announce, complain, messageOf } from "./dom.js";
+import { RUN } from "./game.js";
+import { drawn } from "./position.js";
+import { lastTurn } from "./turns.js";
+import { told } from "./values.js";
+
+const REPORTS = 0.3; // seconds between two reports of a search
+const LONGEST_LINE = 20; // moves of a principal variation
+const AGAIN = 1000; // milliseconds until a server that refused is asked again
+
+/** @typedef {import("./game.js").Position} Position @typedef {import("./connection.js").Asked} Asked */
+
+/** Asks for the game on the board. `onChange` is called when there is something else to see. */
+export class Asking {
+  /**
+   * @param {import("./connection.js").Connection} connection
+   * @param {import("./game.js").Game} game
+   * @param {() => import("./play.js").Options} options
+   * @param {(isNew: boolean) => void} onChange gets whether the position is another one
+   */
+  constructor(connection, game, options, onChange) {
+    this.connection = connection;
+    this.options = options;
+    this.onChange = onChange;
+    this.game = game;
+    this.isPaused = false;
+    this.isThinking = false; // whether a network is about to move
+    this.isRefused = false; // whether the server takes no query now
+    this.serial = 0; // of the position or the options that count now
+    this.tag = `${Date.now()}`; // of the searches whose tree is kept
+    /** @type {Asked[]} */
+    this.searches = [];
+  }
+
+  /** What a query says of a position. @param {string[]} moves @param {string} model */
+  where(moves, model, game = this.game) {
+    return { model, moves, includeShortNames: true, ...(game.start === null ? {} : { position: game.start }) };
+  }
+
+  /**
+   * Asks the server for a position.
+   * @param {string[]} moves
+   * @param {import("./game.js").Game} [game]
+   * @returns {Promise<import("./position.js").Shown>}
+   */
+  async show(moves, game = this.game) {
+    const notes = drawn(game.at(moves)?.notes ?? {});
+    const where = this.where(moves, this.options().model, game);
+    const shown = await this.connection.ask({ action: "show", ...where, notes }).answer;
+    // Of two players who share a zero sum the server says one number.
+    const { outcome = null, outcomes = outcome === null ? null : [outcome, -outcome] } = shown;
+    return { ...shown, outcomes };
+  }
+
+  /**
+   * Has the moves of the last turn known, with their places on the board, where the game came from a file: the position
+   * before a move says them.
+   * @param {number} serial
+   * @param {import("./game.js").Game} game
+   */
+  async lookBack(serial, game) {
+    try {
+      for (const { parent: one } of lastTurn(game.current)) {
+        if (one === null || one.shown !== null) continue;
+        one.shown = await this.show(one.moves(), game);
+        if (serial !== this.serial) return;
+        this.onChange(false);
+      }
+    } catch {
+      // The mark of a move is worth no alarm.
+    }
+  }
+
+  /**
+   * Has a player search, and the position learn what the search finds.
+   * @param {Position} position
+   * @param {string} model
+   * @param {Record<string, unknown>} asked the limits, and what else the query says
+   * @returns {Asked}
+   */
+  search(position, model, asked) {
+    const learn = (/** @type {any} */ answer) => {
+      const { player, value, visits, network } = answer.rootInfo;
+      if (value === null) return; // the game is over there
+      this.game.know([{ name: model, network }]);
+      const { values = player === 0 ? [value, -value] : [-value, value] } = answer.rootInfo;
+      position.learn(model, { values, visits, answer });
+      this.onChange(false);
+    };
+    return this.branch(position.moves(), model, asked, learn);
+  }
+
+  /**
+   * Has a player search a position that need not be in the record.
+   * @param {string[]} moves that lead there
+   * @param {string} model
+   * @param {Record<string, unknown>} asked
+   * @param {(answer: any) => void} [each] gets each report and the answer
+   * @returns {Asked}
+   */
+  branch(moves, model, asked, each) {
+    const usual = { priority: "analysis", analysisPVLen: LONGEST_LINE, includeLcb: false };
+    return this.connection.ask({ ...this.where(moves, model), ...usual, ...asked }, each);
+  }
+
+  /**
+   * Waits for a search, which ends when another position counts.
+   * @param {number} serial
+   * @param {Asked} search
+   * @param {(error: unknown) => void} onError
+   * @returns {Promise<any>} the answer; null if it does not count
+   */
+  async found(serial, search, onError) {
+    this.searches.push(search);
+    try {
+      const answer = await search.answer;
+      return serial === this.serial ? answer : null;
+    } catch (error) {
+      if (serial !== this.serial) return null;
+      const isPassing = error instanceof Busy || error instanceof Lost;
+      if (!isPassing) complain(`The search failed: ${messageOf(error)}`);
+      onError(error);
+      this.onChange(false);
+      return null;
+    }
+  }
+
+  /**
+   * Asks again in a while, unless another position counts then: the server has too much to do, or it ends.
+   * @param {number} serial
+   * @param {() => unknown} ask
+   */
+  later(serial, ask) {
+    setTimeout(() => serial === this.serial && ask(), AGAIN);
+  }
+
+  /** The advisers whose hints are wanted at a position and not known yet. @param {Position} position */
+  unadvised(position) {
+    const { hints, adviser, beside, hintSimulations, players } = this.options();
+    const mover = this.isThinking ? players[position.shown?.player ?? 0] : null; // its search is shown as it goes on
+    const isOpen = (/** @type {string} */ one) =>
+      one !== RUN && one !== mover && (position.finds.get(one)?.visits ?? 0) < hintSimulations;
+    return hints ? [...new Set([adviser, beside])].filter(isOpen) : [];
+  }
+
+  /**
+   * Searches for a hint, and then asks what the network alone says.
+   * @param {number} serial
+   * @param {Position} position
+   * @param {string} model
+   */
+  async advise(serial, position, model) {
+    const { adviser, hintSimulations: simulations } = this.options();
+    const onError = (/** @type {unknown} */ error) => {
+      if (error instanceof Busy) this.later(serial, () => this.advise(serial, position, model));
+    };
+    const asked = { simulations, game: `${this.tag} hints`, reportDuringSearchEvery: REPORTS };
+    const answer = await this.found(serial, this.search(position, model, asked), onError);
+    const [best] = answer?.moveInfos ?? [];
+    if (best && model === adviser) announce(`Best: ${best.pvShort[0]}, value ${told(best.value)}`);
+    const network = answer?.rootInfo.network ?? null;
+    if (network === null || position.alone?.network === network || model !== adviser) return;
+    // The value of a search is the mean of the network's own and those of its visits: here of one.
+    const short = await this.found(serial, this.branch(position.moves(), model, { simulations: 1 }), onError);
+    if (short === null) return;
+    const [{ visits, value }, once] = [short.rootInfo, short.moveInfos[0]];
+    position.alone = { network, value: value * (visits + 1) - once.value * once.visits };
+    this.onChange(false);
+  }
+}

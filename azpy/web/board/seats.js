@@ -1,0 +1,36 @@
+// Who sits at the game? A row beside the board and a choice of who plays, for each of one to six players.
+
+import { byId } from "./dom.js";
+
+/** @param {number} player @param {string} name of a part of the page @returns {any} the player's own; null for none */
+function partOf(player, name) {
+  return document.getElementById(`${name}_${player}`);
+}
+
+/** What the page has for each player, from player 0 on. @param {string} name of the part @returns {any[]} */
+export function seats(name) {
+  const found = [];
+  for (let one = partOf(0, name); one !== null; one = partOf(found.length, name)) found.push(one);
+  return found;
+}
+
+/** Shows as many seats as a game has players. Those behind the second one are made like it. @param {number} players */
+export function seat(players) {
+  while (seats("side").length < players) {
+    const player = seats("side").length;
+    byId(`side_${player - 1}`).after(copied("side", player));
+    byId(`player_${player - 1}`).after(copied("label", player), copied("player", player));
+    byId(`label_${player}`).htmlFor = `player_${player}`;
+  }
+  for (const name of ["side", "label", "player"]) {
+    for (const [player, part] of seats(name).entries()) part.hidden = player >= players;
+  }
+}
+
+/** @param {string} name @param {number} player @returns {HTMLElement} */
+function copied(name, player) {
+  const made = byId(`${name}_1`).cloneNode(true);
+  for (const one of [made, ...made.querySelectorAll("[id]")]) one.id = one.id.replace(/_1$/, `_${player}`);
+  made.classList.replace("seat_1", `seat_${player}`);
+  return made;
+}

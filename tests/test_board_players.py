@@ -1,0 +1,111 @@
+"""The board in a browser: games of three players and of one."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from browser import Board, needs_browser
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+MOVES = ["a4", "a3", "a2", "b4", "b3", "c2", "c4"]  # red has three in a row
+
+
+def told(board: Board) -> list[str]:
+    """The values on the bars, one a player."""
+    return [plain(one.text) for one in board.all("#bars .told")]
+
+
+def is_to_move(board: Board, player: int) -> bool:
+    """Whether the page says so, in words and beside the board."""
+    name = ("Red", "Blue", "Green")[player]
+    marked = [one.get_attribute("id") for one in board.all(".side.turn")]
+    return board.one("status").text == f"{name} to move." and marked == [f"side_{player}"]
+
+
+def plain(text: str) -> str:
+    return text.replace("\N{MINUS SIGN}", "-")
+
+
+def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board, address: str, saved: Path) -> None:
+    board.open(address, "three")
+    rows = [" ".join(board.one(f"side_{player}").text.split("\n")) for player in range(3)]
+    assert rows == ["Red Person", "Blue Network three", "Green Network three"]
+    board.click("a4")
+    board.until(lambda: board.ply >= 3 and board.state == "open")  # two networks have moved
+    assert board.one("status").text == "Red to move."
+    assert not board.one("resign").is_displayed()
+    for player in ("player_1", "player_2"):
+        board.choose(player, "")
+    board.one("new").click()
+    board.until(lambda: board.ply == 0)
+    board.one("hints").click()
+    for ply, place in enumerate(MOVES[:-1]):
+        board.click(place)
+        board.until(partial(is_to_move, board, (ply + 1) % 3))
+    board.until(lambda: "Searched" in board.one("root").text)
+    assert not board.one("bar").is_displayed()
+    values = told(board)
+    assert len(values) == 3
+    assert all(abs(float(value)) < 1 for value in values), values
+    assert all(name in board.one("root").text for name in ("for red", "for blue", "for green"))
+    assert board.all("#candidates button")[0].text == "2"
+    board.click(MOVES[-1])
+    assert board.state == "over"
+    assert board.one("status").text == "Red wins: red gets 1, blue gets -0.5, green gets -0.5."
+    assert told(board) == ["+1.00", "-0.50", "-0.50"]
+    said = plain(board.one("bars").get_attribute("aria-label"))
+    assert said == "Values: +1.00 for red, -0.50 for blue, -0.50 for green"
+    assert len(board.all("#graph polyline")) == 3
+    board.one("undo").click()
+    board.until(lambda: board.ply == 6 and board.state == "open")
+    board.one("swap").click()  # three people: nothing changes
+    record = json.loads(board.save(saved / "Colors.json", "save_record"))
+    assert [node[3] for node in record["nodes"]] == [0, 1, 2, 0, 1, 2, 0]
+    # The page keeps the game, its players and where it stands.
+    board.driver.refresh()
+    board.until(lambda: board.one("status").text != "\N{HORIZONTAL ELLIPSIS}")
+    board.until(lambda: board.ply == 6 and board.state == "open")
+    assert [board.one(f"player_{player}").get_attribute("value") for player in range(3)] == ["", "", ""]
+
+
+def test_losses_are_those_of_the_mover(board: Board, address: str) -> None:
+    board.open(address, "three")
+    for player in ("player_1", "player_2"):
+        board.choose(player, "")
+    board.one("hints").click()
+    board.enter("hint_simulations", "400")
+    for place in (*MOVES[:-1], "d1"):  # red does not take the win
+        board.click(place)
+    board.one("analyse").click()
+    board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
+    board.until(lambda: "??" in board.moves[-1])
+    blunders = [row.find_elements("css selector", "td")[2].text for row in board.all("#summary_rows tr")]
+    assert int(blunders[0]) >= 1
+
+
+def test_one_player_plays_alone(board: Board, address: str) -> None:
+    board.open(address, "three")
+    board.choose("game", "alone")
+    board.settle()
+    assert [board.one(f"side_{player}").is_displayed() for player in range(3)] == [True, False, False]
+    board.unfold("setup")
+    assert not board.one("swap").is_displayed()
+    assert not board.one("player_1").is_displayed()
+    assert not board.one("resign").is_displayed()
+    assert not board.one("turn").is_displayed()
+    board.one("hints").click()
+    for ply, name in enumerate("010101"):
+        board.until(lambda: "Searched" in board.one("root").text)
+        assert len(told(board)) == 1
+        next(one for one in board.all("#choices button") if one.text == name).click()
+        board.settle(ply + 1)
+    assert board.one("status").text == "Score -0.0385."
+    assert told(board) == ["-0.04"]
+    # Two players have their seats and their bar again.
+    board.choose("game", "noughts")
+    board.settle()
+    assert board.one("player_1").is_displayed()
+    assert board.one("bar").is_displayed()
+    assert not board.one("bars").is_displayed()

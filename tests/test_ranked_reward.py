@@ -1,0 +1,180 @@
+"""Ranked reward: a puzzle is won or lost against the run's own recent scores, whoever plays it and whatever stops."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.errors import RunError, SettingsError
+from azpy.fleet.examine import Examiner, RefusedError
+from azpy.fleet.fleet import Lineup
+from azpy.playing.ranked_reward import RankedReward
+from azpy.playing.replay_check import repeat_game
+from azpy.runs.exports import game_as_dict
+from azpy.runs.reader import StoredRun
+from azpy.settings import Settings
+from azpy.training.collector import Collector
+from azpy.training.events import Finished, Saved
+from azpy.training.trainer import Trainer
+from many_players import Knapsack
+
+BAG = "many_players:Knapsack"
+RANKED: dict[str, Any] = {"game": BAG, "network": "1x8", "ranked_reward": 0.75, "simulations": 6, "iterations": 3}
+RANKED |= {"slots": 8, "eval_batch": 2, "games_per_iteration": 90, "batch_size": 64, "passes": 1.0}
+RANKED |= {"match_every": 100, "final_match_games": 2, "deterministic": True}
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings(**(RANKED | changes))
+
+
+def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
+    """Trains, until a checkpoint if one is given; returns the hashes of a run that has ended."""
+    with Trainer(settings(**changes), path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved) and event.iteration == until:
+                break
+            if isinstance(event, Finished):
+                return event.games_hash, event.weights_hash
+    return None, None
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoredRun, tuple[str | None, str | None]]:
+    """A run, and its hashes."""
+    path = tmp_path_factory.mktemp("runs") / "ranked"
+    hashes = train(path)
+    return StoredRun(path, BAG), hashes
+
+
+def games_of(run: StoredRun, iteration: int) -> list[azpy.GameRecord]:
+    return [record for _, record in run.games([iteration])]
+
+
+def test_each_iteration_is_to_beat_three_quarters_of_the_scores_before_it(ranked: tuple[StoredRun, Any]) -> None:
+    run, _ = ranked
+    first = RankedReward(settings(), run.start)
+    assert first.score_to_beat is not None
+    scores, ties = first.state(), 0
+    assert len(scores) == 50
+    for row in run.iterations():
+        to_beat = sorted(scores)[math.ceil(0.75 * len(scores)) - 1]
+        games = games_of(run, row["iteration"])
+        for record in games:
+            end = run.start.clone()
+            for action in record.actions.tolist():
+                end.play(action)
+            assert (record.outcome, record.score_to_beat) == (end.outcome(), to_beat)
+            expected = {1.0} if record.outcome > to_beat else {-1.0} if record.outcome < to_beat else {1.0, -1.0}
+            assert set(record.rewards) <= expected
+            ties += len(expected) == 2
+        own = [record.outcome for record in games]
+        assert (row["best_score"], row["score_to_beat"]) == (max(own), to_beat)
+        assert row["mean_score"] == pytest.approx(sum(own) / len(own))
+        scores = [*scores, *own][-250:]
+    assert ties
+    assert run.score_to_beat() == to_beat
+    assert game_as_dict(run.start, games[0])["score_to_beat"] == to_beat
+
+
+def test_the_network_learns_wins_and_losses(ranked: tuple[StoredRun, Any]) -> None:
+    run, _ = ranked
+    buffer = azpy.ReplayBuffer(run.start)
+    records = {record.game_id: record for iteration in (1, 2, 3) for record in games_of(run, iteration)}
+    buffer.extend(records.values())
+    *_, values, details = buffer.sample(64, seed=1, details=True)
+    expected = [records[game].rewards[0] for game in details["game_ids"].tolist()]
+    assert values.tolist() == expected
+    assert set(expected) == {-1.0, 1.0}
+
+
+def test_a_run_that_goes_on_and_workers_play_the_same_games(ranked: tuple[StoredRun, Any], tmp_path: Path) -> None:
+    _, hashes = ranked
+    parts = tmp_path / "parts"
+    train(parts, 1)
+    train(parts, 2, slots=3, pipelines=1)
+    with Trainer(settings(), parts) as trainer:  # goes away in the middle of an iteration
+        events = trainer.run()
+        next(events)
+        next(events)
+    assert train(parts) == hashes
+    assert train(tmp_path / "workers", workers=2) == hashes
+    assert train(tmp_path / "other", ranked_reward=0.25) != hashes
+    with pytest.raises(RunError, match=r"ranked_reward 0\.75, asked for 0\.0"):
+        train(parts, ranked_reward=0.0)
+
+
+def test_each_game_repeats_with_the_score_that_it_was_to_beat(ranked: tuple[StoredRun, Any]) -> None:
+    run, _ = ranked
+    for iteration in (1, 2, 3):
+        for record in games_of(run, iteration)[:5]:
+            comparison = repeat_game(run, record)
+            assert (comparison.difference, comparison.whole) == (None, True)
+    # A record that names another score is another game.
+    data = bytearray(record.to_bytes())
+    at = 4 + 4 + len(record.game) + 8 + 8 + 4 + 1 + 4
+    data[at : at + 4] = b"\0\0\x80\xbf"  # -1
+    other = azpy.GameRecord.from_bytes(bytes(data))
+    assert other.score_to_beat == -1
+    assert repeat_game(run, other).difference is not None
+
+
+def test_games_are_collected_against_their_own_scores_too(tmp_path: Path) -> None:
+    found = []
+    for until in ([2], [1, 2]):
+        path = tmp_path / str(len(until))
+        for iterations in until:
+            with Collector(settings(iterations=iterations), path) as collector:
+                list(collector.run())
+        run = StoredRun(path, BAG)
+        found.append([record.to_bytes() for iteration in (1, 2) for record in games_of(run, iteration)])
+    assert found[0] == found[1]
+    assert len({record.score_to_beat for iteration in (1, 2) for record in games_of(run, iteration)}) == 2
+
+
+def test_it_is_refused_for_games_of_several_players_and_beside_a_fixed_score(tmp_path: Path) -> None:
+    for game, players in (("tic_tac_toe", "2 players"), ("many_players:Trio", "3 players")):
+        name = game.rpartition(":")[2]
+        with pytest.raises(
+            SettingsError, match=f"ranked_reward 0.75 is for games of one player, and {name} has {players}"
+        ):
+            Trainer(settings(game=game), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(SettingsError, match="ranked_reward does not go with score_to_beat"):
+        settings(score_to_beat=0.5)
+    with pytest.raises(
+        ValueError, match="for games of one player, and this game has 2 players: leave score_to_beat out"
+    ):
+        azpy.Search(azpy.UniformEvaluator(), score_to_beat=0.5).run(azpy.make_game("tic_tac_toe"))
+
+
+def test_a_worker_s_game_that_is_to_beat_another_score_is_refused() -> None:
+    def game(score: float | None) -> azpy.GameRecord:
+        with azpy.SelfPlay(Knapsack(), azpy.UniformEvaluator(), slots=1, pipelines=1, games=0) as play:
+            if score is not None:
+                play.set_score_to_beat(score)
+            play.admit(0, 1)
+            return next(play)
+
+    for deterministic in (True, False):
+        examiner = Examiner(settings(deterministic=deterministic), azpy.State(Knapsack()))
+        examiner.play(Lineup([azpy.UniformEvaluator()], score_to_beat=0.5))
+        examiner.look_at(game(0.5))
+        for wrong in (0.25, None) if deterministic else (None,):
+            with pytest.raises(RefusedError, match=f"game 0 is to beat the score {wrong}, which no game is"):
+                examiner.look_at(game(wrong))
+    examiner.look_at(game(0.25))  # it was under way at the change
+    plain = Examiner(settings(ranked_reward=0.0), azpy.State(Knapsack()))
+    plain.play(Lineup([azpy.UniformEvaluator()]))
+    with pytest.raises(RefusedError, match=r"game 0 is to beat the score 0\.25"):
+        plain.look_at(game(0.25))
+
+
+def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
+    best = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack()).value
+    for to_beat, value in ((best - 0.01, 1.0), (best, 0.0), (best + 0.01, -1.0)):
+        search = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True, score_to_beat=to_beat)
+        result = search.run(Knapsack())
+        assert (result.stop, result.value) == ("proven", value)
