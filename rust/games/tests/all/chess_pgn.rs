@@ -1,5 +1,6 @@
 //! PGN: games and variations there and back, what is left out or refused, and with which words.
 
+use azpy_core::game::Game;
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Notes, Variations};
 use azpy_games::Chess;
