@@ -141,14 +141,14 @@ def test_slides_points_and_ends_of_2048_are_pgxs() -> None:
         show(row, board)
     while not (over := theirs.over()).all():
         masks, actions = np.asarray(theirs.state.legal_action_mask), np.zeros(games, np.int32)
-        for row in np.flatnonzero(~over):
+        for row in np.flatnonzero(~over).tolist():
             allowed = np.flatnonzero(masks[row]).tolist()
             assert sorted(order[action] for action in allowed) == states[row].legal_actions(), str(states[row])
             actions[row] = rng.choice(allowed)
             compared += 1
         theirs.state = theirs.after(actions)
         boards, points = theirs.planes().argmax(1).reshape(games, 16), np.asarray(theirs.state.rewards)[:, 0]
-        for row in np.flatnonzero(~over):
+        for row in np.flatnonzero(~over).tolist():
             before = shown(states[row])[1]
             states[row].play(order[actions[row]])
             show(row, boards[row])

@@ -384,11 +384,7 @@ where
 
     fn result_text(&self) -> String {
         let how = if self.status == Status::Won { format!("by {} in a row", self.k()) } else { FULL_BOARD.to_owned() };
-        match self.winner() {
-            Some(player) if N > 2 => format!("Player {} wins {how}", player.index()),
-            None if N > 2 => format!("Draw {how}"),
-            _ => outcome_text(self, &how),
-        }
+        outcome_text(self, &how)
     }
 
     fn can_rotate(&self) -> bool {

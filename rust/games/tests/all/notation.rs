@@ -45,6 +45,8 @@ fn positions_are_written_as_documented() {
     assert_eq!(text(&after(&nim, "roll 3 take 2 roll 1")), "heap 10 roll 1 player 1");
     let three = after(&ConnectFourForThree::new(4, 2, 2).unwrap(), "1 2 4 3");
     assert_eq!((text(&three), three.turn()), ("..../xoxy o".to_owned(), Turn::Player(Player::One)));
+    let won = after(&three, "2");
+    assert_eq!(won.result_text(), "Blue wins by 2 in a row: red gets -0.5, blue gets 1, green gets -0.5");
     let small = Game2048::new(2, 64).unwrap();
     assert_eq!(text(&after(&small, "a1=2")), ".,./2,. score 0 to come 1");
     assert_eq!(text(&after(&small, "a1=2 b1=2 left b2=4")), ".,4/4,. score 4");
