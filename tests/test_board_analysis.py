@@ -189,6 +189,9 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.choose("beside", "of 0.5")
         board.until(lambda: board.one("root_beside").text.startswith("of 0.5: "))
         assert all(cell.text for cell in board.all("#candidates .beside"))
+        narrow = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False}
+        board.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+        board.until(lambda: board.script("return document.documentElement.scrollWidth") <= narrow["width"])
         board.choose("beside", "")
         assert not board.one("root_beside").text
         # It has values only for positions where it moved, and for the last one.

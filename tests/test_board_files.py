@@ -42,7 +42,7 @@ def test_an_sgf_keeps_its_komi_and_all_that_it_says(board: Board, address: str, 
     assert "Ann (3d)" in sides[0]
     assert "Ben" in sides[1]
     assert "+0.5" in sides[0]
-    assert board.one("headers").text == "handicap 2 · Cup · 2026-05-01 · result B+0.5"
+    assert board.one("headers").text == "handicap 2 · Cup · 2026-05-01 · komi 0.5 · result B+0.5"
     board.one("first").click()
     board.until(lambda: board.one("comment").get_attribute("value") == "A start.")
     board.one("on").click()

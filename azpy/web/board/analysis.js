@@ -46,7 +46,7 @@ export class Analysis {
     byId("analyse").disabled = adviser === RUN;
     byId("root").textContent = answer === null ? "" : rootText(answer, names);
     byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
-    const other = position.finds.get(beside)?.answer ?? null;
+    const other = beside === "" ? null : (position.finds.get(beside)?.answer ?? null);
     byId("root_beside").textContent = other === null ? "" : besideText(beside, other);
     const { isZeroSum } = this.play.game;
     showBars(position.values(adviser), names, isZeroSum);

@@ -1,6 +1,6 @@
 // Which games were played here? This browser keeps the one on the board, and those before it.
 
-import { Game } from "./game.js";
+import { Game, newId } from "./game.js";
 import { BROWSER, store, stored } from "./storage.js";
 
 const NOW = "azpy board game";
@@ -34,33 +34,30 @@ function games(list) {
 let now = games([stored(NOW)])[0] ?? null;
 /** @type {Kept[] | null} the games before, as they were read last */
 let known = null;
-/** @type {(() => string) | null} */
-let renamed = null;
-window.addEventListener("storage", ({ key }) => {
-  known = null; // another tab wrote
-  const [other] = key === NOW ? games([stored(NOW, BROWSER)]) : [];
-  if (now !== null && now.id === other?.id && renamed !== null) now = { ...now, id: renamed() };
-});
-
-/**
- * Where another tab has the same game on its board, as after "Duplicate tab", the two go on as two games.
- * @param {() => string} rename gives the game on this board another id
- */
-export function whenShared(rename) {
-  renamed = rename;
-}
+window.addEventListener("storage", () => (known = null)); // another tab wrote
+/** @type {string | null} the record of the game on the board as it was kept last; null if there was no room */
+let written = now === null ? null : JSON.stringify(now.record);
 
 /** The game on the board when this page was last open. @returns {Kept | null} */
 export function last() {
   return now;
 }
 
-/** Keeps the game on the board. One that another tab has on its board goes to the games before. @param {Kept} kept */
+/**
+ * Keeps the game on the board. One that another tab has on its board goes to the games before; where that is this game,
+ * with other moves since, the two go on as two games.
+ * @param {Kept} kept
+ * @returns {string} the id of the game from now on
+ */
 export function keepNow(kept) {
-  now = kept;
   const [other] = games([stored(NOW, BROWSER)]);
-  if (other !== undefined && other.id !== kept.id) add(other);
-  store(NOW, kept);
+  const isOwn = other?.id !== kept.id || now?.id !== kept.id || written === null;
+  const isShared = !isOwn && JSON.stringify(other.record) !== written;
+  now = isShared ? { ...kept, id: newId() } : kept;
+  if (other !== undefined && other.id !== now.id) add(other);
+  const record = JSON.stringify(now.record);
+  written = store(NOW, now) ? record : null;
+  return now.id;
 }
 
 /** The games before, the newest first, without the one on the board. @returns {Kept[]} */

@@ -9,8 +9,8 @@ import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, messageOf } from "./dom.js";
-import { Game, newId } from "./game.js";
-import { before, keepNow, last, putAside, restored, takeOut, whenShared } from "./kept.js";
+import { Game } from "./game.js";
+import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
@@ -126,7 +126,7 @@ function keepGame() {
   const { game, isPaused } = play;
   const { players, adviser, beside } = settings.options;
   const kept = { id: game.id, players, advisers: [adviser, beside], record: game.toNodes(), at: game.current.moves() };
-  keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
+  game.id = keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
 }
 
 /** Draws the page. @param {boolean} isNew whether the position is another one */
@@ -201,10 +201,6 @@ function bind() {
     return begin();
   });
   window.addEventListener("pagehide", keepGame);
-  whenShared(() => {
-    play.game.id = newId();
-    return play.game.id;
-  });
   window.addEventListener("resize", () => render(false));
 }
 

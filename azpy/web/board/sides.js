@@ -12,9 +12,12 @@ export function sides(names, players) {
 /** @type {Record<string, string>} */
 const FIGURES = { q: "\u265b", r: "\u265c", b: "\u265d", n: "\u265e", p: "\u265f" };
 
+/** @type {Record<string, string>} */
+const WHITE = { q: "\u2655", r: "\u2656", b: "\u2657", n: "\u2658", p: "\u2659" };
+
 /** Men that were captured: figures of chess, else their number. @param {string} men */
 export function toldMen(men) {
-  const figures = [...men.toLowerCase()].map((man) => FIGURES[man]);
+  const figures = [...men].map((man) => (man < "a" ? WHITE : FIGURES)[man.toLowerCase()]);
   if (men === "" || figures.includes(/** @type {any} */ (undefined))) return men === "" ? "" : `${men.length} captured`;
   return figures.map((figure) => `${figure}\ufe0e`).join("");
 }
