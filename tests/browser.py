@@ -255,5 +255,6 @@ def address() -> Iterator[str]:
 def board(driver: Any) -> Iterator[Board]:
     found = Board(driver)
     yield found
-    assert found.errors() == []
+    errors = found.errors()
     driver.get("about:blank")  # a page whose server has gone complains in the next test
+    assert errors == []
