@@ -68,7 +68,7 @@ class Ladder:
     def about(self, network: str | None) -> str:
         """A sentence on what the Elo of its levels is worth for a player with this network."""
         if self.network is None:
-            return "These levels are not calibrated: az-match --calibrate RUN measures those of a run."
+            return "These levels are not calibrated: az-match --calibrate RUN measures them in games of two players."
         of = "this network" if network == self.network else f"the network of iteration {self.iteration}"
         return f"These levels were calibrated with {of}."
 

@@ -352,7 +352,7 @@ class Uci(Protocol):
         deepest = max([result.stats["depth"], *(len(actions) for actions, _ in found)])
         lines = []
         for number, (actions, q) in enumerate(found, 1):
-            score = _score(q, int(result.proofs[places[actions[0]]]))
+            score = _score(q, int(result.proofs[places[actions[0]]]), answer.state.num_players)
             names = " ".join(self._positions.line(answer.state, actions))
             depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"
             lines.append(f"info {depth} score {score} {pace} time {milliseconds} pv {names}")
@@ -361,10 +361,11 @@ class Uci(Protocol):
         return lines
 
 
-def _score(q: float, proof: int) -> str:
+def _score(q: float, proof: int, players: int) -> str:
     """A value for the player to move as UCI writes it; `proof` are the plies to a proven end, -1 for none."""
     if proof >= 0 and abs(q) > 0.999:
-        return f"mate {(proof + 2) // 2 if q > 0 else -((proof + 2) // 2)}"
+        moves = (proof + players) // players  # of the player to move
+        return f"mate {moves if q > 0 else -moves}"
     # Leela Chess Zero's formula of 2019 for centipawns.
     return f"cp {round(90 * math.tan(1.5637541897 * max(-1.0, min(1.0, q))))}"
 

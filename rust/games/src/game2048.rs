@@ -234,9 +234,12 @@ impl Game for Game2048 {
         if self.to_come > 0 {
             return Turn::Chance;
         }
-        // Beside an empty cell something can slide.
-        let stuck = self.logs().all(|log| log > 0) && !self.can_slide(RIGHT) && !self.can_slide(DOWN);
-        if stuck || self.has_target() { Turn::Terminal } else { Turn::Player(Player::Zero) }
+        // No slide is tried with a target on the board: two tiles of 32,768 make one that no cell can hold.
+        let is_over = self.has_target() || {
+            // Beside an empty cell something can slide.
+            self.logs().all(|log| log > 0) && !self.can_slide(RIGHT) && !self.can_slide(DOWN)
+        };
+        if is_over { Turn::Terminal } else { Turn::Player(Player::Zero) }
     }
 
     fn legal_actions(&self, out: &mut Vec<Action>) {
@@ -337,7 +340,7 @@ impl Notation for Game2048 {
 
     fn result_text(&self) -> String {
         let how = if self.has_target() { format!("{} reached", self.target()) } else { "no slide is left".to_owned() };
-        format!("Score {}, {how}", self.score)
+        format!("{} points, {how}", self.score)
     }
 
     fn can_rotate(&self) -> bool {

@@ -21,12 +21,12 @@ pub(crate) enum Tag {
     Breakthrough = 11,
     Gomoku = 12,
     Trictrac = 13,
-    Maedn = 20,
-    ChineseCheckers = 21,
-    Blokus = 22,
     ConnectFourForThree = 14,
     Game2048 = 15,
     PegSolitaire = 16,
+    Maedn = 20,
+    ChineseCheckers = 21,
+    Blokus = 22,
 }
 
 /// The key of the position that `high` (its top byte free) and `low` describe in full.
