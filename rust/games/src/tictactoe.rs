@@ -184,10 +184,9 @@ impl Notation for TicTacToe {
             picture.line((at, edges[0]), (at, edges[1]), &line);
             picture.line((edges[0], at), (edges[1], at), &line);
         }
-        let rows = in_rows(SIZE, SIZE, 3, |cell| self.stone(cell));
-        for cell in 0..CELLS {
+        for (cell, in_row) in in_rows(SIZE, SIZE, 3, |cell| self.stone(cell)).into_iter().enumerate() {
             let (x, y) = (centre(cell % SIZE), centre(cell / SIZE));
-            if rows[cell] {
+            if in_row {
                 picture.circle(x, y, 0.45 * CELL, "fill=\"#fde68a\"");
             }
             let look =
