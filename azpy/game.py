@@ -11,8 +11,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import SettingsError
-
 
 class Game(ABC):
     """One position of a game for one to six players: perfect information, turns in any order, dice allowed.
