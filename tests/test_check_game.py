@@ -176,7 +176,7 @@ def test_whose_outcome_it_is_shows_in_kalah_too(name: str) -> None:
 
 def test_sound_games_show_no_such_sign() -> None:
     names = ("othello(size=6)", "wall_game", "wall_game(variant=classic)", "breakthrough", "pig")
-    for game in (planted_games.Kalah(), *map(make_game, names)):
+    for game in (sound_games.Kalah(), *map(make_game, names)):
         assert signs_of(game, 200) is None
 
 
