@@ -220,7 +220,7 @@ def load_players(
             network = open_model(spec.model.resolve())
             run = None if spec.run is None else StoredRun(spec.run)
             search = match_search(Settings if run is None else run.settings, start)
-            if run is not None and run.settings.ranked_reward and folder.name.isdigit():
+            if run is not None and start.num_players == 1 and folder.name.isdigit():
                 search["score_to_beat"] = run.score_to_beat(int(folder.name))
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"

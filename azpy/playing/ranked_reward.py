@@ -5,6 +5,7 @@ falls short of it. So the network always learns from wins and losses, and the sc
 depends on finished games alone, never on the clock.
 """
 
+import functools
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -51,18 +52,18 @@ class RankedReward:
         share, fixed = self._settings.ranked_reward, self._settings.score_to_beat
         if not share:
             return None if fixed is None else float(np.float32(fixed))
-        return float(np.quantile(self._recent(), share, method="inverted_cdf"))
+        scores = self._scores or self._random_scores
+        return float(np.quantile(scores, share, method="inverted_cdf"))
 
     def note(self, games: Iterable[GameRecord]) -> None:
         """Takes in the scores of an iteration's games."""
         if self._settings.ranked_reward:
-            self._recent().extend(float(game.outcome) for game in games)
+            self._scores.extend(float(game.outcome) for game in games)
 
-    def _recent(self) -> deque[float]:
-        """The recent scores, those of random games before there are others."""
-        if not self._scores:
-            self._scores.extend(_random_scores(self._start, self._settings))
-        return self._scores
+    @functools.cached_property
+    def _random_scores(self) -> list[float]:
+        """What stands in for recent scores before there are any."""
+        return _random_scores(self._start, self._settings)
 
     def state(self) -> list[float]:
         """The argument of `load`: the recent scores, the oldest first."""

@@ -94,7 +94,7 @@ class StoredRun:
     def score_to_beat(self, iteration: int | None = None) -> float | None:
         """What the games of an iteration were to beat, of the newest by default: searches with its network take it.
 
-        The mean, where the games began with several; None without the setting `ranked_reward`.
+        The mean, where the games began with several; None without the settings `ranked_reward` and `score_to_beat`.
         """
         rows = [row for row in self.iterations() if iteration in (None, row["iteration"])]
         return rows[-1].get("score_to_beat") if rows else None

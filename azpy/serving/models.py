@@ -49,11 +49,13 @@ class Model:
         served: the player as it is now.
         engine: it searches with `served`'s evaluator.
         opened: opens the player anew, for `renew`; gives None if its model is the same file.
+        options: of the engine, besides those of the player's search.
     """
 
     served: Served
     engine: _core.Engine
     opened: Callable[[], Served | None] = lambda: None
+    options: Mapping[str, Any] = field(default_factory=dict)
     _renewing: threading.Lock = field(default_factory=threading.Lock)
 
     def renew(self) -> bool:
@@ -68,7 +70,10 @@ class Model:
             served = self.opened()
             if served is None or (served.network or served.name) == (self.served.network or self.served.name):
                 return False
-            self.engine.load("main", served.evaluator)
+            if served.options == self.served.options:
+                self.engine.load("main", served.evaluator)
+            else:  # of one player: a newer score to beat. Games under way keep the engine that they have.
+                self.engine = open_engine(served, **self.options)
             self.served = served
             return True
 
@@ -111,7 +116,7 @@ def open_model(
     served = opened()
     if served is None:  # never at first
         raise SettingsError(f"{text} cannot be opened")
-    return Model(served, open_engine(served, **options), opened)
+    return Model(served, open_engine(served, **options), opened, options)
 
 
 def chosen(served: Served, state: _core.State, result: _core.SearchResult, temperature: float | None = None) -> int:
