@@ -141,7 +141,8 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
     settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": None}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
     # The newest network and the untrained one.
-    assert asked == [{"simulations": 100, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False, "lookahead": 0}] * 2
+    search = {"simulations": 100, "c_puct": 3.0, "fpu": 0.5, "lcb": None, "solver": False, "lookahead": 0}
+    assert asked == [search | {"score_to_beat": None}] * 2
     run(tmp_path / "more", iterations=1, simulations=9, match_simulations=21)
     run(tmp_path / "own", iterations=1, simulations=130)
     assert [each["simulations"] for each in asked[2:]] == [21, 21, 130, 130]
