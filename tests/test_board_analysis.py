@@ -40,7 +40,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     assert len(board.all("#tree > li")) == 7
     for depth in ("#tree > li", "#tree > li > details > ul > li"):  # branches of branches
         board.all(f"{depth} > details > summary")[0].click()
-        board.until(lambda inner=f"{depth} > details > ul details": board.all(inner))
+        board.until(partial(board.all, f"{depth} > details > ul details"))
     heights = [float(bar.get_attribute("height")) for bar in board.all("#histogram .bin")]
     assert (len(heights), max(heights)) == (20, 30)
     board.enter("hint_simulations", "3000")

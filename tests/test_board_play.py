@@ -1,5 +1,6 @@
 """The board in a browser: how games begin and end, clocks, and what a person sees, hears and draws beside the moves."""
 
+from functools import partial
 from typing import Any
 
 from selenium.webdriver.common.action_chains import ActionChains
@@ -11,6 +12,14 @@ from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
+
+
+def says(board: Board, words: str) -> bool:
+    return bool(board.one("status").text.endswith(words))
+
+
+def is_at(board: Board, ply: int) -> bool:
+    return board.ply == ply
 
 
 def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved: Any) -> None:
@@ -40,7 +49,7 @@ def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved:
         board.until(lambda: board.one("status").text == "Touch the dead stones. With these White wins by 4.5.")
         for score in ("Black wins by 74.5", "White wins by 4.5", "Black wins by 74.5"):
             board.places()["E5"].click()
-            board.until(lambda said=score: board.one("status").text.endswith(f"{said}."))
+            board.until(partial(says, board, f"{score}."))
         assert len(board.all("#overlay .cross")) == 1
         board.one("dead").click()
         board.until(lambda: board.one("status").text == "Black wins by 74.5, as agreed.")
@@ -98,7 +107,7 @@ def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board,
     for ply, way in ((8, -100), (7, -100), (8, 100)):
         origin = ScrollOrigin.from_element(board.one("board"))
         ActionChains(board.driver).scroll_from_origin(origin, 0, way).perform()
-        board.until(lambda there=ply: board.ply == there)
+        board.until(partial(is_at, board, ply))
     board.settle()
     draw = """
         for (const [kind, place] of [["pointerdown", arguments[0]], ["pointerup", arguments[1]]]) {

@@ -59,9 +59,9 @@ def test_the_page_prints_the_example() -> None:
     assert printed[1] == longest(names["Snake"]())
     exec(compile(search, PAGE.name, "exec"), names)
     exec(compile(click, PAGE.name, "exec"), names)
-    (printed,) = re.findall(r"^print\(state.touches.*?# (.*)$", click, re.MULTILINE)
+    (touched,) = re.findall(r"^print\(state.touches.*?# (.*)$", click, re.MULTILINE)
     state = azpy.State(Start())
-    assert repr(state.touches(state.legal_actions()[0])) == printed
+    assert repr(state.touches(state.legal_actions()[0])) == touched
 
 
 def longest(snake: Any) -> int:

@@ -110,6 +110,11 @@ def _token(given: argparse.Namespace) -> str | None:
     return token
 
 
+def _close(model: Model) -> None:
+    """Closes the engine that the model has by then."""
+    model.engine.close(cancel=True)
+
+
 def _serve(arguments: Sequence[str]) -> int:
     given = _settings(arguments)
     try:
@@ -132,7 +137,7 @@ def _serve(arguments: Sequence[str]) -> int:
                 max_requests=given.max_requests,
                 total_memory_mb=given.memory_mb,
             )
-            stack.callback(lambda model=models[name]: model.engine.close(cancel=True))  # the one that it has by then
+            stack.callback(_close, models[name])
         limits = replace(
             CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
         )
