@@ -132,7 +132,7 @@ def _serve(arguments: Sequence[str]) -> int:
                 max_requests=given.max_requests,
                 total_memory_mb=given.memory_mb,
             )
-            stack.callback(lambda model=models[name]: model.engine.close(cancel=True))  # the one that it has by then
+            stack.callback(models[name].close)
         limits = replace(
             CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
         )
