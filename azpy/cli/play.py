@@ -46,7 +46,7 @@ def _play(arguments: Sequence[str]) -> int:
     options = (given.player, given.game, given.simulations, given.device, given.temperature)
     model = open_model(*options, seed=given.seed, total_memory_mb=2048)
     with contextlib.ExitStack() as stack:
-        stack.callback(lambda: model.engine.close(cancel=True))  # the one that it has by then
+        stack.callback(model.close)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:

@@ -110,11 +110,6 @@ def _token(given: argparse.Namespace) -> str | None:
     return token
 
 
-def _close(model: Model) -> None:
-    """Closes the engine that the model has by then."""
-    model.engine.close(cancel=True)
-
-
 def _serve(arguments: Sequence[str]) -> int:
     given = _settings(arguments)
     try:
@@ -137,7 +132,7 @@ def _serve(arguments: Sequence[str]) -> int:
                 max_requests=given.max_requests,
                 total_memory_mb=given.memory_mb,
             )
-            stack.callback(_close, models[name])
+            stack.callback(models[name].close)
         limits = replace(
             CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
         )

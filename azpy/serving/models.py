@@ -77,6 +77,10 @@ class Model:
             self.served = served
             return True
 
+    def close(self) -> None:
+        """Ends the searches of the engine that the player has by then."""
+        self.engine.close(cancel=True)
+
 
 def open_engine(served: Served, **options: Any) -> _core.Engine:
     """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
