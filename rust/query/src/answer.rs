@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::katago;
-use crate::line::{Line, Position};
+use crate::line::Position;
 use crate::object::{Limits, Object, Refused, list_of, text};
 use crate::query::{Asking, Query, notes_in, read_position};
 use crate::shape::{Answer, MoveInfo, Paid, Policy, Root, rounded};
@@ -245,7 +245,8 @@ struct Roll {
 /// # Errors
 /// See [`Query::read`].
 pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let (turn_number, Line { start, played, mut state }) = read_position(fields, asking, limits)?;
+    let (turn_number, line) = read_position(fields, asking, limits)?;
+    let (captured, mut state) = (line.captured(), line.state);
     let (mut men, mut dead) = (None, None);
     if let Some(places) = fields.given("dead") {
         let places: Vec<String> = list_of(places, "dead")?
@@ -290,7 +291,7 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
             .collect(),
         text: state.fen().or_else(|| state.to_text()),
         komi: state.komi(),
-        captured: start.captured(&played),
+        captured,
         men,
         dead,
         actions: legal.into_iter().map(playable).collect(),

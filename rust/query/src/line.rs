@@ -43,12 +43,25 @@ pub struct Line<P> {
     pub played: Vec<Action>,
     /// The position that they lead to.
     pub state: P,
+    /// What each player captured before `start`, one text a player.
+    earlier: Vec<String>,
 }
 
 impl<P: Position> Line<P> {
     /// A line without moves.
     pub fn new(start: P) -> Self {
-        Self { state: start.clone(), start, played: Vec::new() }
+        let earlier = vec![String::new(); start.num_players()];
+        Self { state: start.clone(), start, played: Vec::new(), earlier }
+    }
+
+    /// What each player captured, as [`Notation::captured`] says it, also before the line went on from an end.
+    pub fn captured(&self) -> Vec<String> {
+        self.captured_until(self.played.len())
+    }
+
+    fn captured_until(&self, count: usize) -> Vec<String> {
+        let since = self.start.captured(&self.played[..count]);
+        self.earlier.iter().zip(since).map(|(earlier, since)| format!("{earlier}{since}")).collect()
     }
 
     /// Plays the action of a name: as `action_name` writes it, in Go in any case. There `player` may play twice in a row;
@@ -91,14 +104,14 @@ impl<P: Position> Line<P> {
             first.iter().for_each(|&action| earlier.play(action));
             let is_open = earlier.turn() != Turn::Terminal;
             if let Some(earlier) = earlier.without_past(None).filter(|_| is_open) {
-                let since = since.to_vec();
-                *self = Self::new(earlier);
+                let (since, captured) = (since.to_vec(), self.captured_until(first.len()));
+                *self = Self { earlier: captured, ..Self::new(earlier) };
                 since.into_iter().for_each(|action| self.push(action));
             }
         }
         // By a repetition, by two passes, by who is to move.
         if self.state.turn() != fresh.turn() {
-            *self = Self::new(fresh);
+            *self = Self { earlier: self.captured(), ..Self::new(fresh) };
         }
     }
 

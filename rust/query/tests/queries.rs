@@ -105,6 +105,9 @@ impl<G: Notation> Notation for Called<G> {
     fn to_text(&self) -> Option<String> {
         self.inner.to_text()
     }
+    fn captured(&self, actions: &[Action]) -> Vec<String> {
+        self.inner.captured(actions)
+    }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         Some(Self { inner: self.inner.without_past(mover)?, ..self.clone() })
     }
@@ -291,6 +294,9 @@ fn chess_goes_on_after_a_third_repetition_and_not_after_mate() {
     let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].repeat(3);
     let line = &query(&chess(), json!({"moves": moves})).unwrap().places[0].line;
     assert_eq!((line.state.turn(), line.played.len()), (Turn::Player(Player::Zero), 4));
+    let moves = [&["e2e4", "d7d5", "e4d5", "d8d5"][..], &["g1f3", "g8f6", "f3g1", "f6g8"].repeat(3)].concat();
+    let line = &query(&chess(), json!({"moves": moves})).unwrap().places[0].line;
+    assert_eq!((line.played.len(), line.captured()), (4, vec!["p".to_owned(), "P".to_owned()]));
     let over = query(&chess(), json!({"moves": "f2f3 e7e5 g2g4 d8h4"})).unwrap();
     let Line { state, played, .. } = &over.places[0].line;
     assert_eq!((state.turn(), played.len()), (Turn::Terminal, 4));
