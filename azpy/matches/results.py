@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from azpy.matches.ratings import elo, mean_interval, round_interval
 
-__all__ = ["Fault", "MatchResult", "Round"]
-
 
 @dataclass(frozen=True)
 class Fault:

@@ -17,8 +17,6 @@ from azpy.game import players_of
 from azpy.games.lines import roll
 from azpy.settings.run import Settings
 
-__all__ = ["RankedReward"]
-
 _RECENT = 250  # scores, as in the paper
 _RANDOM = 50  # scores of random games, until there are others
 

@@ -10,8 +10,6 @@ from azpy.games.lines import random_games
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-__all__ = ["on_devices", "open_self_play", "rates", "repeat", "set_own", "threads_of_trees", "usual_plies"]
-
 
 _FEW, _SECONDS = 4, 0.5  # random games, to see how long one is
 

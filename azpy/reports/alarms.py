@@ -61,7 +61,9 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     recent = [row for row in rows if row["kind"] == "iteration"][-_RECENT:]
     found = []
     for ranges, text in _SIGNS if len(recent) == _RECENT else ():
-        tests = [(row.get(name, math.nan), *ends) for row in recent for name, ends in ranges.items()]
+        # One player draws no game, and its rows do not say so.
+        told = [{"draws": 0.0} | dict(row) for row in recent]
+        tests = [(row.get(name, math.nan), *ends) for row in told for name, ends in ranges.items()]
         if all(low <= value <= high for value, low, high in tests):
             found.append(text.format(**recent[-1]))
     matches = [row for row in rows if row["kind"] == "match"]

@@ -104,6 +104,8 @@ class Trainer(Loop):
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             self._begun_with = f"the network begins as that of {self._begin_with(Path(settings.init))}"
+        if supervised and settings.ranked_reward:
+            raise SettingsError("--supervised learns scores as they are: leave out --ranked-reward, or the files")
         self._supervised, self._imported = list(map(path_argument, supervised)), None
         self._has_imported = False  # iteration 0 holds imported games
         if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
@@ -391,9 +393,13 @@ class Trainer(Loop):
         settings, begin, played = self._settings, self._budget.elapsed(), 0
         games = self._budget.final_match_games() if last else settings.match_games
 
+        # As az-match and servers take it from the run: that of the iteration which led to this network.
+        iterations = [row for row in self._run.metrics() if row["kind"] == "iteration"]
+        to_beat = iterations[-1].get("score_to_beat") if iterations else self._ranked.score_to_beat
+
         def player(model: bytes) -> SearchPlayer:
             evaluator = self._generations.evaluator_for_matches(model, self._cores)
-            search = self._match_search | {"score_to_beat": self._ranked.score_to_beat}
+            search = self._match_search | {"score_to_beat": to_beat}
             return SearchPlayer(evaluator, settings.simulations_in_matches, **search)
 
         newest, unmet = player(self._generations.model), list[str]()

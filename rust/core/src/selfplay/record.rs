@@ -268,11 +268,14 @@ impl GameRecord {
         record.check(start).map(|()| record)
     }
 
-    /// The same game as an imported one: its searches and its outcome are kept, how it came to its end is not.
+    /// The same game as an imported one: its searches and its outcome are kept. How it came to its end and the score to
+    /// beat are not.
     #[must_use]
     pub fn as_imported(&self) -> Self {
-        let (capped, resigned, control, resign_ply, simulations) = (false, false, false, None, None);
-        Self { imported: true, capped, resigned, control, resign_ply, simulations, ..self.clone() }
+        let (capped, resigned, control) = (false, false, false);
+        let (resign_ply, simulations, score_to_beat) = (None, None, None);
+        let own = self.clone();
+        Self { imported: true, capped, resigned, control, resign_ply, simulations, score_to_beat, ..own }
     }
 
     /// Whether every array is as long as the others say.

@@ -140,7 +140,7 @@ fn what_a_format_does_not_have_is_refused() {
     assert!(refused(3, 16, NO_PLY, &[]).contains("flags 0x10, which format 3 does not have"));
     assert!(refused(4, 32, NO_PLY, &[]).contains("flags 0x20, which format 4 does not have"));
     assert!(refused(5, 64, NO_PLY, &[]).contains("flags 0x40, which format 5 does not have"));
-    assert!(refused(6, 128, NO_PLY, &[]).contains("flags 0x80, which format 6 does not have"));
+    assert!(refused(5, 128, NO_PLY, &[]).contains("flags 0x80, which format 5 does not have"));
     assert!(refused(7, 0, NO_PLY, &[]).contains("format 7, expected 1 to 6"));
     assert!(refused(3, 8, NO_PLY, &[]).contains("bytes of plies, expected"));
     assert!(refused(3, 0, NO_PLY, TARGETS).contains("bytes of plies, expected"));
