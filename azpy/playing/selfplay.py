@@ -10,7 +10,6 @@ from azpy.games.lines import random_games
 from azpy.machine import usable_cores
 from azpy.settings import Settings
 
-
 _FEW, _SECONDS = 4, 0.5  # random games, to see how long one is
 
 
