@@ -106,7 +106,7 @@ def test_a_rating_has_an_infinite_end_where_no_chain_of_points_leads() -> None:
     assert all(math.isfinite(rating.low) and math.isfinite(rating.high) for rating in few)
 
 
-@pytest.mark.parametrize("scores", [[0.5], [0.25, 0.25], [1.0] * 5])
+@pytest.mark.parametrize("scores", [[0.5], [0.25, 0.25], [1.0] * 5, [0.1, 0.1 + 1e-8]])
 def test_equal_scores_have_an_unknown_interval(scores: list[float]) -> None:
     assert mean_interval(scores) is None
 

@@ -123,6 +123,11 @@ def iterations(count: int = 3, **values: float) -> Rows:
     return [{"kind": "iteration", "iteration": i + 1} | usual | values for i in range(count)]
 
 
+def one_player(**values: float) -> Rows:
+    """Nobody draws a game alone, so such rows do not say how many are drawn."""
+    return [{name: value for name, value in row.items() if name != "draws"} for row in iterations(**values)]
+
+
 def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str, Any]:
     row = {"kind": "match", "iteration": iteration, "opponent": opponent, "score": score}
     return row | {"low": score - 0.05, "high": score + 0.05}
@@ -132,6 +137,7 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
     ("rows", "word"),
     [
         (iterations(value_spread=0.01), "Value collapse"),
+        (one_player(value_spread=0.01), "Value collapse"),
         (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
         (iterations(draws=1.0, value_spread=0.0), "All draws"),
