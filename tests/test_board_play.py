@@ -135,6 +135,21 @@ def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board,
     board.one("chooser_cancel").click()
 
 
+def test_chess960_castles_by_the_rook_alone(board: Board) -> None:
+    with site_of({"chess": open_model("uniform:5", "chess(chess960=0)", 5)}) as address:
+        board.open(address, "chess")
+        board.choose("player_1", "")
+        assert board.load("4k3/8/8/8/8/8/8/4K1R1 w K - 0 1") == ""
+        board.settle()
+        board.places()["e1"].click()
+        assert board.places(".next").keys() == {"d1", "d2", "e2", "f1", "f2", "g1"}
+        assert board.load("4k3/8/8/8/8/8/8/5K1R w K - 0 1") == ""
+        board.settle()
+        board.click("f1", "h1")
+        assert board.moves == ["O-O"]
+        board.driver.get("about:blank")
+
+
 def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.script(

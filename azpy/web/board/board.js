@@ -6,7 +6,7 @@ import { Drawing } from "./drawing.js";
 import { dressed } from "./look.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
-import { startingWith } from "./position.js";
+import { startingWith, withRooks } from "./position.js";
 import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
 import { lastTurn } from "./turns.js";
@@ -120,10 +120,12 @@ export class Board {
   draw() {
     const { shown } = this.play.game.current;
     if (shown === null) return;
-    const { canRotate } = this.settings.model;
-    const seen = this.seen(shown);
+    const { canRotate, game } = this.settings.model;
+    const { svg, actions, ...seen } = this.seen(shown);
+    const ways = /\bchess960=\d/.test(game) ? actions : withRooks(actions);
     // Whose turn it is stands beside the board.
-    this.picture.show({ ...seen, svg: withoutTurn(seen.svg) }, this.canPlay, `The board. ${this.status}`);
+    const title = `The board. ${this.status}`;
+    this.picture.show({ ...seen, svg: withoutTurn(svg), actions: ways }, this.canPlay, title);
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
