@@ -33,6 +33,11 @@ def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved:
         assert board.one("status").text == "White to move."
         board.settle()
         assert not {"G7", "C3", "G3", "C7", "E5"} & board.places().keys()
+        board.choose("handicap", "3")
+        board.one("new").click()
+        board.until(lambda: board.one("headers").text == "handicap 3 · komi 0.5")
+        board.settle()
+        assert {"C3", "G7", "C7", "G3"} - board.places().keys() == {"C3", "G7", "C7"}
         board.enter("komi", "-3.5")
         board.choose("handicap", "")
         board.one("new").click()
