@@ -24,6 +24,8 @@ export class Board {
     this.canPlay = false;
     /** @type {((place: string) => unknown) | null} gets the place of a man that is touched, in place of a move */
     this.takeMan = null;
+    /** @type {any} what the server says of the position with dead men, while they are touched */
+    this.counted = null;
     /** @type {import("./position.js").Mark[]} on men that are dead */
     this.crosses = [];
     this.overlay = new Overlay();
@@ -100,13 +102,18 @@ export class Board {
    * @param {(place: string) => unknown} onTouch
    */
   showMen(counted, onTouch) {
+    [this.counted, this.takeMan] = [counted, onTouch];
+    this.drawMen();
+  }
+
+  drawMen() {
+    const { counted } = this;
     const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
       return { name: touch[0], short: touch[0], touches: [touch] };
     });
     const seen = this.seen({ ...counted, actions });
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
     this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
-    this.takeMan = onTouch;
     this.picture.show(seen, true, `The board. ${counted.result}`);
     this.drawOver();
   }
@@ -125,7 +132,8 @@ export class Board {
     const ways = /\bchess960=\d/.test(game) ? actions : withRooks(actions);
     // Whose turn it is stands beside the board.
     const title = `The board. ${this.status}`;
-    this.picture.show({ ...seen, svg: withoutTurn(svg), actions: ways }, this.canPlay, title);
+    if (this.takeMan === null) this.picture.show({ ...seen, svg: withoutTurn(svg), actions: ways }, this.canPlay, title);
+    else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
