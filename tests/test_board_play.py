@@ -56,6 +56,28 @@ def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved:
             board.places()["E5"].click()
             board.until(partial(says, board, f"{score}."))
         assert len(board.all("#overlay .cross")) == 1
+        # Of two touches at once the first counts.
+        sent = board.script(
+            """
+            const { send } = WebSocket.prototype;
+            let sent = 0;
+            WebSocket.prototype.send = function (text) {
+              sent += 1;
+              send.call(this, text);
+            };
+            for (const place of ["B9", "A8"]) document.querySelector(`[data-place=${place}]`).click();
+            WebSocket.prototype.send = send;
+            return sent;
+            """
+        )
+        assert sent == 1
+        board.until(lambda: board.crossed == {"B9", "E5"})
+        board.one("turn").click()
+        assert board.crossed == {"B9", "E5"}
+        board.places()["B9"].click()
+        board.until(lambda: board.crossed == {"E5"})
+        board.one("turn").click()
+        assert board.crossed == {"E5"}
         board.one("dead").click()
         board.until(lambda: board.one("status").text == "Black wins by 74.5, as agreed.")
         assert "RE[B+74.5]" in board.save(saved / "go.sgf")
