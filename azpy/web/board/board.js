@@ -131,8 +131,8 @@ export class Board {
     const { svg, actions, ...seen } = this.seen(shown);
     const ways = /\bchess960=\d/.test(game) ? actions : withRooks(actions);
     // Whose turn it is stands beside the board.
-    const title = `The board. ${this.status}`;
-    if (this.takeMan === null) this.picture.show({ ...seen, svg: withoutTurn(svg), actions: ways }, this.canPlay, title);
+    const position = { ...seen, svg: withoutTurn(svg), actions: ways };
+    if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
     else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
