@@ -166,6 +166,21 @@ class Board:
     def places(self, kind: str = "") -> dict[str, Any]:
         return {place.get_attribute("data-place"): place for place in self.all(f".place{kind}")}
 
+    @property
+    def crossed(self) -> set[str]:
+        """The places with a cross on them."""
+        found: list[str] = self.script(
+            """
+            const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
+            const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) => [
+              one.dataset.place, ...middle(one.getBoundingClientRect())]);
+            const places = boxes(".place");
+            return boxes("#overlay .cross").map(([, x, y]) =>
+              places.find(([, u, v]) => Math.hypot(x - u, y - v) < 3)?.[0] ?? "nowhere");
+            """
+        )
+        return set(found)
+
     def click(self, *places: str) -> None:
         """Clicks places of the picture, one after the other, and waits for what follows."""
         ply = self.ply

@@ -203,6 +203,31 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.driver.get("about:blank")
 
 
+def test_a_proven_value_says_nothing_of_the_network_alone(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const alone = async ({ Asking }, stops) => {
+          const moveInfos = [{ pvShort: ["a1"], value: 0.25, visits: 1 }];
+          const ask = () => {
+            const rootInfo = { value: 0.5, visits: 1, network: "n", stop: stops.shift() };
+            return { answer: Promise.resolve({ rootInfo, moveInfos }), stop() {} };
+          };
+          const position = { alone: null, moves: () => [] };
+          const options = () => ({ adviser: "n", hintSimulations: 9 });
+          await new Asking({ ask }, { start: null }, options, () => {}).advise(0, position, "n");
+          return position.alone?.value ?? null;
+        };
+        const stops = [["simulations", "simulations"], ["proven", "simulations"], ["simulations", "proven"]];
+        import("/board/asking.js")
+          .then((asking) => Promise.all(stops.map((two) => alone(asking, two))))
+          .then(done, (error) => done(String(error)));
+        """
+    )
+    assert found == [0.75, 0.75, None]
+
+
 def test_an_analysis_says_how_far_it_is_and_can_be_stopped(board: Board, address: str) -> None:
     board.open(address, "go")
     assert board.load("C3 C2 B3 D3 B2 D2 B4 D4") == ""

@@ -33,6 +33,11 @@ def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved:
         assert board.one("status").text == "White to move."
         board.settle()
         assert not {"G7", "C3", "G3", "C7", "E5"} & board.places().keys()
+        board.choose("handicap", "3")
+        board.one("new").click()
+        board.until(lambda: board.one("headers").text == "handicap 3 · komi 0.5")
+        board.settle()
+        assert {"C3", "G7", "C7", "G3"} - board.places().keys() == {"C3", "G7", "C7"}
         board.enter("komi", "-3.5")
         board.choose("handicap", "")
         board.one("new").click()
@@ -51,6 +56,28 @@ def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved:
             board.places()["E5"].click()
             board.until(partial(says, board, f"{score}."))
         assert len(board.all("#overlay .cross")) == 1
+        # Of two touches at once the first counts.
+        sent = board.script(
+            """
+            const { send } = WebSocket.prototype;
+            let sent = 0;
+            WebSocket.prototype.send = function (text) {
+              sent += 1;
+              send.call(this, text);
+            };
+            for (const place of ["B9", "A8"]) document.querySelector(`[data-place=${place}]`).click();
+            WebSocket.prototype.send = send;
+            return sent;
+            """
+        )
+        assert sent == 1
+        board.until(lambda: board.crossed == {"B9", "E5"})
+        board.one("turn").click()
+        assert board.crossed == {"B9", "E5"}
+        board.places()["B9"].click()
+        board.until(lambda: board.crossed == {"E5"})
+        board.one("turn").click()
+        assert board.crossed == {"E5"}
         board.one("dead").click()
         board.until(lambda: board.one("status").text == "Black wins by 74.5, as agreed.")
         assert "RE[B+74.5]" in board.save(saved / "go.sgf")
@@ -133,6 +160,21 @@ def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board,
     assert abs(chooser["y"] - square["y"]) < 2
     assert chooser["x"] <= square["x"] + square["width"] / 2 <= chooser["x"] + chooser["width"]
     board.one("chooser_cancel").click()
+
+
+def test_chess960_castles_by_the_rook_alone(board: Board) -> None:
+    with site_of({"chess": open_model("uniform:5", "chess(chess960=0)", 5)}) as address:
+        board.open(address, "chess")
+        board.choose("player_1", "")
+        assert board.load("4k3/8/8/8/8/8/8/4K1R1 w K - 0 1") == ""
+        board.settle()
+        board.places()["e1"].click()
+        assert board.places(".next").keys() == {"d1", "d2", "e2", "f1", "f2", "g1"}
+        assert board.load("4k3/8/8/8/8/8/8/5K1R w K - 0 1") == ""
+        board.settle()
+        board.click("f1", "h1")
+        assert board.moves == ["O-O"]
+        board.driver.get("about:blank")
 
 
 def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> None:

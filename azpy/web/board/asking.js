@@ -165,7 +165,8 @@ export class Asking {
     if (network === null || position.alone?.network === network || model !== adviser) return;
     // The value of a search is the mean of the network's own and those of its visits: here of one.
     const short = await this.found(serial, this.branch(position.moves(), model, { simulations: 1 }), onError);
-    if (short === null) return;
+    // A proven value is no mean.
+    if (short === null || short.rootInfo.stop === "proven") return;
     const [{ visits, value }, once] = [short.rootInfo, short.moveInfos[0]];
     position.alone = { network, value: value * (visits + 1) - once.value * once.visits };
     this.onChange(false);

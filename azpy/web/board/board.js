@@ -6,7 +6,7 @@ import { Drawing } from "./drawing.js";
 import { dressed } from "./look.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
-import { startingWith } from "./position.js";
+import { startingWith, withRooks } from "./position.js";
 import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
 import { lastTurn } from "./turns.js";
@@ -24,6 +24,8 @@ export class Board {
     this.canPlay = false;
     /** @type {((place: string) => unknown) | null} gets the place of a man that is touched, in place of a move */
     this.takeMan = null;
+    /** @type {any} what the server says of the position with dead men, while they are touched */
+    this.counted = null;
     /** @type {import("./position.js").Mark[]} on men that are dead */
     this.crosses = [];
     this.overlay = new Overlay();
@@ -100,13 +102,18 @@ export class Board {
    * @param {(place: string) => unknown} onTouch
    */
   showMen(counted, onTouch) {
+    [this.counted, this.takeMan] = [counted, onTouch];
+    this.drawMen();
+  }
+
+  drawMen() {
+    const { counted } = this;
     const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
       return { name: touch[0], short: touch[0], touches: [touch] };
     });
     const seen = this.seen({ ...counted, actions });
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
     this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
-    this.takeMan = onTouch;
     this.picture.show(seen, true, `The board. ${counted.result}`);
     this.drawOver();
   }
@@ -120,10 +127,13 @@ export class Board {
   draw() {
     const { shown } = this.play.game.current;
     if (shown === null) return;
-    const { canRotate } = this.settings.model;
-    const seen = this.seen(shown);
+    const { canRotate, game } = this.settings.model;
+    const { svg, actions, ...seen } = this.seen(shown);
+    const ways = /\bchess960=\d/.test(game) ? actions : withRooks(actions);
     // Whose turn it is stands beside the board.
-    this.picture.show({ ...seen, svg: withoutTurn(seen.svg) }, this.canPlay, `The board. ${this.status}`);
+    const position = { ...seen, svg: withoutTurn(svg), actions: ways };
+    if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
+    else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);

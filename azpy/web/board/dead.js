@@ -10,6 +10,7 @@ export class Agreement {
     this.chains = [];
     /** @type {any} how the server counts now; null while nobody marks stones */
     this.counted = null;
+    this.isAsking = false; // whether the server counts just now
     byId("dead").addEventListener("click", () => (this.counted === null ? this.mark(null) : this.agree()));
   }
 
@@ -34,6 +35,9 @@ export class Agreement {
 
   /** Says that a chain is dead, or that it is not. @param {string | null} place of one of its stones; null for none */
   async mark(place) {
+    // The next touch goes on from what this one gives.
+    if (this.isAsking) return;
+    this.isAsking = true;
     const others = this.chains.filter((chain) => place === null || !chain.includes(place));
     const known = others.flat();
     const isNew = place !== null && others.length === this.chains.length;
@@ -48,6 +52,8 @@ export class Agreement {
       [this.counted, this.chains] = [counted, chain.length > 0 ? [...others, chain] : others];
     } catch (error) {
       return complain(`The stones cannot be counted: ${messageOf(error)}`);
+    } finally {
+      this.isAsking = false;
     }
     byId("dead").textContent = "Agree";
     byId("status").textContent = this.said;

@@ -1,7 +1,7 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
 import { announce, byId, pictureAddress } from "./dom.js";
-import { boxOf, nextPlaces, playedBy, withRooks } from "./position.js";
+import { boxOf, nextPlaces, playedBy } from "./position.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
 
@@ -50,7 +50,7 @@ export class Picture {
     if (this.image.src !== address) this.image.src = address;
     this.image.alt = title;
     document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
-    this.actions = isPlayable ? withRooks(shown.actions.filter((action) => action.touches.length > 0)) : [];
+    this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.drop();
     this.choose([]);

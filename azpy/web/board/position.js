@@ -40,7 +40,8 @@ export function nextPlaces(actions, path) {
 }
 
 /**
- * Actions of chess with another way to touch those that castle: the king, and then the rook.
+ * Actions of chess with another way to touch those that castle: the king, and then the rook. (In Chess960 this is the
+ * only way, and the server says it.)
  * @param {Action[]} actions
  */
 export function withRooks(actions) {

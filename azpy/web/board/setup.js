@@ -40,15 +40,15 @@ export function newGame(name) {
 
 /**
  * The points of handicap stones as SGF names them, in their order: the corners, the sides' middles, the middle. (The
- * Go Text Protocol, 4.1.1.)
+ * Go Text Protocol, 4.1.1; rows count from above.)
  * @param {number} size
  */
 function pointsOf(size) {
   if (size < 7) return [];
   const edge = size < 13 ? 2 : 3;
   const [low, middle, high] = [edge, (size - 1) / 2, size - 1 - edge];
-  const corners = [[high, low], [low, high], [high, high], [low, low]];
-  const inner = [[low, middle], [high, middle], [middle, low], [middle, high], [middle, middle]];
+  const corners = [[low, high], [high, low], [low, low], [high, high]];
+  const inner = [[low, middle], [high, middle], [middle, high], [middle, low], [middle, middle]];
   const points = size % 2 === 1 && size > 7 ? [...corners, ...inner] : corners;
   return points.map(([column, row]) => String.fromCharCode(97 + column, 97 + row));
 }
