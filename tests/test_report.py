@@ -125,7 +125,7 @@ def iterations(count: int = 3, **values: float) -> Rows:
 
 def one_player(**values: float) -> Rows:
     """Nobody draws a game alone, so such rows do not say how many are drawn."""
-    return [{name: value for name, value in row.items() if name != "draws"} for row in iterations(**values)]
+    return [{name: value for name, value in row.items() if name != "draws"} for row in iterations(3, **values)]
 
 
 def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str, Any]:
