@@ -152,10 +152,16 @@ def test_pondering_ends_when_its_game_is_asked_and_holds_up_nobody() -> None:
 
 
 def test_a_request_can_be_told_to_stop() -> None:
+    begun = threading.Event()
+
+    def heard(report: azpy.SearchResult) -> None:
+        if report.visits.sum() > 0:
+            begun.set()
+
     with azpy.Engine(Hashed(7)) as engine:
-        pending = engine.submit(STATE, 2**32 - 1)
+        pending = engine.submit(STATE, 2**32 - 1, on_report=heard, report_every=0.01)
         assert isinstance(pending, Pending)
-        engine.submit(STATE, 100).result(PATIENCE)
+        assert begun.wait(PATIENCE)
         pending.stop()
         found = pending.result(PATIENCE)
         assert (found.stop, found.visits.sum() > 0) == ("stopped", True)
