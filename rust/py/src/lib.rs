@@ -27,6 +27,7 @@ mod engine;
 mod engine_stats;
 mod errors;
 mod evaluators;
+mod given;
 mod hosted;
 mod hub;
 mod leaves;

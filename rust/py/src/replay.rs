@@ -13,10 +13,11 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::doors::{AnyReplay, AnyState, Origin, Typed};
 use crate::errors::caught;
+use crate::given::any_game;
 use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::state::{State, any_game};
+use crate::state::State;
 
 /// The one implementation of [`AnyReplay`].
 pub(crate) struct Replay<G>(CoreBuffer<G>);

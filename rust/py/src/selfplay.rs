@@ -16,10 +16,10 @@ use pyo3::types::PyDict;
 use crate::doors::{AnySelfPlay, SelfPlaySettings};
 use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
+use crate::given::any_game;
 use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::state::any_game;
 use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
 
 /// More would exhaust a machine before the first game.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use azpy_core::game::{Player, Turn, Value, Values};
+use azpy_core::game::{Player, Turn, Values};
 use azpy_core::text::result_words;
 use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
@@ -14,10 +14,10 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::batch::{SIGNALS_EVERY, try_play};
 use crate::colors::{colored, terminal_shows_colors};
-use crate::doors::{AnyState, Typed};
+use crate::doors::AnyState;
 use crate::errors::caught;
+use crate::given::{any_game, any_state};
 use crate::hosted::{outcome_object, turn_number};
-use crate::pygame::{PyGame, Told, players_of};
 use crate::registry::{make, params, spec_of};
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
@@ -697,33 +697,4 @@ pub(crate) fn random_playouts(
         py.check_signals()?;
     }
     Ok(plies)
-}
-
-/// A state, or a game written in Python, as what it is called and a position.
-pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
-    state_of(object, "an azpy.State or an instance of an azpy.Game")
-}
-
-fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<dyn AnyState>)> {
-    if let Ok(state) = object.cast::<State>() {
-        let state = state.borrow();
-        return Ok((state.spec.clone(), state.inner.boxed()?));
-    }
-    if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
-        let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
-        return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
-    }
-    fn held<P: Told>(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
-        let game = PyGame::<P>::new(object)?;
-        Ok((game.game().to_string(), Box::new(Typed(game))))
-    }
-    if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
-}
-
-/// As [`any_state`], or the name of a built-in game.
-pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
-    match object.extract::<String>() {
-        Ok(spec) => make(&spec, Vec::new()).map_err(PyValueError::new_err),
-        Err(_) => state_of(object, "a game's name, an azpy.State or an instance of an azpy.Game"),
-    }
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::doors::AnyState;
 use crate::errors::caught;
-use crate::state::any_game;
+use crate::given::any_game;
 
 /// A game as a text has it.
 #[pyclass(module = "azpy", frozen, get_all)]
