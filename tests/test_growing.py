@@ -35,15 +35,19 @@ def settings(**changes: Any) -> Settings:
     return Settings(**(GROWING | changes))
 
 
-def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
+def train_until(settings: Settings, path: Path, until: int | None) -> tuple[str | None, str | None]:
     """Trains, until a checkpoint if one is given; returns the hashes of a run that has ended."""
-    with Trainer(settings(**changes), path) as trainer:
+    with Trainer(settings, path) as trainer:
         for event in trainer.run():
             if isinstance(event, Saved) and event.iteration == until:
                 break
             if isinstance(event, Finished):
                 return event.games_hash, event.weights_hash
     return None, None
+
+
+def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
+    return train_until(settings(**changes), path, until)
 
 
 def games_of(path: Path, iteration: int) -> list[azpy.GameRecord]:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import azpy
@@ -21,9 +22,9 @@ from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_model
 from azpy.settings import Settings
 from azpy.training.collector import Collector
-from azpy.training.events import Finished, Saved
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
+from test_growing import train_until
 
 BAG = "many_players:Knapsack"
 RANKED: dict[str, Any] = {"game": BAG, "network": "1x8", "ranked_reward": 0.75, "simulations": 6, "iterations": 3}
@@ -36,14 +37,7 @@ def settings(**changes: Any) -> Settings:
 
 
 def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
-    """Trains, until a checkpoint if one is given; returns the hashes of a run that has ended."""
-    with Trainer(settings(**changes), path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved) and event.iteration == until:
-                break
-            if isinstance(event, Finished):
-                return event.games_hash, event.weights_hash
-    return None, None
+    return train_until(settings(**changes), path, until)
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +201,21 @@ def test_players_of_a_run_search_for_its_score(ranked: tuple[StoredRun, Any]) ->
         assert isinstance(entrant.player, SearchPlayer)
         assert entrant.player.options["score_to_beat"] == run.score_to_beat(iteration)
         assert run.score_to_beat(iteration) is not None
+
+
+def test_a_run_s_own_matches_beat_what_az_match_takes_from_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    class Noted(SearchPlayer):
+        def __init__(self, *given: Any, **search: Any) -> None:
+            asked.append(search["score_to_beat"])
+            super().__init__(*given, **search)
+
+    monkeypatch.setattr("azpy.training.trainer.SearchPlayer", Noted)
+    train(tmp_path, iterations=1)
+    run = StoredRun(tmp_path)
+    assert set(asked) == {run.score_to_beat()}
+    recent = [record.outcome for _, record in run.games([1])]
+    assert run.score_to_beat() != np.quantile(recent, 0.75, method="inverted_cdf")  # of the next iteration

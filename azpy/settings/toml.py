@@ -25,6 +25,7 @@ _FORMAT = 1  # of the files that this version writes; a version refuses files wi
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
 # What files of this version may have too; each setting with the value that changed nothing.
+# None: no file has such a value, as the setting was then left out.
 _GONE: dict[str, Any] = {
     "c_puct_stdev": 0.0,
     "forced_visits": 0.0,
