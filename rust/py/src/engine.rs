@@ -19,11 +19,10 @@ use crate::doors::{AnyModel, AnySeat, AnyState, ModelSettings};
 use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
-use crate::given::any_state;
 use crate::hub::{Hub, Place, is_serving};
 use crate::result::Told;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::state::State;
+use crate::state::{State, any_state};
 use crate::threads::{wait, wait_until_attached};
 
 /// Fewer rows than this are one batch; more are shared out to two, and the trees of one grow while the other is evaluated.

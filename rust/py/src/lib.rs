@@ -123,9 +123,9 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(settings::why_unused, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;
-    module.add_function(wrap_pyfunction!(state::make_game, module)?)?;
-    module.add_function(wrap_pyfunction!(state::parse_state, module)?)?;
-    module.add_function(wrap_pyfunction!(state::random_playouts, module)?)?;
+    module.add_function(wrap_pyfunction!(given::make_game, module)?)?;
+    module.add_function(wrap_pyfunction!(given::parse_state, module)?)?;
+    module.add_function(wrap_pyfunction!(given::random_playouts, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIONS", settings::option_table(py)?)?;
     module.add("LONGEST_NAME", azpy_query::LONGEST_NAME)?;

@@ -17,10 +17,9 @@ use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyBatch, AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
-use crate::given::any_state;
 use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, stop_name};
 use crate::settings::{self, U64, Whole, whole, within};
-use crate::state::State;
+use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
 
 /// Search of one position.

@@ -1,9 +1,8 @@
 //! `azpy.State`: a position of any game, written in Rust or in Python.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
-use azpy_core::game::{Player, Turn, Values};
+use azpy_core::game::{Player, Turn, Value, Values};
 use azpy_core::text::result_words;
 use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
@@ -12,14 +11,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
-use crate::batch::{SIGNALS_EVERY, try_play};
+use crate::batch::try_play;
 use crate::colors::{colored, terminal_shows_colors};
-use crate::doors::AnyState;
+use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
-use crate::given::{any_game, any_state};
 use crate::hosted::{outcome_object, turn_number};
-use crate::registry::{make, params, spec_of};
-use crate::settings::{SIZE, U64, Whole, whole, within};
+use crate::pygame::{PyGame, Told, players_of};
+use crate::registry::{params, spec_of};
+use crate::settings::{Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
 
 /// x, y, width and height.
@@ -101,6 +100,28 @@ pub(crate) fn player_of(number: Option<Whole>, players: usize) -> PyResult<Optio
     let last = players as i128 - 1;
     let number = number.map(|Whole(number)| within::<usize>("player", number, 0, last)).transpose()?;
     Ok(number.and_then(Player::from_index))
+}
+
+/// A state, or a game written in Python, as what it is called and a position.
+pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+    state_of(object, "an azpy.State or an instance of an azpy.Game")
+}
+
+/// As [`any_state`], with the words of the error for what is neither.
+pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<dyn AnyState>)> {
+    if let Ok(state) = object.cast::<State>() {
+        let state = state.borrow();
+        return Ok((state.spec.clone(), state.inner.boxed()?));
+    }
+    if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
+        let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
+        return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
+    }
+    fn held<P: Told>(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+        let game = PyGame::<P>::new(object)?;
+        Ok((game.game().to_string(), Box::new(Typed(game))))
+    }
+    if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
 }
 
 #[pymethods]
@@ -600,101 +621,4 @@ impl State {
     fn __repr__(&self) -> PyResult<String> {
         self.ask(|state| format!("<azpy.State {}, {} to move>\n{}", self.spec, state.turn(), state.render()))
     }
-}
-
-/// The start of a game. Parameters are given as keywords or in the name, as in "connect_four(width=5, height=4)".
-///
-/// Raises ValueError for a game or parameter that does not exist, or a board that the game refuses.
-///
-///     >>> import azpy
-///     >>> azpy.make_game("connect_four", width=5).num_actions
-///     5
-#[pyfunction]
-#[pyo3(signature = (name, **params))]
-pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<State> {
-    let mut given = Vec::new();
-    if let Some(params) = params {
-        for (key, value) in params {
-            let key: String = key.extract()?;
-            // True is 1: a switch may be given as what it is.
-            let text = match value.extract::<bool>() {
-                Ok(switch) => u8::from(switch).to_string(),
-                Err(_) => value.str()?.to_string(),
-            };
-            given.push((key, text));
-        }
-    }
-    let (spec, inner) = make(name, given).map_err(PyValueError::new_err)?;
-    Ok(State { spec, inner })
-}
-
-/// Reads a position in its game's notation, or as the line of play that leads there.
-///
-/// Args:
-///     game: a game's name, with its parameters if they are not the usual ones; or a State, or an instance of an
-///         azpy.Game, where a line of play then begins.
-///     text: see the game in docs/games.md: what `State.to_text` writes, or names of actions and of chance outcomes with
-///         blanks between. A game written in Python is read by its `action_name`, and where that knows no name, by the
-///         number. An empty text is the position where a line begins.
-///     plies: how many moves of the text's main line are played; None for all.
-///
-/// Returns:
-///     A State.
-///
-/// Raises:
-///     ValueError: text that cannot be read, or a position that cannot be; says what was expected.
-///     TypeError: something that is no game.
-///
-///     >>> import azpy
-///     >>> azpy.parse_state("hex(size=5)", "a1 c3 b2").turn
-///     1
-///     >>> print(azpy.parse_state("hex(size=3)", ".../.x./..o x"))
-///       a b c
-///     1 . . .
-///      2 . x .
-///       3 . . o
-#[pyfunction]
-#[pyo3(signature = (game, text, *, plies=None))]
-pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Whole>) -> PyResult<State> {
-    let plies = plies.map(|Whole(plies)| within("plies", plies, 0, SIZE)).transpose()?;
-    let (spec, start) = any_game(game)?;
-    let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
-    // An error of a game in Python comes before what followed from it.
-    start.check()?;
-    let inner = read?.map_err(PyValueError::new_err)?;
-    Ok(State { spec: spec_of(&spec, &*inner), inner })
-}
-
-/// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.
-///
-/// Args:
-///     game: a game's name, a State, or an azpy.Game.
-///     games: how many.
-///     seed: the same one gives the same games.
-///
-/// Returns:
-///     The plies of all of them, rolls counted.
-///
-///     >>> from azpy._core import random_playouts
-///     >>> 5 <= random_playouts("tic_tac_toe", 1) <= 9
-///     True
-#[pyfunction]
-#[pyo3(signature = (game, games, seed = 0))]
-pub(crate) fn random_playouts(
-    py: Python<'_>,
-    game: &Bound<'_, PyAny>,
-    games: Whole,
-    #[pyo3(from_py_with = whole)] seed: i128,
-) -> PyResult<u64> {
-    let (_, start) = any_game(game)?;
-    let (games, seed) = (within("games", games.0, 0, U64)?, within("seed", seed, 0, U64)?);
-    let (mut done, mut plies) = (0, 0);
-    while done < games {
-        let until = Instant::now() + SIGNALS_EVERY;
-        let (more, played) = py.detach(|| caught(|| start.random_games(seed, done..games, until)))?;
-        done += more;
-        plies += played;
-        py.check_signals()?;
-    }
-    Ok(plies)
 }

@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 
 use crate::doors::AnyWalk;
 use crate::errors::caught;
-use crate::given::any_state;
 use crate::hosted::{Hosted, outcome_object, turn_number};
 use crate::pygame::broken;
+use crate::state::any_state;
 
 /// All that a search can ask of a position.
 ///
