@@ -25,12 +25,14 @@ class _Kind(NamedTuple):
     numbered: bool = False  # "cuda:1" is the second GPU
 
 
+OWN = "azpy"  # the CPU by azpy's own code, for what is stored: see `azpy/evaluators/net.py`
 KINDS = {
     "cpu": _Kind("CPUExecutionProvider", "CPU"),
     "cuda": _Kind("CUDAExecutionProvider", "CUDA", numbered=True),
     "tensorrt": _Kind("TensorrtExecutionProvider", "TensorRT", numbered=True),
     "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
     "rtx": _Kind("NvTensorRTRTXExecutionProvider", "TensorRT-RTX", "onnxruntime_ep_nv_tensorrt_rtx"),
+    OWN: _Kind("", "azpy's own code"),
 }
 # What a float32 model can be computed in; the first is the default. For fp16 the model is converted; ONNX Runtime's
 # converter has no bf16.
@@ -38,7 +40,7 @@ _ON_CPU, _ON_GPU = ("fp32",), ("fp32", "fp16")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "webgpu", "cpu")
 _NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
-_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), "webgpu, rtx or auto"])
+_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), f"webgpu, rtx, {OWN} or auto"])
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -50,7 +52,7 @@ class Device:
     """A provider and the number of its GPU.
 
     Attributes:
-        kind: "cpu", "cuda", "tensorrt", "webgpu" or "rtx".
+        kind: "cpu", "cuda", "tensorrt", "webgpu", "rtx" or "azpy".
         index: which GPU, as CUDA counts them; 0 on others.
     """
 
@@ -80,7 +82,7 @@ def parse_devices(text: str) -> tuple[Device, ...]:
     """The devices to try, best first; more than one only for "auto".
 
     Args:
-        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "rtx" or "auto".
+        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "rtx", "azpy" or "auto".
 
     Raises:
         SettingsError: anything else.
@@ -130,7 +132,7 @@ def check_precision(device: Device, precision: str, more: Sequence[str] = ()) ->
     Raises:
         SettingsError: names those that it has.
     """
-    has = _ON_CPU if device.kind == "cpu" else _ON_GPU
+    has = _ON_CPU if device.kind in ("cpu", OWN) else _ON_GPU
     if precision not in has:
         needs = "needs a GPU" if precision in _ON_GPU else "does not exist"
         raise SettingsError(f"precision {precision} {needs}: {device.title} has {', '.join((*has, *more))}")
