@@ -25,15 +25,15 @@ class _Kind(NamedTuple):
     numbered: bool = False  # "cuda:1" is the second GPU
 
 
-OWN = "azpy"  # the CPU by azpy's own code, for what is stored: see `azpy/evaluators/net.py`
 KINDS = {
     "cpu": _Kind("CPUExecutionProvider", "CPU"),
     "cuda": _Kind("CUDAExecutionProvider", "CUDA", numbered=True),
     "tensorrt": _Kind("TensorrtExecutionProvider", "TensorRT", numbered=True),
     "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
     "rtx": _Kind("NvTensorRTRTXExecutionProvider", "TensorRT-RTX", "onnxruntime_ep_nv_tensorrt_rtx"),
-    OWN: _Kind("", "azpy's own code"),
 }
+OWN = "azpy"  # the CPU by azpy's own code, without ONNX Runtime: see `azpy/evaluators/net.py`
+_ALL = {**KINDS, OWN: _Kind("", "azpy's own code")}
 # What a float32 model can be computed in; the first is the default. For fp16 the model is converted; ONNX Runtime's
 # converter has no bf16.
 _ON_CPU, _ON_GPU = ("fp32",), ("fp32", "fp16")
@@ -62,20 +62,20 @@ class Device:
     @property
     def provider(self) -> str:
         """ONNX Runtime's name of the provider."""
-        return KINDS[self.kind].provider
+        return _ALL[self.kind].provider
 
     @property
     def title(self) -> str:
         """The provider's name for people."""
-        return KINDS[self.kind].title
+        return _ALL[self.kind].title
 
     @property
     def plugin(self) -> str:
         """The module of the package that holds the provider; "" if ONNX Runtime itself holds it."""
-        return KINDS[self.kind].plugin
+        return _ALL[self.kind].plugin
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.index}" if KINDS[self.kind].numbered else self.kind
+        return f"{self.kind}:{self.index}" if _ALL[self.kind].numbered else self.kind
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:
@@ -94,7 +94,7 @@ def parse_devices(text: str) -> tuple[Device, ...]:
     if text == "auto":
         return tuple(Device(kind) for kind in _AUTO)
     kind, colon, index = text.partition(":")
-    if kind in KINDS and (not colon or (KINDS[kind].numbered and index.isascii() and index.isdigit())):
+    if kind in _ALL and (not colon or (_ALL[kind].numbered and index.isascii() and index.isdigit())):
         return (Device(kind, int(index or 0)),)
     raise SettingsError(f"device must be {_NAMES}, got {text!r}")
 
@@ -121,7 +121,7 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
         raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
     if len({int(number) for number in given}) < len(given):
         raise SettingsError(f"devices must name each GPU once, got {numbers!r}")
-    if not KINDS[kind].numbered or ":" in device:
+    if not _ALL[kind].numbered or ":" in device:
         raise SettingsError(f"devices {numbers} needs device {', '.join(_NUMBERED)} or auto, got {device!r}")
     return tuple(f"{kind}:{int(number)}" for number in given)
 
