@@ -156,6 +156,7 @@ fn tiles<S: Simd, const R: usize, const Q: usize, const V: usize>(
 }
 
 /// R positions from `begin` on, the last one again where there are no more; returns R.
+#[expect(clippy::needless_range_loop, reason = "numbers that the compiler unrolls, of several arrays at once")]
 #[inline(always)]
 fn tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
