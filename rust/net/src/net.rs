@@ -193,19 +193,15 @@ impl Net {
                 let job = Job::new(&scratch.seen, self.board.planes, corners, cells).relu();
                 stem.run(&job, &mut scratch.x);
                 for block in blocks {
-                    let job = Job::new(&scratch.x, self.board.width, corners, cells).relu();
+                    let mut job = Job::new(&scratch.x, self.board.width, corners, cells).relu();
                     if let Some((taken, spread)) = &block.pool {
-                        let job = Job { put: &scratch.rows[..places], ..job };
-                        taken.run(&job, grown(&mut scratch.head, places * taken.width));
+                        taken.run(&Job { put: &scratch.rows[..places], ..job }, &mut scratch.head);
                         pool(&scratch.head, taken.width, self.shape.area(), count, &mut scratch.pooled);
                         let rows = &scratch.rows[..count];
-                        let job = Job::new(&scratch.pooled, 2 * taken.width, rows, rows);
-                        spread.run(&job, grown(&mut scratch.spread, count * spread.width));
-                        let job = Job::new(&scratch.x, self.board.width, corners, cells).relu();
-                        block.first.run(&job.begin(&scratch.spread, self.shape.area()), &mut scratch.y);
-                    } else {
-                        block.first.run(&job, &mut scratch.y);
+                        spread.run(&Job::new(&scratch.pooled, 2 * taken.width, rows, rows), &mut scratch.spread);
+                        job = job.begin(&scratch.spread, self.shape.area());
                     }
+                    block.first.run(&job, &mut scratch.y);
                     let job = Job::new(&scratch.y, self.board.width, corners, cells).relu();
                     block.second.run(&Job { add: true, ..job }, &mut scratch.x);
                 }
@@ -216,7 +212,7 @@ impl Net {
                 for layer in layers {
                     let from = if first { observations } else { &scratch.x };
                     let job = Job::new(from, stride, rows, rows).relu();
-                    layer.run(&job, grown(&mut scratch.y, count * layer.width));
+                    layer.run(&job, &mut scratch.y);
                     mem::swap(&mut scratch.x, &mut scratch.y);
                     (stride, first) = (layer.width, false);
                 }
@@ -253,22 +249,19 @@ impl Net {
         let features = Job::new(&scratch.x, self.board.width, cells, each).relu();
         match &self.policy {
             Policy::Flat(layer) => {
-                layer.run(
-                    &Job::new(&scratch.x, self.board.width, rows, rows),
-                    grown(&mut scratch.out, count * layer.width),
-                );
+                layer.run(&Job::new(&scratch.x, self.board.width, rows, rows), &mut scratch.out);
                 copy(&scratch.out, layer.width, actions, logits);
             }
             Policy::Dense(conv, layer) => {
-                conv.run(&features, grown(&mut scratch.head, places * conv.width));
+                conv.run(&features, &mut scratch.head);
                 let job = Job::new(&scratch.head, area * conv.width, rows, rows);
-                layer.run(&job, grown(&mut scratch.out, count * layer.width));
+                layer.run(&job, &mut scratch.out);
                 copy(&scratch.out, layer.width, actions, logits);
             }
             Policy::ByCell(first, last, groups) => {
-                first.run(&features, grown(&mut scratch.head, places * first.width));
+                first.run(&features, &mut scratch.head);
                 let job = Job::new(&scratch.head, first.width, each, each);
-                last.run(&job, grown(&mut scratch.out, places * last.width));
+                last.run(&job, &mut scratch.out);
                 let found = scratch.out.chunks_exact(area * last.width);
                 for (found, logits) in found.zip(logits.chunks_exact_mut(actions)) {
                     for (&cell, logits) in groups.iter().zip(logits.chunks_exact_mut(actions / groups.len())) {
@@ -278,15 +271,15 @@ impl Net {
             }
             Policy::Conv(policy) => {
                 let ConvPolicy { taken, spread, first, last, free, places: order } = &**policy;
-                taken.run(&features, grown(&mut scratch.head, places * taken.width));
+                taken.run(&features, &mut scratch.head);
                 pool(&scratch.head, taken.width, area, count, &mut scratch.pooled);
                 let pooled = Job::new(&scratch.pooled, 2 * taken.width, rows, rows);
-                spread.run(&pooled, grown(&mut scratch.spread, count * spread.width));
-                first.run(&features.begin(&scratch.spread, area), grown(&mut scratch.head, places * first.width));
+                spread.run(&pooled, &mut scratch.spread);
+                first.run(&features.begin(&scratch.spread, area), &mut scratch.head);
                 let job = Job::new(&scratch.head, first.width, each, each);
-                last.run(&job, grown(&mut scratch.out, places * last.width));
+                last.run(&job, &mut scratch.out);
                 if let Some(free) = free {
-                    free.run(&pooled, grown(&mut scratch.spread, count * free.width));
+                    free.run(&pooled, &mut scratch.spread);
                 }
                 for (row, logits) in logits.chunks_exact_mut(actions).enumerate() {
                     let mut beyond = free.iter().flat_map(|free| &scratch.spread[row * free.width..][..free.width]);
@@ -309,7 +302,7 @@ impl Net {
             Some((conv, pools)) => {
                 let places = count * area;
                 let job = Job::new(&scratch.x, self.board.width, &scratch.cells[..places], &scratch.rows[..places]);
-                conv.run(&job.relu(), grown(&mut scratch.head, places * conv.width));
+                conv.run(&job.relu(), &mut scratch.head);
                 if *pools {
                     pool(&scratch.head, conv.width, area, count, &mut scratch.pooled);
                     Job::new(&scratch.pooled, 2 * conv.width, rows, rows)
@@ -318,8 +311,8 @@ impl Net {
                 }
             }
         };
-        hidden.run(&job.relu(), grown(&mut scratch.spread, count * hidden.width));
-        last.run(&Job::new(&scratch.spread, hidden.width, rows, rows), grown(&mut scratch.out, count * last.width));
+        hidden.run(&job.relu(), &mut scratch.spread);
+        last.run(&Job::new(&scratch.spread, hidden.width, rows, rows), &mut scratch.out);
         if let Some(win) = win {
             for (found, value) in scratch.out.chunks_exact(last.width).zip(values) {
                 let most = found[0].max(found[1]).max(found[2]);
@@ -358,7 +351,7 @@ impl Scratch {
 
 /// The mean and the maximum of each channel over the board: `pooled` gets [N, 2, stride].
 fn pool(head: &[f32], stride: usize, area: usize, count: usize, pooled: &mut Vec<f32>) {
-    let pooled = grown(pooled, count * 2 * stride);
+    pooled.resize(count * 2 * stride, 0.0);
     for (cells, pooled) in head.chunks_exact(area * stride).zip(pooled.chunks_exact_mut(2 * stride)).take(count) {
         let (mean, most) = pooled.split_at_mut(stride);
         mean.fill(0.0);
@@ -376,14 +369,6 @@ fn copy(from: &[f32], stride: usize, width: usize, to: &mut [f32]) {
     for (to, from) in to.chunks_exact_mut(width).zip(from.chunks_exact(stride)) {
         to.copy_from_slice(&from[..width]);
     }
-}
-
-/// The memory, which has so many floats at least.
-fn grown(memory: &mut Vec<f32>, floats: usize) -> &mut [f32] {
-    if memory.len() < floats {
-        memory.resize(floats, 0.0);
-    }
-    memory
 }
 
 /// FNV-1a (Fowler, Noll, Vo), of 64 bits.
