@@ -115,7 +115,7 @@ def test_searches_that_ask_in_rust_find_what_those_that_ask_in_python_find(run: 
 def test_a_network_for_another_game_is_refused_before_it_answers(run: Path) -> None:
     with pytest.raises(ModelError, match="does not fit the game"):
         NetEvaluator(run, game="othello")
-    with pytest.raises(azpy.EvaluatorError, match=r"expected \[4, 8, 8\]|expected \["):
+    with pytest.raises(azpy.EvaluatorError, match="the network does not fit the game"):
         azpy.Search(NetEvaluator(run), simulations=9).run(azpy.make_game("othello"))
 
 
