@@ -2,8 +2,8 @@
 
 use std::mem;
 
-use crate::assemble::assemble;
-use crate::layer::{Job, Layer};
+use crate::assemble::{Board, ConvPolicy, Policy, Trunk, Value, assemble};
+use crate::layer::Job;
 use crate::read::{Shape, Weights};
 
 /// A network, ready to answer. Threads may share it; each needs a [`Scratch`] of its own.
@@ -41,71 +41,6 @@ pub struct Scratch {
     pooled: Vec<f32>,
     spread: Vec<f32>,
     out: Vec<f32>,
-}
-
-/// The sizes that memory depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Board {
-    pub(crate) height: usize,
-    pub(crate) columns: usize,
-    /// Planes that the first layer reads.
-    pub(crate) planes: usize,
-    /// Floats of a cell of the trunk.
-    pub(crate) width: usize,
-    /// Positions that are answered at a time.
-    pub(crate) group: usize,
-}
-
-#[derive(Debug)]
-pub(crate) enum Trunk {
-    Tower {
-        /// `[C + 3, H, W]` what planes are multiplied by, with `+conv`.
-        factors: Option<Vec<f32>>,
-        stem: Layer,
-        blocks: Vec<Residual>,
-    },
-    Mlp(Vec<Layer>),
-}
-
-#[derive(Debug)]
-pub(crate) struct Residual {
-    pub(crate) first: Layer,
-    pub(crate) second: Layer,
-    /// A convolution, and from what is pooled to what the first layer begins with.
-    pub(crate) pool: Option<(Layer, Layer)>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Policy {
-    /// A matrix, from the features of an MLP.
-    Flat(Layer),
-    /// A convolution, and a matrix from all cells to all actions.
-    Dense(Layer, Layer),
-    /// Two convolutions: a group of actions for each of the cells.
-    ByCell(Layer, Layer, Vec<usize>),
-    /// Convolutions, and pooling.
-    Conv(Box<ConvPolicy>),
-}
-
-#[derive(Debug)]
-pub(crate) struct ConvPolicy {
-    pub(crate) taken: Layer,
-    pub(crate) spread: Layer,
-    pub(crate) first: Layer,
-    pub(crate) last: Layer,
-    pub(crate) free: Option<Layer>,
-    /// For each action its plane and cell; None: the next of `free`.
-    pub(crate) places: Vec<Option<(usize, usize)>>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Value {
-    /// A convolution, and whether its channels are pooled. An MLP has none.
-    pub(crate) head: Option<(Layer, bool)>,
-    pub(crate) hidden: Layer,
-    pub(crate) last: Layer,
-    /// What a sure win counts, of three classes.
-    pub(crate) win: Option<f32>,
 }
 
 impl Net {
