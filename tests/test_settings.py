@@ -18,7 +18,6 @@ import azpy
 from azpy._core import OPTIONS
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
-from azpy.machine import made_with
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.settings.presets import PRESETS, preset_of
@@ -35,6 +34,7 @@ from azpy.settings.run import (
     unused,
 )
 from azpy.settings.toml import path_argument, read_config, repeat_command, to_toml
+from azpy.system import made_with
 from oracles import another
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]

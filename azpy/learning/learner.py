@@ -35,7 +35,7 @@ from azpy.learning.network import (
     weights_of_model,
 )
 from azpy.learning.own import answers, network_of, optimizer_of, outputs
-from azpy.machine import cpu_flags, keep_freed_memory, usable_cores
+from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
 _GRADIENT_NORM = 4.0

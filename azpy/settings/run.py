@@ -16,9 +16,9 @@ from azpy import _core
 from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
-from azpy.machine import usable_cores
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
+from azpy.system import usable_cores
 
 _MATCH_SIMULATIONS = 100  # at least, by default
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed

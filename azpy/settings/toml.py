@@ -18,8 +18,8 @@ from typing import Any
 
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.games.names import must_be_typed
-from azpy.machine import made_with as versions
 from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, is_auto, unused
+from azpy.system import made_with as versions
 
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings

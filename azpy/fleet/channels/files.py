@@ -30,6 +30,7 @@ from typing import Any
 
 from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
 from azpy.runs.storage import TEMPORARY, disk_errors, is_folder, replacing
+from azpy.system import open_plain
 
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
@@ -82,10 +83,8 @@ class Files:
             ValueError: it is no regular file, or longer than `most`.
             OSError: it cannot be read.
         """
-        # O_NONBLOCK: a pipe would wait for a writer.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            descriptor = os.open(self.path / part / name, flags)
+            descriptor = open_plain(self.path / part / name)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error
