@@ -618,7 +618,7 @@ def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
 
 def test_no_space_for_what_it_prints_is_one_line() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        command = [sys.executable, "-m", "azpy.cli", "doctor", "--no-speed"]
+        command = [sys.executable, "-m", "azpy", "doctor", "--no-speed"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "az-doctor: no space left for what it prints: free some and run again\n"
@@ -626,8 +626,6 @@ def test_no_space_for_what_it_prints_is_one_line() -> None:
 
 @pytest.mark.parametrize("name", ["", "nosuch"])
 def test_a_command_that_there_is_not_is_said(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "azpy.cli", *name.split()], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "azpy", *name.split()], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("expected python -m azpy.cli NAME ..., with a NAME of bench, check-game, ")
+    assert done.stderr.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")

@@ -109,11 +109,22 @@ def test_what_a_setting_may_be_is_said_in_words() -> None:
     assert said["game"] == said["deterministic"] == ""
 
 
+def test_the_help_fits_on_a_screen_and_names_the_one_with_all_settings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("\n") <= 50
+    assert all(flag in shown for flag in ("--help-all", "--out", "--minutes", "--network"))
+    assert "--c-puct" not in shown
+
+
 def test_help_shows_every_setting_with_its_range_and_default(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    assert main(["--help"]) == 0
+    assert main(["--help-all"]) == 0
     shown = capsys.readouterr().out
     places = [shown.index(f"\n{group}:\n") for group in GROUPS]
     assert places == sorted(places)

@@ -1,8 +1,8 @@
 """The settings of a training run: one frozen record, refused as a whole if one setting is wrong.
 
-Field, command-line flag and key in config.toml have one name. `ABOUT` describes each setting: `az-train --help`, the
-checks and the comments in config.toml come from it. The options of search and of self-play are rows of the core's table
-`azpy._core.OPTIONS`; the other settings are below.
+Field, command-line flag and key in config.toml have one name. `ABOUT` describes each setting: `az-train --help-all`,
+the checks and the comments in config.toml come from it. The options of search and of self-play are rows of the core's
+table `azpy._core.OPTIONS`; the other settings are below.
 """
 
 import math
@@ -73,7 +73,7 @@ def _with_options(settings: type[_Class]) -> type[_Class]:
 class Settings:
     """A training run. Without `iterations`, `minutes` and `total_evaluations` it goes on until it is interrupted.
 
-    Every option of `azpy._core.OPTIONS` is a setting too. `az-train --help` describes each setting.
+    Every option of `azpy._core.OPTIONS` is a setting too. `az-train --help-all` describes each setting.
 
     Raises:
         SettingsError: a value of the wrong type or out of range, or two settings that contradict each other.
