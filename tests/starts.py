@@ -1,7 +1,7 @@
 """Starts `az-train` many times over: torch is loaded once, in a process that forks for every start.
 
 `python starts.py MODULE...` is that process, with these modules loaded. It reads one request a line and answers twice:
-the pid, and then how it ended. Windows has no fork: there each start loads torch, and takes arguments and a folder alone.
+the pid, and then how it ended. Windows has no fork: there a start loads torch, and takes only arguments and a folder.
 """
 
 import contextlib
