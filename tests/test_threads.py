@@ -64,7 +64,7 @@ def test_an_engine_answers_each_of_eight_threads() -> None:
         futures = [engine.submit(STATE, size, seed=number) for size in range(40, 50)]
         game = engine.game(STATE, seed=number)
         kept = game.search(50)
-        game.play(kept.result(PATIENCE).action)
+        game.play(int(kept.result(PATIENCE).visits.argmax()))
         return [future.result(PATIENCE).visits.tolist() for future in [*futures, kept]]
 
     with azpy.Engine(Hashed(7), max_batch=16) as engine:

@@ -10,7 +10,8 @@ def main() -> int:
     commands = {name[3:].replace("_", "-"): run for name, run in vars(azpy_cli).items() if name.startswith("az_")}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(f"expected python -m azpy NAME ..., with a NAME of {', '.join(commands)}")
-    return commands[sys.argv.pop(1)]()
+    code: int = commands[sys.argv.pop(1)]()
+    return code
 
 
 if __name__ == "__main__":

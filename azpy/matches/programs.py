@@ -64,7 +64,7 @@ class Program:
         self._asked, self._seconds, self._deadline, self._complaint = "", 0.0, 0.0, ""
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(  # noqa: S603  the user typed it to have it run
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603  the user typed it to have it run
                 command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, **OWN_GROUP
             )
         except (OSError, ValueError) as error:
