@@ -9,6 +9,7 @@ import ctypes
 import errno
 import functools
 import importlib
+import math
 import os
 import platform
 import re
@@ -110,8 +111,10 @@ def move(source: Path, target: Path) -> None:
 def open_plain(path: Path) -> int:
     """A descriptor to read a file, without a wait where it is a pipe; `OSError` where it is a link or a socket."""
     if sys.platform == "win32":
-        return os.open(path, os.O_RDONLY | os.O_BINARY)
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        flags = os.O_BINARY
+    else:
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    return os.open(path, os.O_RDONLY | flags)
 
 
 def allow_open_files(count: int) -> None:
@@ -129,18 +132,17 @@ def allow_open_files(count: int) -> None:
 def ready(reads: Iterable[int], writes: Iterable[int] = (), seconds: float | None = None) -> list[int]:
     """Waits for pipes that can be read or written without a wait, or whose other side is gone; at most so long."""
     if sys.platform == "win32":
-        until = None if seconds is None else time.monotonic() + seconds
-        while True:
-            found = [*filter(_has_data, reads), *writes]
-            if found or (until is not None and time.monotonic() >= until):
-                return found
+        until = math.inf if seconds is None else time.monotonic() + seconds
+        while not (found := [*filter(_has_data, reads), *writes]) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
-    poll = select.poll()
-    for descriptor in reads:
-        poll.register(descriptor, select.POLLIN)
-    for descriptor in writes:
-        poll.register(descriptor, select.POLLOUT)
-    return [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
+    else:
+        poll = select.poll()
+        for descriptor in reads:
+            poll.register(descriptor, select.POLLIN)
+        for descriptor in writes:
+            poll.register(descriptor, select.POLLOUT)
+        found = [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
+    return found
 
 
 if sys.platform == "win32":
@@ -195,15 +197,18 @@ def start_with_socket(command: Sequence[str], given: socket.socket, **options: A
         if process.stdin is not None:
             with process.stdin:
                 process.stdin.write(given.share(process.pid))
-        return process
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[number], **options)  # noqa: S603
+    else:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[number], **options)  # noqa: S603
+    return process
 
 
 def inherited_socket(number: str) -> socket.socket:
     """The socket that `start_with_socket` gave to this process."""
     if sys.platform == "win32":
-        return socket.fromshare(sys.stdin.buffer.read())
-    return socket.socket(fileno=int(number))
+        given = socket.fromshare(sys.stdin.buffer.read())
+    else:
+        given = socket.socket(fileno=int(number))
+    return given
 
 
 # Cores and memory
