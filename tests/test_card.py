@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shlex
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,16 @@ def run_of(path: Path, game: str = "tic_tac_toe") -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_of(tmp_path_factory.mktemp("runs") / "run")
+
+
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(made_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """It is the folder `run` of the current folder."""
     monkeypatch.chdir(tmp_path)
-    return run_of(Path("run"))
+    return Path(shutil.copytree(made_run, "run"))
 
 
 def played(path: Path) -> dict[str, Any]:
@@ -59,7 +65,7 @@ def played(path: Path) -> dict[str, Any]:
     served = open_player(str(path), None, 40)
     state, visits = served.start.clone(), []
     while not state.is_terminal:
-        result = azpy.Search(served.evaluator, served.simulations, **served.options).run(state)
+        result = azpy.Search(served.evaluator, simulations=served.simulations, **served.options).run(state)
         assert result.action is not None
         visits.append(result.visits.tolist())
         state.play(result.action)
@@ -69,14 +75,11 @@ def played(path: Path) -> dict[str, Any]:
 def test_the_folder_plays_as_its_run_does(run: Path) -> None:
     assert main(["run", "--card", "cards/xo"]) == 0
     card, linked = Path("cards/xo"), Path("linked")
-    for file in card.rglob("*"):  # Hugging Face's cache has links to files of other names
-        if file.is_file():
-            place = linked / file.relative_to(card)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            Path("blobs").mkdir(exist_ok=True)
-            blob = Path("blobs", str(len(list(Path("blobs").iterdir())))).resolve()
-            blob.write_bytes(file.read_bytes())
-            place.symlink_to(blob)
+    shutil.copytree(card, linked)
+    for number, file in enumerate(sorted(each for each in linked.rglob("*") if each.is_file())):
+        blob = Path(f"blob{number}").resolve()  # as in Hugging Face's cache, whose files are links
+        file.rename(blob)
+        file.symlink_to(blob)
     expected, torch_s = played(run), TorchEvaluator(run).network_id
     assert len(expected["visits"]) >= 5
     run.rename("elsewhere")
