@@ -104,7 +104,8 @@ A network that plays `{game}` with a tree search, as AlphaZero does. [azpy](http
 
 ## Play
 
-    pip install "azpy[cpu,serve]"
+With azpy and its extras `cpu` and `serve`:
+
     {play}
     {match}
 
