@@ -38,7 +38,7 @@ QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
 .PHONY: train test quick lowest build lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
-	sdist smoke clean tools
+	sdist crates smoke clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
@@ -113,6 +113,10 @@ release: $(BIN)/maturin$(EXE)
 sdist: $(BIN)/maturin$(EXE)
 	$(BIN)/maturin sdist --out dist
 	env -u MAKEFLAGS $(BIN)/python -m pip wheel --no-deps --wheel-dir dist dist/azpy-*.tar.gz
+
+# The crates as a registry gets them, each compiled from what its package holds.
+crates:
+	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-query)
 
 # Installs the wheel that dist has for $(PYTHON), with nothing but what it needs, and tries it.
 smoke: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

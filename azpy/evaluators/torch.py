@@ -34,7 +34,7 @@ from azpy.game import Game, value_width
 from azpy.games.names import is_python_class, make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
-from azpy.runs.reader import StoredRun, checkpoint_at, read_checkpoint
+from azpy.runs.reader import StoredRun, checkpoint_at, read_weights
 from azpy.runs.storage import output
 from azpy.settings.run import is_own
 
@@ -385,5 +385,5 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
             start = game  # another size
     network = Network.of(start, run.settings.network)
     network.value_smoothing = run.settings.value_smoothing
-    load_arrays(network, read_checkpoint(folder).model)
+    load_arrays(network, read_weights(folder))
     return network

@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import secrets
+import shutil
 import stat
 import struct
 import zlib
@@ -203,6 +204,31 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if TEMPORARY in str(error.filename):
                 error.filename = None  # the random name
             raise
+
+
+@contextmanager
+def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder to fill, which then takes the place that a user chose, whole or not at all.
+
+    Raises:
+        RunError: something other than an empty folder is in this place, or the folder cannot be written.
+    """
+    chosen, final = Path(path), Path(os.path.realpath(path))
+    with disk_errors(chosen):
+        if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+            raise RunError(f"{chosen} exists and is no empty folder: give a new one")
+        # A random name: two exports may run at once in a user's folder.
+        temporary = final.with_name(TEMPORARY + secrets.token_hex(8))
+        try:
+            temporary.mkdir(parents=True)
+            yield temporary
+            temporary.rename(final)
+            sync_folder(final.parent)
+        except OSError as error:
+            error.filename = None  # the random name
+            raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def append(file: IO[bytes], data: bytes) -> None:
