@@ -62,9 +62,6 @@ export function showHistogram(moves) {
   byId("histogram_figure").hidden = values.length === 0;
 }
 
-/** @type {AbortController | null} */
-let listening = null;
-
 /**
  * @param {Position[]} line
  * @param {Position} current
@@ -103,17 +100,11 @@ export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const said = lines.map((known, player) => described(known.map(({ value }) => value), names[player]));
   layer.setAttribute("aria-label", `${said.join("; ")}; ${where}`);
   byId("graph_title").textContent = `Value for ${shown.join(", ")}, by move`;
-  listening?.abort();
-  listening = new AbortController();
-  layer.addEventListener(
-    "click",
-    (/** @type {MouseEvent} */ event) => {
-      const box = layer.getBoundingClientRect();
-      const share = (((event.clientX - box.x) * width) / box.width - side) / (width - side - 8);
-      onChoose(line[Math.min(line.length - 1, Math.max(0, Math.round(share * last)))]);
-    },
-    { signal: listening.signal },
-  );
+  layer.onclick = (/** @type {MouseEvent} */ event) => {
+    const box = layer.getBoundingClientRect();
+    const share = (((event.clientX - box.x) * width) / box.width - side) / (width - side - 8);
+    onChoose(line[Math.min(line.length - 1, Math.max(0, Math.round(share * last)))]);
+  };
 }
 
 /** @param {number[]} values @param {string} name of the player */

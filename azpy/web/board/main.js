@@ -8,7 +8,7 @@ import { Connection, Lost } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, messageOf } from "./dom.js";
+import { announce, byId, complain, messageOf, onClick } from "./dom.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
@@ -82,7 +82,7 @@ function goBack(kept) {
     game = new Game(); // something else was kept
   }
   settings.choose(kept.game);
-  settings.take(kept.players, kept.advisers ?? []);
+  settings.take(kept.players, kept.advisers);
   play.isPaused = kept.isPaused;
   const started = start(game, kept.used);
   takeOut(kept);
@@ -186,16 +186,17 @@ function hear(position) {
 }
 
 function bind() {
-  const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
-  click("problem_close", () => complain(""));
-  click("turn", () => board.turn());
-  click("logout", async () => {
+  onClick("problem_close", () => complain(""));
+  onClick("turn", () => board.turn());
+  onClick("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();
   });
-  click("chooser_cancel", () => byId("chooser").close());
-  click("new", begin);
-  click("rematch", () => {
+  for (const button of document.querySelectorAll("dialog [id$=_cancel]")) {
+    onClick(button.id, () => button.closest("dialog")?.close());
+  }
+  onClick("new", begin);
+  onClick("rematch", () => {
     settings.swap();
     turnToPerson();
     return begin();

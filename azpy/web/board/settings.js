@@ -1,7 +1,7 @@
 // What did the person choose? The controls of players, levels and hints; they are kept in this browser.
 
 import { rulesOf } from "./clock.js";
-import { byId, fill, make } from "./dom.js";
+import { byId, fill, make, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { seat, seats } from "./seats.js";
 import { offerStart } from "./setup.js";
@@ -32,7 +32,7 @@ export class Settings {
       this.fillPlayers();
       onGame();
     });
-    byId("swap").addEventListener("click", () => {
+    onClick("swap", () => {
       this.swap();
       onSwap();
     });
