@@ -66,6 +66,7 @@ function start(game, used) {
   game.names = play.names;
   game.isZeroSum = settings.isZeroSum;
   begun = settings.model.game;
+  byId("main").inert = false;
   game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock, used ?? game.names.map(() => 0));
   const began = play.begin(game);
@@ -216,6 +217,12 @@ async function renew() {
   }
 }
 
+/** Says how the connection stands. @param {"open" | "lost"} kind @param {string} text */
+function tellConnection(kind, text) {
+  byId("connected").className = `state ${kind}`;
+  byId("connected").textContent = text;
+}
+
 /** @param {string} player the name of the model */
 function tellAbout(player) {
   byId("about").textContent = about.run === null ? "" : player;
@@ -236,8 +243,7 @@ async function main() {
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {
-    byId("connected").textContent = "The connection is lost. Trying again …";
-    byId("connected").classList.add("lost");
+    tellConnection("lost", "The connection is lost. Trying again …");
     play.isThinking = false;
     render(true);
   });
@@ -245,8 +251,7 @@ async function main() {
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
-    byId("connected").textContent = "connected";
-    byId("connected").classList.remove("lost");
+    tellConnection("open", "connected");
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
