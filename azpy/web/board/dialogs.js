@@ -1,6 +1,6 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { announce, byId, complain, messageOf, onClick, pictureAddress } from "./dom.js";
+import { byId, complain, messageOf, onClick, pictureAddress } from "./dom.js";
 import { copyText, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
@@ -51,7 +51,7 @@ export function bindFiles({ play, settings, start, picture }) {
     byId("save_position").value = current.shown?.text ?? "This game has no text of positions: save the moves.";
     byId("save_position_file").disabled = byId("copy_position").disabled = current.shown?.text == null;
     byId("save_moves").value = current.moves().join(" ");
-    byId("save_said").textContent = "";
+    tell("");
     const format = settings.model.format?.toUpperCase();
     byId("save_game").hidden = byId("copy_game").hidden = format === undefined;
     byId("save_game").textContent = `${format} with variations`;
@@ -62,19 +62,23 @@ export function bindFiles({ play, settings, start, picture }) {
     const record = { game: settings.model.game, ...play.game.toNodes() };
     saveText(`${base()}.json`, `${JSON.stringify(record)}\n`);
   });
-  /** Does what a button says, or says why not. @param {string} id @param {() => unknown} act */
+  const tell = (/** @type {string} */ text, isRefused = false) => {
+    byId("save_said").textContent = text;
+    byId("save_said").classList.toggle("refused", isRefused);
+  };
+  /** Does what a button says, and says what was done, or why not. @param {string} id @param {() => unknown} act */
   const tried = (id, act) =>
     onClick(id, async () => {
       try {
-        byId("save_said").textContent = "";
-        await act();
+        tell("");
+        tell(`${(await act()) ?? ""}`);
       } catch (error) {
-        byId("save_said").textContent = `This cannot be saved: ${messageOf(error)}`;
+        tell(`This cannot be saved: ${messageOf(error)}`, true);
       }
     });
   const copy = async (/** @type {string} */ text) => {
     await copyText(text);
-    announce("It is on the clipboard.");
+    return "It is on the clipboard.";
   };
   const written = () => writeGame(play.game, settings.model.format, ask);
   tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await written()));
