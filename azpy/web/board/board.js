@@ -74,7 +74,7 @@ export class Board {
 
   /** Shows the board from the other side. */
   turn() {
-    if (!this.settings.model.canRotate || this.play.game.current.shown === null) return;
+    if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
     this.picture.turn();

@@ -29,14 +29,14 @@ const connection = new Connection(new URL("ws", location.href.replace(/^http/, "
   byId("logout").hidden = !about.token;
 });
 const settings = new Settings({
-  onGame: () => start(newGame(settings.model.game)),
+  onGame: () => {
+    turnToPerson();
+    return start(newGame(settings.model.game));
+  },
   onPlay: () => play.refresh(),
   onPlayers: () => {
     // Networks do not begin to play each other while the sides are still chosen.
     if (settings.options.players.every((player) => player !== "")) play.isPaused = true;
-    return play.refresh();
-  },
-  onSwap: () => {
     turnToPerson();
     return play.refresh();
   },
@@ -85,6 +85,7 @@ function goBack(kept) {
   settings.choose(kept.game);
   settings.take(kept.players, kept.advisers);
   play.isPaused = kept.isPaused;
+  if (kept.id !== last()?.id) turnToPerson();
   const started = start(game, kept.used);
   takeOut(kept);
   return started;
@@ -92,8 +93,9 @@ function goBack(kept) {
 
 /** Shows the board from the side of the only person of two players. */
 function turnToPerson() {
-  const [first, second, ...others] = settings.options.players;
-  if (others.length === 0) board.turnTo(first !== "" && second === "");
+  const { players } = settings.options;
+  const isOnly = players.filter((player) => player === "").length === 1;
+  if (players.length === 2 && isOnly) board.turnTo(players[1] === "");
 }
 
 /** Begins a new game, with the newest network. */

@@ -22,10 +22,9 @@ const STORE = "azpy board settings";
 
 export class Settings {
   /**
-   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onSwap: () => void, onClock: () => void}}
-   *   heard what changed
+   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onClock: () => void}} heard what changed
    */
-  constructor({ onGame, onPlay, onPlayers, onSwap, onClock }) {
+  constructor({ onGame, onPlay, onPlayers, onClock }) {
     /** @type {Model[]} */
     this.models = [];
     byId("game").addEventListener("change", () => {
@@ -34,7 +33,7 @@ export class Settings {
     });
     onClick("swap", () => {
       this.swap();
-      onSwap();
+      onPlayers();
     });
     byId("setup").addEventListener("change", (/** @type {Event} */ { target }) => {
       if (!(target instanceof Element) || !target.matches("[id^=player_]")) return;
