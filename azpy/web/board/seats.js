@@ -31,6 +31,5 @@ export function seat(players) {
 function copied(name, player) {
   const made = byId(`${name}_1`).cloneNode(true);
   for (const one of [made, ...made.querySelectorAll("[id]")]) one.id = one.id.replace(/_1$/, `_${player}`);
-  made.classList.replace("seat_1", `seat_${player}`);
   return made;
 }

@@ -5,7 +5,7 @@ import { byId, fill, make, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { seat, seats } from "./seats.js";
 import { offerStart } from "./setup.js";
-import { sides, upper } from "./sides.js";
+import { colorOf, sides, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
@@ -102,7 +102,7 @@ export class Settings {
       byId(`label_${player}`).textContent = upper(name);
       fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
       byId(`player_${player}`).value = player === 0 ? "" : this.model.name;
-      byId(`side_${player}`).classList.toggle("colored", !this.isZeroSum);
+      byId(`side_${player}`).className = `side ${colorOf(name, player, this.isZeroSum)}`;
     }
     byId("swap").hidden = this.names.length === 1;
     byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
