@@ -90,6 +90,7 @@ def test_one_player_plays_alone(board: Board, address: str) -> None:
     board.choose("game", "alone")
     board.settle()
     assert [board.one(f"side_{player}").is_displayed() for player in range(3)] == [True, False, False]
+    assert board.one("status").text == "Player to move."
     board.unfold("setup")
     assert not board.one("swap").is_displayed()
     assert not board.one("player_1").is_displayed()
