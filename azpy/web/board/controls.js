@@ -21,7 +21,7 @@ export class Controls {
     this.offered = null;
     onClick("first", () => play.goTo(play.game.root));
     onClick("back", () => play.goTo(play.game.current.parent ?? play.game.root));
-    onClick("on", () => play.redo());
+    onClick("on", () => play.goTo(play.game.current.next ?? play.game.current));
     onClick("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
     onClick("undo", undo);
     onClick("pause", () => play.pause(!play.isPaused));

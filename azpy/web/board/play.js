@@ -91,11 +91,6 @@ export class Play extends Asking {
     return this.goTo(position);
   }
 
-  redo() {
-    const next = this.game.current.next;
-    if (next !== null) return this.goTo(next);
-  }
-
   /** Ends a game of two players at the current position. @param {number} loser @param {string} why */
   end(loser, why) {
     if (!this.isOpen) return;
