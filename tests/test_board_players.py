@@ -4,7 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from browser import Board, needs_browser
+from browser import WIDE, Board, needs_browser
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -32,6 +32,12 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     board.open(address, "three")
     rows = [" ".join(board.one(f"side_{player}").text.split("\n")) for player in range(3)]
     assert rows == ["Red Person", "Blue Network three", "Green Network three"]
+    # The board keeps its room in the window where more players sit above it.
+    seated = "const [done] = arguments; import('/board/seats.js').then(({ seat }) => (seat(6), done()))"
+    board.driver.execute_async_script(seated)
+    board.until(lambda: sum(board.one("side_0").rect[part] for part in ("y", "height")) <= WIDE[1])
+    assert board.one("side_5").is_displayed()
+    board.driver.execute_async_script(seated.replace("6", "3"))
     board.click("a4")
     board.until(lambda: board.ply >= 3 and board.state == "open")  # two networks have moved
     assert board.one("status").text == "Red to move."
