@@ -221,7 +221,7 @@ export class Board {
   }
 }
 
-/** A picture without the text that says whose turn it is. @param {string} svg */
+/** A picture without the words that say whose turn it is. @param {string} svg */
 function withoutTurn(svg) {
-  return svg.replace(/>[^<>]* to move</, "><");
+  return svg.replace(/>[^<>]* to move(?:, )?([^<>]*)</, ">$1<");
 }
