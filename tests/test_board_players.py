@@ -55,6 +55,8 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     values = told(board)
     assert len(values) == 3
     assert all(abs(float(value)) < 1 for value in values), values
+    colors = [board.all(part)[1].value_of_css_property("background-color") for part in ("#bars .fill", "#bars .track")]
+    assert (colors[0], colors[0] == colors[1]) == ("rgba(36, 99, 196, 1)", False)  # blue
     assert all(name in board.one("root").text for name in ("for red", "for blue", "for green"))
     assert board.all("#candidates button")[0].text == "2"
     board.click(MOVES[-1])

@@ -194,7 +194,8 @@ export class Settings {
       byId(`name_${player}`).textContent = upper(name);
       const [chosen] = byId(`player_${player}`).selectedOptions;
       const level = chosen?.value && this.level ? `, ${this.level}` : "";
-      byId(`who_${player}`).textContent = `${chosen?.textContent ?? ""}${level}`;
+      const who = byId(`who_${player}`);
+      who.textContent = who.title = `${chosen?.textContent ?? ""}${level}`; // where there is no room the title says it
     }
   }
 
