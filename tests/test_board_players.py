@@ -111,6 +111,7 @@ def test_one_player_plays_alone(board: Board, address: str) -> None:
         next(one for one in board.all("#choices button") if one.text == name).click()
         board.settle(ply + 1)
     assert board.one("status").text == "Score -0.0385."
+    assert board.rows == ["1. 0 2. 1 3. 0 4. 1 5. 0 6. 1"]  # each move is a turn
     assert told(board) == ["-0.04"]
     # Two players have their seats and their bar again.
     board.choose("game", "noughts")

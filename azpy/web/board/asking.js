@@ -62,7 +62,7 @@ export class Asking {
    */
   async lookBack(serial, game) {
     try {
-      for (const { parent: one } of lastTurn(game.current)) {
+      for (const { parent: one } of lastTurn(game.current, game.names.length)) {
         if (one === null || one.shown !== null) continue;
         one.shown = await this.show(one.moves(), game);
         if (serial !== this.serial) return;

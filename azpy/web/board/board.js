@@ -170,7 +170,7 @@ export class Board {
 
   /** The touches of each move of the last turn. @param {Position} position */
   touchesOf(position) {
-    return [...lastTurn(position)].reverse().map(({ parent, move }) => {
+    return [...lastTurn(position, this.play.names.length)].reverse().map(({ parent, move }) => {
       const shown = parent?.shown ?? null;
       return shown === null ? [] : (this.seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
     });
