@@ -108,6 +108,10 @@ def test_a_server_that_stops_is_said_and_asked_again(board: Board) -> None:
         board.until(lambda: httpx.get(f"http://{address}/ready").status_code == 503)
         board.places()["b2"].click()
         board.until(lambda: "Asking again" in board.one("status").text)
+        assert board.moves == ["b2"]  # though its position is not known yet
+        board.one("hints").click()
+        board.one("analyse").click()
+        board.until(lambda: "the server is stopping" in board.one("analysed").text)
         assert not board.one("problem").is_displayed()
         board.driver.get("about:blank")
 

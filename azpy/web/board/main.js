@@ -144,6 +144,8 @@ function render(isNew) {
     if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
     keepGame();
     showComment(position);
+    showMoves(game, null, 0, false, (chosen) => play.goTo(chosen));
+    analysis.show(position, play.names, (name) => name);
     byId("first").disabled = byId("back").disabled = position.parent === null;
     board.close();
     clock.run(null);
