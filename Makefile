@@ -35,7 +35,7 @@ EXTRAS ?= dev
 DEV = $(VENV)/.dev-$(EXTRAS)
 PACKAGES = $(VENV)/.packages-$(EXTRAS)
 # What most tests import.
-USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx pgx pyspiel)
+USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx pyspiel)
 # What `make quick` asks of Python.
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs

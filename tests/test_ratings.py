@@ -234,7 +234,7 @@ def test_a_chain_of_sweeps_has_finite_ratings_in_order() -> None:
 def test_ratings_cover_the_truth_as_often_as_they_say() -> None:
     truth, rng = [0.0, 80.0, 150.0, 400.0], np.random.default_rng(5)
     covered = []
-    for _ in range(100):
+    for _ in range(50):
         matches = []
         for i in range(4):
             for j in range(i + 1, 4):
