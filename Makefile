@@ -62,8 +62,7 @@ lowest: $(BIN)/python$(EXE)
 	$(BIN)/uv pip compile --quiet --no-sources --resolution lowest-direct --python $(BIN)/python \
 		--extra cpu --extra train --extra test --output-file "$(VENV)/lowest.txt" pyproject.toml
 	rm -f $(VENV)/.dev-* $(VENV)/.packages-*
-	PIP_CONSTRAINT="$(abspath $(VENV))/lowest.txt" UV_CONSTRAINT="$(abspath $(VENV))/lowest.txt" \
-		$(MAKE) --no-print-directory quick EXTRAS=cpu,train,test
+	PIP_CONSTRAINT="$(abspath $(VENV))/lowest.txt" $(MAKE) --no-print-directory quick EXTRAS=cpu,train,test
 
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
 build: $(BIN)/maturin$(EXE) $(PACKAGES)
@@ -185,18 +184,21 @@ $(LIGHT)/.built: $(SOURCES) $(BIN)/maturin$(EXE) | tools
 	fi
 	@touch $@
 
-# uv unpacks and downloads several packages at once, and compiles no module of Python: most are never imported. It knows
-# no settings of pip, so what it cannot install here is left to pip, which looks at all packages in $(DEV).
+# uv unpacks and downloads several packages at once, and compiles no module of Python: most are never imported. It gets
+# pip's settings of where packages are, and takes the newest of all places as pip does. What uv cannot install is left
+# to pip, which looks at all packages once more for $(DEV).
 comma := ,
+PLACES = $$($(BIN)/python -m pip config list | \
+	sed -nE "s/^.*\.(constraint|extra-index-url|find-links|index-url)='(.*)'/--\1 \2/p")
 $(PACKAGES): pyproject.toml | $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install uv
-	-$(BIN)/uv pip install --python $(BIN)/python --requirement pyproject.toml \
-		$(addprefix --extra ,$(subst $(comma), ,$(EXTRAS)))
+	-$(BIN)/uv pip install --python $(BIN)/python --index-strategy unsafe-best-match $(PLACES) \
+		--requirement pyproject.toml $(addprefix --extra ,$(subst $(comma), ,$(EXTRAS)))
 	@touch $@
 
 # The imports have the used modules compiled once. Otherwise each process of pytest compiles them.
 $(DEV): $(LIGHT)/.built $(PACKAGES)
 	$(call install,$(LIGHT))
-	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[$(EXTRAS)]"
+	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install --no-compile "$$wheel[$(EXTRAS)]"
 	$(ELSEWHERE) $(BIN)/python -c "import importlib, sys; [*map(importlib.import_module, sys.argv[1:])]" $(USED)
 	@touch $@
