@@ -96,9 +96,7 @@ def test_othello_is_openspiels() -> None:
     assert {play_both(start, theirs, seed) for seed in range(40)} >= {-1, 1}
 
 
-@pytest.mark.parametrize(
-    ("size", "k", "games"), [(4, 4, 100), (9, 5, 10), (15, 5, 3)]
-)
+@pytest.mark.parametrize(("size", "k", "games"), [(4, 4, 100), (9, 5, 10), (15, 5, 3)])
 def test_gomoku_is_openspiels(size: int, k: int, games: int) -> None:
     outcomes = {play_both(*gomoku(size, k), seed) for seed in range(games)}
     assert outcomes == {-1, 0, 1} if size == 4 else len(outcomes) > 0
