@@ -39,7 +39,7 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def one_core() -> Iterator[None]:
-    """Runs fit on one core. Several threads take ten times its time for networks this small, and wait for each other."""
+    """Runs fit on one core: with networks this small, several threads take ten times the processor time."""
     with pytest.MonkeyPatch.context() as patched:
         if "azpy.learning.learner" in sys.modules:
             patched.setattr("azpy.learning.learner.usable_cores", lambda: 1)
