@@ -224,6 +224,7 @@ fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
 pub(super) fn render(game: &Backgammon) -> String {
     let (upper, lower): (Vec<_>, Vec<_>) = ((13..=24).collect(), (1..=12).rev().collect());
     let mut lines = rows_of_text(game.sides, &upper, &lower);
+    let [x, o] = game.sides;
     let of_both = |number: fn(Side) -> u32| format!("x {}, o {}", number(x), number(o));
     lines.push(format!("bar: {}; off: {}", of_both(|side| side.count(BAR)), of_both(Side::off)));
     lines.push(state_text(game));
