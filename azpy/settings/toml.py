@@ -171,6 +171,7 @@ def to_toml(
     return "\n".join(lines) + "\n"
 
 
+@functools.cache  # each run writes all of them at its start
 def _comment(name: str) -> list[str]:
     """The help of a setting, then its unit, range, default and the default's source."""
     about, default = ABOUT[name], default_of(name)
