@@ -218,11 +218,6 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     return found
 
 
-def read_weights(folder: Path) -> bytes:
-    """The weights of a checkpoint's folder as safetensors, compared with its manifest."""
-    return _read_file(folder, _read_manifest(folder), CHECKPOINT_FILES[0])
-
-
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(_read(folder, "manifest.json"))
