@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azpy.machine import made_with
 
 import azpy
 from azpy.cli.export import main
@@ -19,7 +20,6 @@ from azpy.evaluators.onnx import network_id
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
-from azpy.machine import made_with
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
