@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azpy.machine import made_with
 
 import azpy
 from azpy.cli.export import main
@@ -24,6 +23,7 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
 from azpy.settings import Settings
+from azpy.system import made_with
 
 WORKER = {"worker": "a-host:1", "since": 0, "silent": 0, "evaluations_per_second": 1}
 

@@ -222,7 +222,7 @@ def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             temporary.mkdir(parents=True)
             yield temporary
-            temporary.rename(final)
+            move(temporary, final)
             sync_folder(final.parent)
         except OSError as error:
             error.filename = None  # the random name
