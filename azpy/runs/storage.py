@@ -252,8 +252,10 @@ def append(file: IO[bytes], data: bytes) -> None:
 def ends_a_line(file: IO[bytes]) -> bool:
     """Whether a file is empty or its last byte ends a line; goes to the end."""
     end = file.seek(0, os.SEEK_END)
-    file.seek(max(0, end - 1))
-    return file.read(1) in (b"", b"\n")
+    if not end:
+        return True
+    file.seek(end - 1)
+    return file.read(1) == b"\n"
 
 
 def cut_torn_line(file: IO[bytes]) -> None:
