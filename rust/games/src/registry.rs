@@ -94,8 +94,8 @@ macro_rules! built_in {
         use $crate::chess::Encoding;
         use $crate::registry::{Entry, Value, Values, plainly, wall_game};
         use $crate::{
-            Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048,
-            Go9, Go19, Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac,
+            Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim,
+            Game2048, Go9, Go19, Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac,
         };
         [
             Entry {
@@ -156,7 +156,11 @@ macro_rules! built_in {
                 params: &[("width", "7"), ("height", "6"), ("k", "4")],
                 make: |p| ConnectFourForThree::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start),
             },
-            Entry { name: "dice_nim", params: &[("heap", "12")], make: |p| DiceNim::new(p.number("heap")?).map($start) },
+            Entry {
+                name: "dice_nim",
+                params: &[("heap", "12")],
+                make: |p| DiceNim::new(p.number("heap")?).map($start),
+            },
             Entry {
                 name: "game2048",
                 params: &[("size", "4"), ("target", "2048")],
@@ -170,8 +174,9 @@ macro_rules! built_in {
                     let given: f64 = p.read("komi", "a number")?;
                     // What no f32 can hold is no half of a whole number, and must not become one.
                     let komi = Some(given as f32).filter(|&komi| f64::from(komi) == given);
-                    let komi =
-                        komi.ok_or_else(|| format!("komi must be a half or whole number, got {}", plainly(p.text("komi"))))?;
+                    let komi = komi.ok_or_else(|| {
+                        format!("komi must be a half or whole number, got {}", plainly(p.text("komi")))
+                    })?;
                     // Positions of small boards are smaller. Any other size is the larger one's to refuse.
                     if (5..=11).contains(&size) {
                         Go9::new(size, komi, superko).map($start)
@@ -194,7 +199,8 @@ macro_rules! built_in {
                 name: "maedn",
                 params: &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")],
                 make: |p| {
-                    let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
+                    let (players, opposite, plies) =
+                        (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
                     match players {
                         2 => Maedn::<Value>::new(players, opposite, plies).map($start),
                         _ => Maedn::<Values>::new(players, opposite, plies).map($start),

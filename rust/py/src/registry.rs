@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use azpy_core::game::Payoff;
 use azpy_core::text::shown;
+use azpy_games::registry::{self, split, with_params};
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
     Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac, WallGame,
 };
-use azpy_games::registry::{self, split, with_params};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -83,7 +83,10 @@ fn check<'a>(entry: &Entry, mut others: impl Iterator<Item = &'a Entry>) -> Resu
     if !plain(name) {
         return Err(format!("{name:?} cannot be the name of a game: names are like hex or connect_four"));
     }
-    entry.usual().map(drop).map_err(|error| format!("{name:?} cannot be made with the defaults of its parameters: {error}"))
+    entry
+        .usual()
+        .map(drop)
+        .map_err(|error| format!("{name:?} cannot be made with the defaults of its parameters: {error}"))
 }
 
 /// A parameter's value in Python: a number where it is one, else its text.

@@ -128,7 +128,8 @@ impl<P: Pays> Session<P> {
             "query_models" => more.push(("models", json!([self.player.about]))),
             "terminate" | "terminate_all" => {
                 self.terminate(fields)?;
-                let echoed = |name| fields.get(name).filter(|value| !value.is_null()).map(|value| (name, value.clone()));
+                let echoed =
+                    |name| fields.get(name).filter(|value| !value.is_null()).map(|value| (name, value.clone()));
                 more.extend(["terminateId", "turnNumbers"].into_iter().filter_map(echoed));
             }
             _ => {
@@ -167,7 +168,8 @@ impl<P: Pays> Session<P> {
         let (id, turns) = terminated(fields, &self.limits)?;
         for open in &mut self.open {
             let turn = open.place().turn;
-            if id.as_ref().is_none_or(|id| *id == open.query.id) && turns.as_ref().is_none_or(|all| all.contains(&turn)) {
+            if id.as_ref().is_none_or(|id| *id == open.query.id) && turns.as_ref().is_none_or(|all| all.contains(&turn))
+            {
                 open.cut = open.cut.or(Some("stopped"));
             }
         }
@@ -258,7 +260,8 @@ impl<P: Pays> Session<P> {
     /// The game of a name, as the one that was asked for last.
     fn track(&mut self, name: &str, start: &Any<P>) -> &mut Track<Any<P>> {
         let known = self.tracks.iter().position(|track| track.name == name);
-        let track = known.map_or_else(|| Track::new(name, start.clone(), self.config), |place| self.tracks.remove(place));
+        let track =
+            known.map_or_else(|| Track::new(name, start.clone(), self.config), |place| self.tracks.remove(place));
         if self.tracks.len() >= self.player.limits.games {
             self.tracks.remove(0);
         }
@@ -323,7 +326,8 @@ impl<P: Pays> Session<P> {
     fn bound_memory(&mut self, running: usize) {
         let trees = self.open.iter().filter_map(|open| open.search.as_ref());
         let of_open: usize = trees.map(|search| search.tree().memory_bytes()).sum();
-        let kept = |tracks: &[Track<Any<P>>]| tracks.iter().map(|track| track.seat.borrow().memory_bytes()).sum::<usize>();
+        let kept =
+            |tracks: &[Track<Any<P>>]| tracks.iter().map(|track| track.seat.borrow().memory_bytes()).sum::<usize>();
         for place in 0..self.tracks.len() {
             if of_open + kept(&self.tracks) <= TREES {
                 return;
