@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 __version__: str
+BUILT_IN: list[str]  # the games that ship with azpy, without their parameters
 LONGEST_NAME: int  # characters of a query's id, and of the name of its game
 MOST_THREADS: int  # that an object may be told to have
 MOST_PIPELINES: int

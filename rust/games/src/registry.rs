@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use azpy_core::text::shown;
 
-use crate::{Variant, WallGame, WallRules};
+use crate::wall_game::{Variant, WallGame, WallRules};
 
 #[doc(hidden)]
 pub use azpy_core::game::{Value, Values};
@@ -93,10 +93,7 @@ macro_rules! built_in {
     ($start:path) => {{
         use $crate::chess::Encoding;
         use $crate::registry::{Entry, Value, Values, plainly, wall_game};
-        use $crate::{
-            Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim,
-            Game2048, Go9, Go19, Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac,
-        };
+        use $crate::*;
         [
             Entry {
                 name: "backgammon",

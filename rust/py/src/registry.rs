@@ -49,6 +49,11 @@ pub fn hosted<G: Hosted>(game: G) -> Start {
 
 const GAMES: &[Entry] = &azpy_games::built_in!(hosted);
 
+/// The names of the games that ship with azpy.
+pub(crate) fn built_in() -> Vec<&'static str> {
+    GAMES.iter().map(|entry| entry.name).collect()
+}
+
 /// Games of one's own, which came with the module.
 static OWN: OnceLock<&'static [Entry]> = OnceLock::new();
 

@@ -19,7 +19,7 @@ thread_local! {
 
 /// Makes room for so many bytes, and returns where they are. JavaScript writes them before its next call.
 #[unsafe(no_mangle)]
-pub extern "C" fn azpy_room(bytes: usize) -> *mut u8 {
+extern "C" fn azpy_room(bytes: usize) -> *mut u8 {
     GIVEN.with_borrow_mut(|given| {
         *given = vec![0; bytes];
         given.as_mut_ptr()
@@ -29,7 +29,7 @@ pub extern "C" fn azpy_room(bytes: usize) -> *mut u8 {
 /// Opens a player: the first `text` bytes of the room are its JSON, the others its weights. Whether it could be opened; if
 /// not, the reason is said.
 #[unsafe(no_mangle)]
-pub extern "C" fn azpy_open(text: usize) -> bool {
+extern "C" fn azpy_open(text: usize) -> bool {
     std::panic::set_hook(Box::new(|panic| say([failure(&format!("the search failed: {panic}"))])));
     let given = GIVEN.take();
     let opened = match given.split_at_checked(text) {
@@ -47,14 +47,14 @@ pub extern "C" fn azpy_open(text: usize) -> bool {
 
 /// Takes a query or an action, the JSON in the room. What is answered at once is said.
 #[unsafe(no_mangle)]
-pub extern "C" fn azpy_ask() {
+extern "C" fn azpy_ask() {
     let given = GIVEN.take();
     with_session(|session| session.ask(&String::from_utf8_lossy(&given)));
 }
 
 /// Goes on with the searches, a round of one of them; `now` is in milliseconds. Whether there is more to do.
 #[unsafe(no_mangle)]
-pub extern "C" fn azpy_step(now: f64) -> bool {
+extern "C" fn azpy_step(now: f64) -> bool {
     let mut is_busy = false;
     with_session(|session| is_busy = session.step(now));
     is_busy
@@ -62,13 +62,13 @@ pub extern "C" fn azpy_step(now: f64) -> bool {
 
 /// Bytes of what the last call said: lines of JSON.
 #[unsafe(no_mangle)]
-pub extern "C" fn azpy_length() -> usize {
+extern "C" fn azpy_length() -> usize {
     SAID.with_borrow(String::len)
 }
 
 /// Where they are.
 #[unsafe(no_mangle)]
-pub extern "C" fn azpy_said() -> *const u8 {
+extern "C" fn azpy_said() -> *const u8 {
     SAID.with_borrow(|said| said.as_ptr())
 }
 

@@ -1,12 +1,11 @@
 //! azpy's search and networks as WebAssembly: what answers the board's queries on a page without a server.
 //!
-//! From the lowest layer to the highest: `games` and `any` (a position of any game behind one type), `player` (who plays,
+//! From the lowest layer to the highest: `games` (a position of any game behind one type), `player` (who plays,
 //! as `az-export --web` writes it), `track` (a game whose tree is kept), `session` (queries are taken, searched a round
 //! at a time, and answered), `door` (what JavaScript calls). Queries are read and answers are written by azpy-query, as
 //! for the server. There is no thread and no clock: the page says what time it is.
 #![deny(unsafe_code)]
 
-mod any;
 mod door;
 mod games;
 mod player;

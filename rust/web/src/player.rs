@@ -8,8 +8,7 @@ use azpy_query::Limits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::any::Any;
-use crate::games::Pays;
+use crate::games::{Any, Pays};
 
 /// A player as its file says it.
 #[derive(Debug, Deserialize)]
@@ -105,7 +104,7 @@ fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
     Some(match (value, row.kind) {
         (Value::Null, _) => OptionValue::None,
         (Value::Bool(on), Kind::Switch) => OptionValue::Switch(*on),
-        (Value::String(text), _) => OptionValue::Word(row.words.iter().find(|word| *word == text)?),
+        (Value::String(text), _) => OptionValue::Word(row.words.iter().copied().find(|word| *word == *text)?),
         (Value::Number(number), Kind::Whole) => OptionValue::Whole(number.as_i64()?.into()),
         (Value::Number(number), Kind::Number | Kind::Noise) => OptionValue::Number(number.as_f64()?),
         (Value::Array(pair), Kind::Noise) => match pair.as_slice() {

@@ -21,8 +21,7 @@ use azpy_query::{
 };
 use serde_json::{Value, json};
 
-use crate::any::Any;
-use crate::games::Pays;
+use crate::games::{Any, Pays};
 use crate::player::{About, Answers, Player};
 use crate::track::{Kept, Track};
 
@@ -33,6 +32,9 @@ const CACHED: usize = 100_000;
 const MOST_WARNINGS: usize = 100;
 /// Trees of another network are dropped, and here is only one.
 const NETWORK: u64 = 1;
+
+/// What answers the actions that are about a position.
+type Tell<P> = fn(&Object, &Asking<'_, Any<P>>, &Limits) -> Result<String, Refused>;
 
 /// A search that was asked for.
 struct Open<P: Pays> {
@@ -118,8 +120,8 @@ impl<P: Pays> Session<P> {
     }
 
     fn take(&mut self, fields: &Object) -> Result<(), Refused> {
+        let (id, mut more) = (id_of(fields)?, Vec::<(&str, Value)>::new());
         let Some(action) = action_of(fields, false)? else { return self.search(fields) };
-        let (id, mut more) = (id_of(fields)?, Vec::new());
         match action {
             "query_version" => {
                 more.push(("version", env!("CARGO_PKG_VERSION").into()));
@@ -134,7 +136,7 @@ impl<P: Pays> Session<P> {
             }
             _ => {
                 self.check_model(fields)?;
-                let tell = match action {
+                let tell: Tell<P> = match action {
                     "show" => show,
                     "read" => read,
                     _ => write,
@@ -151,16 +153,15 @@ impl<P: Pays> Session<P> {
     }
 
     fn check_model(&self, fields: &Object) -> Result<(), Refused> {
-        let own = &self.about.name;
-        match fields.get("model").filter(|model| !model.is_null()) {
-            None => Ok(()),
-            Some(Value::String(model)) if model == own => Ok(()),
-            Some(Value::String(model)) => {
-                let cut: String = model.chars().take(LONGEST_NAME).collect();
-                Err(Refused(format!("model: there is no {cut:?}, but {own}")))
-            }
-            Some(other) => Err(Refused(format!("model: expected a text, got {other}"))),
+        if fields.get("model").is_none_or(Value::is_null) {
+            return Ok(());
         }
+        let (model, own) = (fields.text("model")?, &self.about.name);
+        if model == own {
+            return Ok(());
+        }
+        let cut: String = model.chars().take(LONGEST_NAME).collect();
+        Err(Refused(format!("model: there is no '{cut}', but {own}")))
     }
 
     /// Has searches answer with what they know: those of one query, or all.
