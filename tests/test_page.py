@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from azpy import _core
+from azpy.cli.export import main as az_export
 from azpy.errors import SettingsError
 from azpy.games.names import make_game
 from azpy.serving.limits import CLIENT_LIMITS
@@ -138,6 +140,42 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
             assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
     player = json.loads((tmp_path / "player.json").read_text())
     assert player["about"]["game"] == "hex(size=5)"
+
+
+@pytest.mark.filterwarnings("ignore:.* is no setting of azpy")  # the runs are of a version before 0.1.0
+@needs_node
+@pytest.mark.parametrize("name", ["pool", "format5"])
+def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile(Path(__file__).parent / f"data/{name}.zip") as archive:
+        archive.extractall()
+    assert az_export([name, "--web", "site"]) == 0
+    queries = [
+        {"id": "1", "simulations": 1, "includePolicy": True},
+        {"id": "2", "game": "a"},
+        {"id": "3", "level": "casual"},
+    ]
+    model = open_model(name, None, 200)
+    try:
+        pages, servers = ask_page(Path("site"), queries), ask_server(model, queries)
+    finally:
+        model.close()
+    for (page,), (server,) in zip(pages, servers, strict=True):
+        assert page["rootInfo"]["network"] == server["rootInfo"]["network"]
+        assert page["rootInfo"]["visits"] == server["rootInfo"]["visits"]
+        for one, other in zip(page["moveInfos"], server["moveInfos"], strict=True):
+            assert one["prior"] == pytest.approx(other["prior"], abs=2e-5)
+            assert one["value"] == pytest.approx(other["value"], abs=2e-5)
+    assert pages[0][0]["policy"] == pytest.approx(servers[0][0]["policy"], abs=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.* is no setting of azpy")
+def test_a_folder_with_other_files_is_no_place_for_a_page(tmp_path: Path, one_line: Any) -> None:
+    with zipfile.ZipFile(Path(__file__).parent / "data/pool.zip") as archive:
+        archive.extractall(tmp_path)
+    run = str(tmp_path / "pool")
+    assert "this folder has other files in it" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
+    assert "is among the own files of" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
 
 
 @pytest.mark.parametrize(
