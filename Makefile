@@ -135,8 +135,8 @@ clean:
 tools:
 	@: $(if $(PYTHON),,$(error Python 3.11 or newer is missing: install python3 from your package manager or https://www.python.org/downloads))
 	@: $(if $(shell $(PYTHON) -c 'import ensurepip, venv; print("yes")' 2>/dev/null),,$(error Python has no venv module: install it, on Debian and Ubuntu with apt install python3-venv))
-	@: $(if $(shell command -v cargo 2>/dev/null),,$(error cargo is missing: install Rust 1.88 or newer from https://rustup.rs))
-	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 88) print "yes"}'),,$(error Rust is too old: install 1.88 or newer, with rustup update))
+	@: $(if $(shell command -v cargo 2>/dev/null),,$(error cargo is missing: install Rust 1.89 or newer from https://rustup.rs))
+	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 89) print "yes"}'),,$(error Rust is too old: install 1.89 or newer, with rustup update))
 	@: $(if $(WINDOWS)$(shell command -v cc 2>/dev/null),,$(error a C compiler is missing, Rust links with it: install gcc or clang, on Debian and Ubuntu with apt install build-essential))
 
 # Stamps: make does not repeat a step whose result is up to date.

@@ -16,10 +16,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from azpy._core import GameRecord, ReplayBuffer, State
-from azpy.errors import RunError, SettingsError, missing_to_train
-from azpy.games.names import make_game, refuse_untyped
+from azpy.errors import ModelError, RunError, SettingsError, missing_to_train
+from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
-from azpy.settings.run import combine, identity
+from azpy.settings.run import Settings, combine, identity
 from azpy.settings.toml import read_run_config
 
 STOPPED = ("stopped", "stopped_collecting")
@@ -158,6 +158,30 @@ def checkpoint_at(path: Path) -> Path:
     return path
 
 
+def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
+    """A checkpoint's folder, the settings of its run, and a position of the game whose shapes the network has.
+
+    Args:
+        path: a run folder, or a checkpoint in its run folder.
+        game: the game that plays, or None for that of the run. A network with "+conv" has the shapes of any size.
+
+    Raises:
+        ModelError: it is no folder.
+        RunError: it is neither.
+        SettingsError: `game` does not name the Python class of the run.
+    """
+    if not path.is_dir():
+        raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
+    folder = checkpoint_at(path)
+    run = StoredRun(folder.resolve().parent.parent)
+    start = game  # nobody else may have named the class
+    if game is None or not is_python_class(run.settings.game):
+        start = run.start
+        if "+conv" in run.settings.network and game is not None and tuple(game.obs_shape) != tuple(start.obs_shape):
+            start = game  # another size
+    return folder, run.settings, start
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """One saved generation, read and verified whole."""
@@ -184,6 +208,11 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 def read_model(folder: Path) -> bytes:
     """The exported model of a checkpoint's folder, compared with its manifest."""
     return _read_file(folder, _read_manifest(folder), "model.onnx")
+
+
+def read_weights(folder: Path) -> bytes:
+    """The weights of a checkpoint's folder as safetensors, compared with its manifest."""
+    return _read_file(folder, _read_manifest(folder), CHECKPOINT_FILES[0])
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod evaluator;
+mod layer;
 mod net;
+mod read;
 
 pub use crate::evaluator::NetEvaluator;
 pub use crate::net::{Net, Scratch};
