@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, Pov};
+use azpy_core::game::{Game, Payoff, Pov};
 
 use crate::net::{Net, Scratch};
 
@@ -36,13 +36,16 @@ impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
         let (net, rows) = (self.net.borrow(), batch.rows());
         let (actions, width) = (net.num_actions(), net.num_values());
         let state = &batch.states[0];
-        if (state.obs_shape(), state.num_actions()) != (net.obs_shape(), actions) {
+        let numbers = if G::Payoff::ZERO_SUM { 1 } else { state.num_players() };
+        let expected = (state.obs_shape(), state.num_actions(), numbers);
+        if expected != (net.obs_shape(), actions, width) {
             return Err(format!(
-                "the network does not fit the game: it takes observations {:?} and gives {actions} logits, expected {:?} \
-                 and {}",
+                "the network does not fit the game: it takes observations {:?} and gives {actions} logits and {width} \
+                 numbers as the value, expected {:?}, {} and {}",
                 net.obs_shape(),
-                state.obs_shape(),
-                state.num_actions(),
+                expected.0,
+                expected.1,
+                expected.2,
             ));
         }
         self.observations.resize(rows * net.obs_shape().iter().product::<usize>(), 0.0);

@@ -31,6 +31,7 @@ pub(crate) struct Layer {
 }
 
 /// What a layer reads, and how it ends.
+#[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     /// Cells of `stride` floats.
     pub(crate) from: &'a [f32],
@@ -38,7 +39,7 @@ pub(crate) struct Job<'a> {
     pub(crate) stride: usize,
     /// For each position the first cell that is read.
     pub(crate) at: &'a [u32],
-    /// For each position the cell that is written.
+    /// For each position the cell that is written, ascending.
     pub(crate) put: &'a [u32],
     /// What sums begin with, in place of the layer's own bias: `[N, width]`, and how many positions have the same.
     pub(crate) bias: Option<(&'a [f32], usize)>,
@@ -93,12 +94,15 @@ impl Layer {
         Self { level, inputs, taps, blocks, weights, width: bias.len(), bias }
     }
 
-    /// Writes the outputs of all positions, cells of `width` floats.
-    pub(crate) fn run(&self, job: &Job<'_>, to: &mut [f32]) {
+    /// Writes the outputs of all positions, cells of `width` floats; `to` grows where it ends before them.
+    pub(crate) fn run(&self, job: &Job<'_>, to: &mut Vec<f32>) {
         assert!(self.inputs <= job.stride && job.at.len() == job.put.len(), "a layer's job fits together");
-        if !job.at.is_empty() {
-            dispatch!(self.level, simd => blocks(simd, self, job, to));
+        let Some(last) = job.put.last() else { return };
+        let floats = (*last as usize + 1) * self.width;
+        if to.len() < floats {
+            to.resize(floats, 0.0);
         }
+        dispatch!(self.level, simd => blocks(simd, self, job, to));
     }
 }
 
@@ -156,6 +160,7 @@ fn tiles<S: Simd, const R: usize, const Q: usize, const V: usize>(
 }
 
 /// R positions from `begin` on, the last one again where there are no more; returns R.
+#[expect(clippy::needless_range_loop, reason = "numbers that the compiler unrolls, of several arrays at once")]
 #[inline(always)]
 fn tile<S: Simd, const R: usize, const V: usize>(
     simd: S,

@@ -4,6 +4,7 @@
 //! opens no files and starts no threads, so it runs in a browser as well.
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod evaluator;
 mod layer;
 mod net;

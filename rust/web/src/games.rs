@@ -197,7 +197,7 @@ impl<P: Pays> Position for Any<P> {
 
     fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
         let (spec, start) = make(split(&self.spec).0, with_params(&self.spec, params))?;
-        let start = P::of(start).ok_or_else(|| format!("{spec} pays in another way than {}", self.spec))?;
+        let start = P::taken(start).ok_or_else(|| format!("{spec} pays in another way than {}", self.spec))?;
         Ok(start.named(&spec))
     }
 }
@@ -223,14 +223,14 @@ impl Start {
 pub(crate) trait Pays: Payoff {
     fn start(start: Any<Self>) -> Start;
     /// The start, if it is of this kind.
-    fn of(start: Start) -> Option<Any<Self>>;
+    fn taken(start: Start) -> Option<Any<Self>>;
 }
 
 impl Pays for Value {
     fn start(start: Any<Self>) -> Start {
         Start::ZeroSum(start)
     }
-    fn of(start: Start) -> Option<Any<Self>> {
+    fn taken(start: Start) -> Option<Any<Self>> {
         if let Start::ZeroSum(start) = start { Some(start) } else { None }
     }
 }
@@ -239,7 +239,7 @@ impl Pays for Values {
     fn start(start: Any<Self>) -> Start {
         Start::Each(start)
     }
-    fn of(start: Start) -> Option<Any<Self>> {
+    fn taken(start: Start) -> Option<Any<Self>> {
         if let Start::Each(start) = start { Some(start) } else { None }
     }
 }
