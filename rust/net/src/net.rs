@@ -274,12 +274,14 @@ impl Scratch {
             let (position, cell) = (place / area, place % area);
             (position * bordered + (cell / columns) * step + cell % columns) as u32
         });
-        *self = Self { board: Some(board), rows: (0..(group * area) as u32).collect(), ..Self::default() };
+        let corners: Vec<u32> = places.collect();
+        let cells = corners.iter().map(|corner| corner + step as u32 + 1).collect();
+        let rows = (0..(group * area) as u32).collect();
+        *self = Self { board: Some(board), corners, cells, rows, ..Self::default() };
         if area > 1 {
-            self.corners = places.collect();
-            self.cells = self.corners.iter().map(|corner| corner + step as u32 + 1).collect();
-            self.seen = vec![0.0; group * bordered * planes];
-            (self.x, self.y) = (vec![0.0; group * bordered * width], vec![0.0; group * bordered * width]);
+            let floats = group * bordered;
+            (self.seen, self.x, self.y) =
+                (vec![0.0; floats * planes], vec![0.0; floats * width], vec![0.0; floats * width]);
         }
     }
 }
