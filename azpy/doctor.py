@@ -8,14 +8,12 @@ import base64
 import importlib
 import os
 import platform
-import re
 import shutil
 import subprocess
 import tempfile
 import timeit
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +23,12 @@ from azpy.devices import KINDS, both_runtimes, installed_version
 from azpy.errors import EXTRAS, AzpyError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
-from azpy.machine import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory_limit, read, usable_cores
+from azpy.system import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory, usable_cores
 
 _TRAINING = EXTRAS["train"]
 _PLUGINS = tuple(EXTRAS[kind][0] for kind, about in KINDS.items() if about.plugin)
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_PLUGINS, *_TRAINING, "rich")
-# Of /proc/cpuinfo, those that ONNX Runtime and torch choose kernels by.
+# Those that ONNX Runtime and torch choose kernels by.
 _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
 _BATCH = 64
@@ -71,7 +69,7 @@ def examine(speed: bool = True) -> dict[str, Any]:
         "broken": _broken(packages),
         "conflict": both_runtimes(),
         "cpu": _cpu(),
-        "memory": _memory(),
+        "memory": memory(),
         "gpus": _gpus(),
         "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
@@ -186,7 +184,7 @@ def _try(device: str) -> str | None:
     return None
 
 
-# Cores and memory
+# Cores and GPUs
 
 
 def _cpu() -> dict[str, Any]:
@@ -198,13 +196,6 @@ def _cpu() -> dict[str, Any]:
         "quota": cpu_quota(),
         "usable": usable_cores(),
     }
-
-
-def _memory() -> dict[str, int | None]:
-    """Bytes: of the machine, free for new programs, and the limit that this process runs under."""
-    found = dict(re.findall(r"^Mem(Total|Available):\s+(\d+) kB", read(Path("/proc/meminfo")), re.MULTILINE))
-    sizes = {name.lower(): int(found[name]) * 1024 if name in found else None for name in ("Total", "Available")}
-    return {**sizes, "limit": memory_limit()}
 
 
 def _gpus() -> list[dict[str, str]]:

@@ -30,10 +30,10 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
-from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play, machine, measure_alone
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
+from azpy.system import usable_cores
 
 CACHE = 200_000
 PARTS = 3

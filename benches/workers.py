@@ -19,9 +19,9 @@ from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
-from azpy.machine import usable_cores
 from azpy.runs.storage import Journal
 from azpy.settings.run import combine
+from azpy.system import usable_cores
 
 
 def measure(workers: int, model: bytes, given: argparse.Namespace) -> tuple[float, float]:

@@ -1,14 +1,13 @@
 """Starts `az-train` many times over: torch is loaded once, in a process that forks for every start.
 
 `python starts.py MODULE...` is that process, with these modules loaded. It reads one request a line and answers twice:
-the pid, and then how it ended.
+the pid, and then how it ended. Windows has no fork: there a start loads torch, and takes only arguments and a folder.
 """
 
 import contextlib
 import importlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -81,7 +80,7 @@ class Starts:
         before: str = "",
         kill_after: float | None = None,
         kill_when: str | None = None,
-        kill_with: signal.Signals = signal.SIGKILL,
+        kill_with: signal.Signals | None = None,
         kill_at: int | None = None,
         largest_file: int | None = None,
         one_core: bool = False,
@@ -120,7 +119,7 @@ class Starts:
         if kill_after is not None or kill_when is not None:
             time.sleep(kill_after or 0)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, kill_with)
+                os.kill(pid, kill_with or signal.SIGKILL)
         code = self._answer()
         output, errors = (path.read_text() for path in self._files)
         return End(code, output, errors, time.monotonic() - begin)
@@ -141,12 +140,21 @@ def _serve() -> None:
         importlib.import_module(name)
     if "azpy.reports.report" in sys.modules:  # the page is written; drawing takes a second
         vars(sys.modules["azpy.reports.report"])["_charts"] = lambda *_: []
+    if "azpy.learning.learner" in sys.modules:  # several threads take ten times the processor time
+        vars(sys.modules["azpy.learning.learner"])["usable_cores"] = lambda: 1
     torch.set_num_threads(1)
     tasks = Path("/proc/self/task")
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
+        if sys.platform == "win32":
+            with contextlib.ExitStack() as stack:
+                output, errors = (stack.enter_context(Path(path).open("wb")) for path in request["files"])
+                train = [sys.executable, "-m", "azpy", "train", *request["arguments"]]
+                started = subprocess.Popen(train, cwd=request["folder"], stdout=output, stderr=errors)
+            print(json.dumps(started.pid), json.dumps(started.wait()), sep="\n", flush=True)
+            continue
         pid = os.fork()
         if pid == 0:
             os._exit(_child(request))
@@ -166,6 +174,8 @@ def _child(request: dict[str, Any]) -> int:
     if request["kill_at"] is not None:
         _kill_at(request["kill_at"])
     if request["largest_file"] is not None:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"], resource.RLIM_INFINITY))
     if request["one_core"]:
         os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])

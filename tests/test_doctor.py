@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 import azpy
-from azpy import doctor, machine
+from azpy import doctor, system
 from azpy.cli.doctor import main
 from azpy.doctor import advice, usable
 from azpy.errors import pip_install
@@ -82,10 +82,10 @@ def test_this_machine_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_it_reports_the_cores_that_settings_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "membership").write_text("0::/\n")
     (tmp_path / "cpu.max").write_text("100000 100000\n")
-    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(machine, "_MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(system, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(system, "_MEMBERSHIP", tmp_path / "membership")
     found = doctor._cpu()
-    assert (found["quota"], found["usable"]) == (1.0, machine.usable_cores())
+    assert (found["quota"], found["usable"]) == (1.0, system.usable_cores())
 
 
 def test_the_speed_check_counts() -> None:

@@ -159,6 +159,20 @@ def test_only_commands_change_the_state_of_the_whole_process() -> None:
         assert not found, f"{path.name} changes the whole process"
 
 
+def test_one_module_knows_what_systems_do_not_share() -> None:
+    unshared = re.compile(
+        r"\bimport (_winapi|fcntl|grp|msvcrt|multiprocessing|pty|pwd|resource|select|termios|tty)\b"
+        r"|\bos\.(O_NO\w+|f?chown|fchmod|fork\w*|get(euid|loadavg|p?gid|uid)|killp?g?|mkfifo|nice|preadv?|pwritev?|readv|writev"
+        r"|rename|replace|sched_\w+|set(_blocking|p?gid|sid|uid)|sysconf)\b"
+        r"|\bsignal\.SIG(?!INT\b|TERM\b|_)|\bAF_UNIX\b|[\"']/(proc|sys)\b"
+        r"|\b(pass_fds|preexec_fn|process_group|start_new_session)=|\.(rename|replace)\([^,\"']*\)$",
+        re.MULTILINE,
+    )
+    for path in (*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "azpy_cli").glob("*.py")):
+        found = unshared.search(path.read_text(encoding="utf-8"))
+        assert (path.name == "system.py") == (found is not None), f"{path}: {found}, which belongs into azpy/system.py"
+
+
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="needs onnxruntime")
 def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "a_game.py").write_text("from azpy import Game\nclass Nothing(Game): pass\n")

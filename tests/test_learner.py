@@ -157,7 +157,7 @@ def test_bf16_learns_the_same_with_weights_and_losses_in_float32(
 def test_memory_that_a_step_frees_stays_for_the_next_one() -> None:
     code = """
 import resource, numpy as np
-from azpy.machine import keep_freed_memory
+from azpy.system import keep_freed_memory
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     arrays = [np.ones(2**21) for _ in range(6)]  # 16 MiB each

@@ -107,12 +107,12 @@ def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, mo
 def test_a_checkpoint_that_cannot_be_deleted_is_an_error_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail_to_rename(self: Path, target: Path) -> None:
+    def fail_to_move(self: Path, target: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with folder(tmp_path) as run, monkeypatch.context() as patch:
         save(run, 1)
-        patch.setattr(Path, "rename", fail_to_rename)
+        patch.setattr(Path, "replace", fail_to_move)
         with pytest.raises(RunError, match="Input/output error"):
             run.prune_checkpoints(lambda iteration: False)
 

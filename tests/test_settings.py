@@ -18,7 +18,6 @@ import azpy
 from azpy._core import OPTIONS
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
-from azpy.machine import made_with
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.settings.presets import PRESETS, preset_of
@@ -35,6 +34,7 @@ from azpy.settings.run import (
     unused,
 )
 from azpy.settings.toml import path_argument, read_config, repeat_command, to_toml
+from azpy.system import made_with
 from oracles import another
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
@@ -109,11 +109,22 @@ def test_what_a_setting_may_be_is_said_in_words() -> None:
     assert said["game"] == said["deterministic"] == ""
 
 
+def test_the_help_fits_on_a_screen_and_names_the_one_with_all_settings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("\n") <= 50
+    assert all(flag in shown for flag in ("--help-all", "--out", "--minutes", "--network"))
+    assert "--c-puct" not in shown
+
+
 def test_help_shows_every_setting_with_its_range_and_default(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    assert main(["--help"]) == 0
+    assert main(["--help-all"]) == 0
     shown = capsys.readouterr().out
     places = [shown.index(f"\n{group}:\n") for group in GROUPS]
     assert places == sorted(places)

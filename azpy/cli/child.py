@@ -2,19 +2,19 @@
 
 import os
 import signal
-import socket
 import sys
 
 from azpy.fleet.channels.pipe import talk
+from azpy.system import inherited_socket
 
 
-def main(kind: str, descriptor: int) -> None:
+def main(kind: str, number: str) -> None:
     """Works at the other end of a socket that this process inherited."""
     # Both are for the parent, which takes what its children have finished and then ends them. SLURM and systemd send
     # SIGTERM to all processes at once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with socket.socket(fileno=descriptor) as connection:
+    with inherited_socket(number) as connection:
         line = talk(connection)
         if kind == "learner":
             from azpy.training.learner_process import serve  # takes a second
@@ -28,4 +28,4 @@ def main(kind: str, descriptor: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(*sys.argv[1:])

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import errno
+import importlib
 import io
 import os
 import re
@@ -34,6 +35,9 @@ class Parser(argparse.ArgumentParser):
         # With abbreviations argparse would take --no-match for --no-match-solver.
         super().__init__(prog=prog, description=f"{text}{_EXIT_CODES}", formatter_class=form, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
+        with contextlib.suppress(ImportError):
+            shtab = importlib.import_module("shtab")
+            shtab.add_argument_to(self, "--print-completion", help="print a script for the completion of this shell")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Prints help and version; argparse itself would ignore a closed pipe."""

@@ -8,6 +8,8 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --sgf: a folder of SGF files, one a game, for runs of Go.
 --onnx: the model, compared with its checkpoint's manifest first.
 --onnx-int8: its int8 model for CPUs, calibrated on the newest games, if its answers are close enough.
+--card: a folder to publish (model, weights, settings, figures, measured levels, a README with the fields that Hugging
+Face reads), which az-play and the other commands play as the run.
 --web: a folder that any static host serves: the board of az-play, with the search and the network in the visitor's
 browser.
 
@@ -25,6 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from azpy._core import ReplayBuffer
+from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
@@ -35,9 +38,9 @@ from azpy.serving.models import open_player
 from azpy.settings.run import is_own
 from azpy.web.page import refuse_game, write_page
 
-_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "web")
+_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
-_OF_MODELS = {"onnx", "onnx_int8", "web"}
+_OF_MODELS = {"onnx", "onnx_int8", "card", "web"}
 _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
 
@@ -52,6 +55,9 @@ def _parser() -> Parser:
     add("--sgf", type=not_empty, metavar="FOLDER", help="games of Go as SGF, a file each")
     add("--onnx", type=not_empty, metavar="FILE", help="the model")
     add("--onnx-int8", type=not_empty, metavar="FILE", help="the int8 model, for CPUs with int8 instructions")
+    add("--card", type=not_empty, metavar="FOLDER", help="a player to publish; a new folder")
+    text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
+    add("--license", type=not_empty, metavar="NAME", help=text)
     add("--web", type=not_empty, metavar="FOLDER", help="a page on which people play the model in their browsers")
     add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
@@ -63,11 +69,14 @@ def _export(arguments: Sequence[str]) -> int:
     targets = {name: target for name in _TARGETS if (target := getattr(options, name)) is not None}
     wants_model, wants_games = bool(targets.keys() & _OF_MODELS), bool(targets.keys() - _OF_MODELS)
     if not targets:
-        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8 or --web")
+        flags = "--npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"
+        raise SettingsError(f"nothing to write: give {flags}")
     if options.iterations is not None and not wants_games:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and not wants_model:
-        raise SettingsError("--checkpoint goes with --onnx, --onnx-int8 and --web")
+        raise SettingsError("--checkpoint goes with --onnx, --onnx-int8, --card and --web")
+    if options.license is not None and options.card is None:
+        raise SettingsError("--license goes with --card")
     _check_apart(options.run, targets)
     # What is written to standard output must stay as it is.
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
@@ -103,6 +112,9 @@ def _export(arguments: Sequence[str]) -> int:
                 file.write(data)
             kind, against = ("int8 model", f"; against fp32 {drift}") if drift else ("model", "")
             said(f"the {kind} of checkpoint {iteration} in {targets[name]}{against}")
+        if options.card is not None:
+            write_card(run, iteration, options.card, options.license or "unknown")
+            said(f"the player of checkpoint {iteration} in {options.card}")
     return 0
 
 

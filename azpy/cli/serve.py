@@ -24,6 +24,7 @@ from azpy.cli.common import Parser, add_number, add_player, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import Model, open_model
+from azpy.system import HANGUP
 
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
@@ -146,7 +147,8 @@ def _serve(arguments: Sequence[str]) -> int:
         )
         place = stack.enter_context(listening(given.address, given.port))
         log_to_stderr()
-        signal.signal(signal.SIGHUP, lambda *_: site.reload())
+        if HANGUP is not None:
+            signal.signal(HANGUP, lambda *_: site.reload())
         address, port = place.getsockname()[:2]
         print(f"http://{f'[{address}]' if ':' in address else address}:{port}/", flush=True)
         Server(site, given.drain_seconds).run([place])

@@ -34,9 +34,11 @@ from azpy.training.events import Event, Finished
 from azpy.training.stages import stages
 
 _NOISE_ROWS = 64
+_BRIEF = ("iterations", "minutes", "network", "device", "workers", "simulations", "games_per_iteration")  # of --help
 
 
-def _parser() -> Parser:
+def _parser(brief: bool = False) -> Parser:
+    """The parser; the help of a brief one lists few settings, so that it fits on a screen."""
     parser = Parser("az-train", __doc__)
     parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
     add = parser.add_argument
@@ -55,11 +57,12 @@ def _parser() -> Parser:
     text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
     add("--tune", action="store_true", help=text)
     add("--list-games", action="store_true", help="the games, their parameters and presets")
+    add("--help-all", action="help", help="this help, with all settings")
     for group in GROUPS:
         section = parser.add_argument_group(group)
         for name, about in ABOUT.items():
             if about.group == group and name != "game":
-                text = _help(name, about)
+                text = argparse.SUPPRESS if brief and name not in _BRIEF else _help(name, about, brief)
                 if KIND[name] is bool:
                     flag = "--" + name.replace("_", "-")
                     section.add_argument(
@@ -71,12 +74,12 @@ def _parser() -> Parser:
     return parser
 
 
-def _help(name: str, about: About) -> str:
-    """Meaning, range, default and the source of the default, in one line."""
-    default, source = default_of(name), "" if about.source == "our choice" else about.source
+def _help(name: str, about: About, brief: bool) -> str:
+    """Meaning, range, default and the source of the default, in one line; the first words and the default if brief."""
+    default, source = default_of(name), "" if about.source == "our choice" or brief else about.source
     said = "" if default is None or default is False else f"default {default}"
     brackets = "; ".join(filter(None, (said, source)))
-    text = "; ".join(filter(None, (about.help, about.range)))
+    text = about.help.partition(";")[0] if brief else "; ".join(filter(None, (about.help, about.range)))
     return (f"{text} ({brackets})" if brackets else text).replace("%", "%%")
 
 
@@ -121,7 +124,7 @@ def _games() -> str:
 
 
 def _train(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = _parser(brief=bool({"-h", "--help"} & {*arguments})).parse_args(arguments)
     if options.list_games:
         print(_games())
         return 0

@@ -22,7 +22,7 @@ from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.fp16 import LAYERS, end_nodes
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
-from azpy.machine import cpu_flags
+from azpy.system import cpu_flags
 
 # Instructions that multiply 8-bit integers and add into 32 bits. Without them ONNX Runtime adds two products in 16
 # bits, which overflows unless weights have 7 bits (its documentation of quantization, "reduce_range").

@@ -20,7 +20,7 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape
 from azpy.game import value_width
 from azpy.games.names import make_game
-from azpy.runs.reader import read_weights, stored_network
+from azpy.runs.reader import read_model, stored_network
 
 _CHECKED = "model.onnx"  # what a path of a checkpoint's model ends with
 
@@ -61,7 +61,7 @@ class NetEvaluator(CheckedEvaluator):
         folder, settings, start = stored_network(Path(network), shape)
         said = shape_of(start, settings.network, settings.value_smoothing)
         try:
-            self._net = _core.Net(json.dumps(said), read_weights(folder))
+            self._net = _core.Net(json.dumps(said), read_model(folder, "model.safetensors"))
         except ValueError as error:
             raise ModelError(f"{self.name}: {error}") from None
         self.network_id, self.num_values = self._net.id, self._net.num_values

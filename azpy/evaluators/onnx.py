@@ -35,8 +35,8 @@ from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_game
-from azpy.machine import usable_cores
 from azpy.runs.reader import checkpoint_at, read_model
+from azpy.system import usable_cores
 
 ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +conv
 # Half precision sums to 1 as closely as this.

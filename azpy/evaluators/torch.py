@@ -34,7 +34,7 @@ from azpy.game import Game, value_width
 from azpy.games.names import make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
-from azpy.runs.reader import read_checkpoint, stored_network
+from azpy.runs.reader import read_weights, stored_network
 from azpy.runs.storage import output
 from azpy.settings.run import is_own
 
@@ -377,5 +377,5 @@ def _load_checkpoint(path: Path, game: Any) -> Network:
         )
     network = Network.of(start, settings.network)
     network.value_smoothing = settings.value_smoothing
-    load_arrays(network, read_checkpoint(folder).model)
+    load_arrays(network, read_weights(folder))
     return network

@@ -20,7 +20,6 @@ from azpy.errors import ModelError, SettingsError, SettingsWarning
 from azpy.evaluators.net import NetEvaluator, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
-from azpy.machine import usable_cores
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
@@ -28,6 +27,7 @@ from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
+from azpy.system import usable_cores
 
 _FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
 

@@ -7,8 +7,6 @@ process. Knows nothing of any protocol: `azpy/matches/protocols.py` does.
 import contextlib
 import errno
 import os
-import select
-import signal
 import subprocess
 import tempfile
 import threading
@@ -26,6 +24,7 @@ from azpy.games.lines import read_action
 from azpy.matches.arena import Answer, Board, Follower
 from azpy.matches.query import query_text
 from azpy.matches.results import Fault
+from azpy.system import OWN_GROUP, dont_wait, kill_group, ready
 
 MOST_SLOTS = 1024  # processes of one player at a time
 _CHUNK = 1 << 16  # bytes a read or a write
@@ -65,9 +64,8 @@ class Program:
         self._asked, self._seconds, self._deadline, self._complaint = "", 0.0, 0.0, ""
         pipe = subprocess.PIPE
         try:
-            # In a group of its own: Ctrl-C is for az-match, and the whole group can be ended.
-            self._process = subprocess.Popen(  # noqa: S603  the user typed it to have it run
-                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603  the user typed it to have it run
+                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, **OWN_GROUP
             )
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in _EXHAUSTED:  # not the program's fault
@@ -78,7 +76,7 @@ class Program:
         self._streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
         self._input, self._output, self._errors = (stream.fileno() for stream in self._streams)
         self._open = {self._output, self._errors}
-        os.set_blocking(self._input, False)
+        dont_wait(self._input)
 
     @property
     def is_running(self) -> bool:
@@ -104,8 +102,7 @@ class Program:
     def kill(self) -> None:
         """Ends the process and what it started, at once."""
         if self.is_running:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            kill_group(self._process)
 
     def quit(self) -> None:
         """Tells the program to end; `close` waits for it."""
@@ -136,12 +133,7 @@ class Program:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise Misbehaved(f"gives no answer to {shown(self._asked)} in {self._seconds:g} s")
-        poll = select.poll()
-        for pipe in self._open:
-            poll.register(pipe, select.POLLIN)
-        if self._outgoing:
-            poll.register(self._input, select.POLLOUT)
-        for pipe, _ in poll.poll(left * 1000 + 1):
+        for pipe in ready(self._open, [self._input] if self._outgoing else [], left + 0.001):
             if pipe == self._input:
                 self._write()
             else:

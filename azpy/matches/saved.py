@@ -1,8 +1,6 @@
 """The file that az-match --save fills: each game once it is over, in its notation or as a line of JSON."""
 
-import fcntl
 import json
-import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,6 +11,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.games.notations import line_of, result_of, tags_of, written
 from azpy.matches.arena import Board
 from azpy.runs import storage
+from azpy.system import lock
 
 
 class SavedGames(AbstractContextManager["SavedGames"]):
@@ -41,10 +40,9 @@ class SavedGames(AbstractContextManager["SavedGames"]):
             storage.check_regular(path)
             self._file = path.open("a+b", buffering=0)
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(self._file.fileno())
                 # A power cut may have torn the last game: the next one begins on a line of its own.
-                size = self._file.seek(0, os.SEEK_END)
-                if size and os.pread(self._file.fileno(), 1, size - 1) != b"\n":
+                if not storage.ends_a_line(self._file):
                     storage.append(self._file, b"\n")
             except BaseException as error:
                 self._file.close()

@@ -24,9 +24,9 @@ from azpy.devices import installed_version
 from azpy.evaluators.protocol import Evaluator
 from azpy.game import value_width
 from azpy.games.lines import roll
-from azpy.machine import cpu_name, usable_cores
 from azpy.playing.selfplay import threads_of_trees
 from azpy.settings import Settings
+from azpy.system import cpu_name, usable_cores
 
 EVALUATOR_ROWS = (1, 8, 64, 256, 512)
 _TREES, _LEAVES, _SIMULATIONS = 64, 8, 800

@@ -7,8 +7,8 @@ from typing import Any
 from azpy import _core
 from azpy.errors import SettingsError
 from azpy.games.lines import random_games
-from azpy.machine import usable_cores
 from azpy.settings import Settings
+from azpy.system import usable_cores
 
 _FEW, _SECONDS = 4, 0.5  # random games, to see how long one is
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from azpy._core import State
-from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play
 from azpy.settings.run import MOST_LEAVES, Settings
+from azpy.system import usable_cores
 
 TUNED = ("slots", "pipelines", "eval_batch", "threads")
 _CLEARLY = 1.03  # noise is mostly less

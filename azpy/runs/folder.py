@@ -33,6 +33,7 @@ from azpy.runs import storage
 from azpy.runs.reader import CHECKPOINT_FILES, STOPPED, Checkpoint, read_checkpoint, read_metrics, safetensors
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
+from azpy.system import move, sync_folder
 
 _ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the config.toml of every version has
 Setting = str | int | float | bool
@@ -200,9 +201,9 @@ class RunFolder:
             temporary.mkdir()
             for name, data in files.items():
                 storage.write_synced(temporary / name, data)
-            storage.sync_folder(temporary)
-            temporary.rename(final)
-            storage.sync_folder(self._checkpoints)
+            sync_folder(temporary)
+            move(temporary, final)
+            sync_folder(self._checkpoints)
         return final
 
     def add_int8(self, iteration: int, int8: bytes) -> None:
@@ -230,7 +231,7 @@ class RunFolder:
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
                 with storage.disk_errors(self.path):
-                    (self._checkpoints / f"{iteration:06d}").rename(doomed)
+                    move(self._checkpoints / f"{iteration:06d}", doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
 
     # Metrics

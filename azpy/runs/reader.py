@@ -137,13 +137,13 @@ class StoredRun:
         """Iterations that have a checkpoint, ascending."""
         return storage.numbered(self.path / "checkpoints")
 
-    def model(self, iteration: int) -> bytes:
-        """The exported model of a checkpoint, compared with the checkpoint's manifest."""
+    def model(self, iteration: int, name: str = "model.onnx") -> bytes:
+        """The exported model of a checkpoint, or another of its files, compared with the checkpoint's manifest."""
         there = self.checkpoints()
         if iteration not in there:
             listed = f"it has {', '.join(map(str, there)) or 'none'}"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
-        return read_model(self.path / f"checkpoints/{iteration:06d}")
+        return read_model(self.path / f"checkpoints/{iteration:06d}", name)
 
 
 def checkpoint_at(path: Path) -> Path:
@@ -198,6 +198,8 @@ class Checkpoint:
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads a checkpoint's folder and compares every file with its manifest."""
     manifest = _read_manifest(folder)
+    if manifest and CHECKPOINT_FILES[1] not in manifest:
+        raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
     load = safetensors().load
@@ -205,14 +207,15 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, load(model), load(optimizer), json.loads(state), onnx, int8, weights_hash)
 
 
-def read_model(folder: Path) -> bytes:
-    """The exported model of a checkpoint's folder, compared with its manifest."""
-    return _read_file(folder, _read_manifest(folder), "model.onnx")
+def read_model(folder: Path, name: str = "model.onnx") -> bytes:
+    """The exported model of a checkpoint's folder, or another of its files, compared with its manifest."""
+    return _read_file(folder, _read_manifest(folder), name)
 
 
-def read_weights(folder: Path) -> bytes:
-    """The weights of a checkpoint's folder as safetensors, compared with its manifest."""
-    return _read_file(folder, _read_manifest(folder), CHECKPOINT_FILES[0])
+def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
+    """The weights and statistics of a checkpoint's folder by name, compared with its manifest."""
+    found: dict[str, NDArray[Any]] = safetensors().load(read_model(folder, CHECKPOINT_FILES[0]))
+    return found
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

@@ -8,13 +8,13 @@ up to its last whole frame.
 
 import contextlib
 import errno
-import fcntl
 import io
 import json
 import operator
 import os
 import re
 import secrets
+import shutil
 import stat
 import struct
 import zlib
@@ -29,10 +29,11 @@ import numpy as np
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs.packed import check_packing
+from azpy.system import FAILED_DEVICE, move, sync_folder
+from azpy.system import lock_folder as lock
 
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint whose int8 model played
 _STDOUT = 1  # the descriptor
-_FAILED_DEVICE = {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENXIO, errno.ETIMEDOUT}
 TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 _MAGIC = b"azpyjrn2"
 _FRAME = struct.Struct("<III")  # length of the payload, crc32 of those four bytes, crc32 of the payload
@@ -61,7 +62,7 @@ def refused(path: Path, error: OSError) -> RunError:
             f"no space left on the device of {file}: what was saved before is intact; free some and run again"
         )
     text = f"{named} cannot be used: {error.strerror or error}"
-    if error.errno in _FAILED_DEVICE:
+    if error.errno in FAILED_DEVICE:
         text += "; the disk or its network failed: put that right, and run again"
     return RunError(text)
 
@@ -79,15 +80,10 @@ def refusal(path: Path, error: BaseException) -> RunError | None:
 def lock_folder(path: Path) -> int:
     """Makes the folder if needed and locks it for this process; closing the returned descriptor unlocks it."""
     path.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as error:
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            raise RunError(f"{path} is in use by another process") from None
-        raise
-    return descriptor
+        return lock(path)
+    except BlockingIOError:
+        raise RunError(f"{path} is in use by another process") from None
 
 
 def check_regular(path: Path) -> None:
@@ -111,15 +107,6 @@ def numbered(folder: Path, suffix: str = "") -> list[int]:
         entries = folder.iterdir() if folder.exists() else ()
         matches = (re.fullmatch("([0-9]{6})" + re.escape(suffix), entry.name) for entry in entries)
         return sorted(int(match[1]) for match in matches if match)
-
-
-def sync_folder(path: Path) -> None:
-    """Makes the names in a folder survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -146,7 +133,7 @@ def replacing(path: Path, name: str = "", *, sync: bool = True) -> Iterator[Path
     temporary.unlink(missing_ok=True)  # a link of this name would be written through
     try:
         yield temporary
-        temporary.replace(path)
+        move(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -209,7 +196,7 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             # A random name: two exports may run at once in a user's folder.
             with replacing(final, secrets.token_hex(8)) as temporary, temporary.open("xb") as file:
                 if final.exists():
-                    os.fchmod(file.fileno(), stat.S_IMODE(final.stat().st_mode))
+                    temporary.chmod(stat.S_IMODE(final.stat().st_mode))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -217,6 +204,31 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if TEMPORARY in str(error.filename):
                 error.filename = None  # the random name
             raise
+
+
+@contextmanager
+def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder to fill, which then takes the place that a user chose, whole or not at all.
+
+    Raises:
+        RunError: something other than an empty folder is in this place, or the folder cannot be written.
+    """
+    chosen, final = Path(path), Path(os.path.realpath(path))
+    with disk_errors(chosen):
+        if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+            raise RunError(f"{chosen} exists and is no empty folder: give a new one")
+        # A random name: two exports may run at once in a user's folder.
+        temporary = final.with_name(TEMPORARY + secrets.token_hex(8))
+        try:
+            temporary.mkdir(parents=True)
+            yield temporary
+            temporary.rename(final)
+            sync_folder(final.parent)
+        except OSError as error:
+            error.filename = None  # the random name
+            raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def append(file: IO[bytes], data: bytes) -> None:
@@ -237,10 +249,16 @@ def append(file: IO[bytes], data: bytes) -> None:
         raise
 
 
+def ends_a_line(file: IO[bytes]) -> bool:
+    """Whether a file is empty or its last byte ends a line; goes to the end."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 1))
+    return file.read(1) in (b"", b"\n")
+
+
 def cut_torn_line(file: IO[bytes]) -> None:
     """Cuts off what a failed `append` of lines left, and goes to the end."""
-    end = file.seek(0, os.SEEK_END)
-    if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
+    if not ends_a_line(file):
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
         file.seek(0, os.SEEK_END)

@@ -2,7 +2,6 @@
 
 import io
 import os
-import select
 import signal
 import sys
 import threading
@@ -10,9 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO
 
+from azpy.system import await_end, dont_wait, ready
+
 LONGEST_LINE = 64 * 1024  # bytes; the rest of a longer line is skipped
 _AT_ONCE = 4096  # bytes that a pipe takes without a wait where it takes any (PIPE_BUF)
-_LOOK_EVERY = 200  # ms between two looks at whether a write still has time
+_LOOK_SECONDS = 0.2  # between two looks at whether a write still has time
 
 
 class _Stdin(io.RawIOBase):
@@ -26,22 +27,21 @@ class _Stdin(io.RawIOBase):
     def __init__(self) -> None:
         self._file = sys.stdin.fileno()
         self._signals, write = os.pipe()
-        os.set_blocking(write, False)
+        dont_wait(write)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        self._ready = select.poll()
-        for file in (self._file, self._signals):
-            self._ready.register(file, select.POLLIN)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self.ended:
-            files = [file for file, _ in self._ready.poll()]
+            files = ready((self._file, self._signals))
             if self._signals in files:
                 os.read(self._signals, _AT_ONCE)
             elif self._file in files:
-                return os.readv(self._file, [buffer])
+                data = os.read(self._file, len(buffer))
+                buffer[: len(data)] = data
+                return len(data)
         return 0
 
 
@@ -75,8 +75,6 @@ class Conversation:
         except io.UnsupportedOperation:
             return
         self._sink.flush()
-        self._room = select.poll()
-        self._room.register(self._file, select.POLLOUT)
 
     def lines(self, refuse: Callable[[str], None] | None = None) -> Iterator[str]:
         """The lines that come in, without blanks around them, until the input ends.
@@ -129,11 +127,10 @@ class Conversation:
         """Calls `left` once nobody reads the output any more, though nothing is written; from a thread of its own."""
         if self._file is None:
             return
-        errors = select.poll()
-        errors.register(self._file, 0)
+        file = self._file
 
         def wait() -> None:
-            errors.poll()
+            await_end(file)
             left()
 
         threading.Thread(target=wait, name="azpy-watch", daemon=True).start()
@@ -158,14 +155,14 @@ class Conversation:
     def _write(self, file: int, data: bytes) -> None:
         waited, at = 0.0, 0
         while at < len(data):
-            if self._room.poll(_LOOK_EVERY):
+            if ready((), (file,), _LOOK_SECONDS):
                 try:
                     at += os.write(file, data[at : at + _AT_ONCE])
                     waited = 0.0
                 except BlockingIOError:
                     pass
             elif self._patience is not None:
-                waited += _LOOK_EVERY / 1000
+                waited += _LOOK_SECONDS
                 if waited > self._patience:
                     self.gone.set()
                     return

@@ -1,8 +1,8 @@
 """The settings of a training run: one frozen record, refused as a whole if one setting is wrong.
 
-Field, command-line flag and key in config.toml have one name. `ABOUT` describes each setting: `az-train --help`, the
-checks and the comments in config.toml come from it. The options of search and of self-play are rows of the core's table
-`azpy._core.OPTIONS`; the other settings are below.
+Field, command-line flag and key in config.toml have one name. `ABOUT` describes each setting: `az-train --help-all`,
+the checks and the comments in config.toml come from it. The options of search and of self-play are rows of the core's
+table `azpy._core.OPTIONS`; the other settings are below.
 """
 
 import math
@@ -16,9 +16,9 @@ from azpy import _core
 from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
-from azpy.machine import usable_cores
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
+from azpy.system import usable_cores
 
 _MATCH_SIMULATIONS = 100  # at least, by default
 CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
@@ -73,7 +73,7 @@ def _with_options(settings: type[_Class]) -> type[_Class]:
 class Settings:
     """A training run. Without `iterations`, `minutes` and `total_evaluations` it goes on until it is interrupted.
 
-    Every option of `azpy._core.OPTIONS` is a setting too. `az-train --help` describes each setting.
+    Every option of `azpy._core.OPTIONS` is a setting too. `az-train --help-all` describes each setting.
 
     Raises:
         SettingsError: a value of the wrong type or out of range, or two settings that contradict each other.

@@ -16,12 +16,12 @@ from azpy.fleet.fleet import Fleet, Lineup, WorkerState
 from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_game
-from azpy.machine import made_with
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.resignation import Resignation
 from azpy.playing.selfplay import rates
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings
+from azpy.system import made_with
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares

@@ -25,10 +25,10 @@ from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
-from azpy.machine import usable_cores
 from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of
+from azpy.system import usable_cores
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
 _RULES_SECONDS, _SLOTS = 0.3, 16

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from azpy.errors import ModelError, SettingsError
 from azpy.games.names import make_game, name_of, with_side
-from azpy.machine import made_with
 from azpy.runs.folder import RunFolder
 from azpy.runs.storage import numbered
 from azpy.settings.run import FIXED_SETTINGS, Settings, is_own
 from azpy.settings.toml import read_config
+from azpy.system import made_with
 
 _FORM = "--size-schedule takes sizes such as 7,9, each with a share of the run behind @ if wished: 7@0.3,9"
 _LENGTHS = ("minutes", "iterations", "total_evaluations")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import resource
 import socket
 import time
 from types import FrameType
@@ -17,6 +16,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame
 
 from azpy.errors import SettingsError
+from azpy.system import allow_open_files
 from azpy.web.app import LONGEST_MESSAGE, Site
 
 _HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further request, to the end of its headers
@@ -187,12 +187,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn."""
-        least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = _MOST_CONNECTIONS + 256  # and the files of models
-        if least != resource.RLIM_INFINITY and least < wanted:
-            resource.setrlimit(
-                resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
-            )
+        allow_open_files(_MOST_CONNECTIONS + 256)  # and the files of models
         await super().startup(sockets)
 
     async def on_tick(self, counter: int) -> bool:

@@ -30,6 +30,7 @@ from typing import Any
 
 from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
 from azpy.runs.storage import TEMPORARY, disk_errors, is_folder, replacing
+from azpy.system import open_plain
 
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
@@ -49,21 +50,19 @@ class Files:
     Args:
         path: of the folder; it may be a link.
         make: make it if it is not there.
-        parts: make its parts if they are not there.
 
     Raises:
         RunError: it is no folder, or cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, make: bool, parts: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, make: bool) -> None:
         self.path = Path(path)
         with disk_errors(self.path):
             if make:
                 self.path.mkdir(parents=True, exist_ok=True)
             for part in _PARTS:
                 with contextlib.suppress(FileExistsError):
-                    if parts:
-                        (self.path / part).mkdir()
+                    (self.path / part).mkdir()
                 if not is_folder(self.path / part):
                     self.path.stat()  # says what is wrong with the folder itself
                     raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(self.path / part))
@@ -82,10 +81,8 @@ class Files:
             ValueError: it is no regular file, or longer than `most`.
             OSError: it cannot be read.
         """
-        # O_NONBLOCK: a pipe would wait for a writer.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            descriptor = os.open(self.path / part / name, flags)
+            descriptor = open_plain(self.path / part / name)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
                 raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error

@@ -22,8 +22,8 @@ from typing import Any
 from azpy.errors import RunError
 from azpy.fleet.channels import Backend, Channel, Message, part_of
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Inbox, Send, Unpacker, pack
-from azpy.machine import usable_cores
 from azpy.settings import Settings
+from azpy.system import start_with_socket, usable_cores
 
 CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 PIECE = 1 << 20  # bytes read at once
@@ -49,14 +49,9 @@ class Child:
         with theirs:
             # The parent's own path of modules: a game's module is found in the same place.
             modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-            self.process = subprocess.Popen(  # noqa: S603 - this Python, and a module from here
-                [*_COMMAND, kind, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONPATH": modules},
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # what a game prints is no output of the parent
-                process_group=0,  # Ctrl-C in a terminal is for the parent
-            )
+            environment = os.environ | {"PYTHONPATH": modules}
+            # What a game prints is no output of the parent.
+            self.process = start_with_socket([*_COMMAND, kind], theirs, env=environment, stdout=2)
 
     def end(self, seconds: float = 0.0) -> str:
         """Kills the process if it does not end by itself in so long, and says how it ended."""

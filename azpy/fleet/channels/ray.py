@@ -29,8 +29,8 @@ from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, In
 from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
 from azpy.games.openspiel import PREFIX
-from azpy.machine import usable_cores
 from azpy.settings import Settings
+from azpy.system import usable_cores
 
 CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
 _ANSWER_SECONDS = 300.0  # for any actor to answer

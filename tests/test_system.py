@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from azpy import machine
+from azpy import system
 from azpy.settings.run import combine
 
 
 @pytest.fixture
 def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 64 cores, and its folder of control groups."""
-    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(machine, "_MEMBERSHIP", tmp_path / "membership")
-    monkeypatch.setattr(machine, "allowed_cores", lambda: 64)
+    monkeypatch.setattr(system, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(system, "_MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(system, "allowed_cores", lambda: 64)
     return tmp_path
 
 
@@ -25,13 +25,13 @@ def test_a_container_gets_pipelines_by_its_quota(cgroups: Path) -> None:
     (cgroups / "cpu.max").write_text("450000 100000\n")
     assert combine({"game": "pig"}).pipelines == 4
     (cgroups / "cpu.max").write_text("50000 100000\n")
-    assert machine.usable_cores() == 1
+    assert system.usable_cores() == 1
 
 
 def test_control_groups_limit_cores_in_both_versions(cgroups: Path) -> None:
     def quota(membership: str) -> float | None:
         (cgroups / "membership").write_text(membership)
-        return machine.cpu_quota()
+        return system.cpu_quota()
 
     assert quota("0::/\n") is None
     (cgroups / "a/b").mkdir(parents=True)
@@ -51,4 +51,4 @@ def test_control_groups_limit_memory(cgroups: Path) -> None:
     (cgroups / "membership").write_text("")
     for text, limit in (("max\n", None), ("1073741824\n", 2**30), ("9223372036854771712\n", None)):
         (cgroups / "memory.max").write_text(text)
-        assert machine.memory_limit() == limit
+        assert system.memory_limit() == limit
