@@ -33,7 +33,7 @@ from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
 from azpy.games.names import name_of
 from azpy.runs import exports, storage
-from azpy.runs.reader import StoredRun, check_rules, read_weights
+from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, check_rules, read_model
 from azpy.serving.models import open_player
 from azpy.settings.run import is_own
 from azpy.web.page import refuse_game, write_page
@@ -150,7 +150,7 @@ def _page(run: StoredRun, iteration: int, folder: Path, game: str | None) -> int
     # The name of the run: nobody needs to know where it lies here.
     named = replace(served, name=f"{run.path.resolve().name}, iteration {iteration}")
     shape = shape_of(run.start, str(run.settings.network), run.settings.value_smoothing)
-    return sum(write_page(folder, named, shape, read_weights(checkpoint)).values())
+    return sum(write_page(folder, named, shape, read_model(checkpoint, CHECKPOINT_FILES[0])).values())
 
 
 def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:
