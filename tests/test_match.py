@@ -284,7 +284,7 @@ def test_a_device_is_used_or_refused_and_told(
         evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
         return evaluator
 
-    monkeypatch.setattr("azpy.matches.players.OnnxEvaluator", opened)
+    monkeypatch.setattr("azpy.evaluators.net.OnnxEvaluator", opened)
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
@@ -468,7 +468,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
         (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "given without @ and ?; got 0"),
-        (["c4", "random", "--device", "gpu"], "tensorrt:N, webgpu, rtx or auto, got 'gpu'"),
+        (["c4", "random", "--device", "gpu"], "tensorrt:N, webgpu, rtx, azpy or auto, got 'gpu'"),
         (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
     ],
 )
@@ -541,9 +541,3 @@ def test_ctrl_c_in_a_round_robin_leaves_the_curve_as_it_was(
     rated = [line.split()[0] for line in lines[-2 - whole : -1]]
     assert rated == [f"c4/checkpoints/00000{number}" for number in range(1, whole + 2)]
     assert Path("c4/elo.json").read_text() == "old"
-
-
-def test_without_onnx_runtime_it_says_what_to_install(run: str) -> None:
-    script = "import sys; sys.modules['onnxruntime'] = None; from azpy.cli.match import main; main(['c4', 'random'])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stderr == "az-match: onnxruntime is not installed: pip install onnxruntime\n"
