@@ -28,8 +28,8 @@ _CHECKED = "model.onnx"  # what a path of a checkpoint's model ends with
 class NetEvaluator(CheckedEvaluator):
     """Answers batches of observations from a network of azpy's own, by azpy's own code for the CPU.
 
-    Searches ask it without the GIL, each thread for itself: one core computes a batch. ONNX Runtime shares a batch among
-    cores, runs on GPUs and takes networks of the user's own.
+    Searches ask it without the GIL, each thread for itself: one core computes a batch. ONNX Runtime shares a batch
+    among cores, runs on GPUs and takes networks of the user's own.
 
     Args:
         network: path of a run folder, which stands for its newest checkpoint, or of a checkpoint in its run folder.
