@@ -1,5 +1,5 @@
 # All commands of azpy in one image: docs/training.md trains with it, docs/serving.md serves.
-FROM rust:1.88-slim-trixie AS build
+FROM rust:1.89-slim-trixie AS build
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
 COPY . /azpy
 ARG EXTRAS=cpu,train,serve

@@ -33,21 +33,23 @@ SIDE_BY_SIDE = --numprocesses $(TESTERS) --dist worksteal
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
 EXTRAS ?= dev
 DEV = $(VENV)/.dev-$(EXTRAS)
+PACKAGES = $(VENV)/.packages-$(EXTRAS)
+# What most tests import.
+USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx pyspiel)
 # What `make quick` asks of Python.
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
 .PHONY: train test quick lowest build lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
-	sdist smoke clean tools
+	sdist crates smoke clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 	@echo "The commands are in $(VENV)/bin: 'source $(VENV)/bin/activate' puts them on the path of this shell."
 
-# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles. Two jobs keep two cores
-# busy: most of these programs use one core for most of their time.
-test: tools
-	$(MAKE) --no-print-directory $(LIGHT)/.built
+# Two jobs keep two cores busy: most of these programs use one core for most of their time. Packages are installed while
+# cargo compiles the wheel, because pytest, which takes longest, waits for both.
+test: $(BIN)/maturin$(EXE)
 	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
 quick: $(DEV)
@@ -59,11 +61,11 @@ lowest: $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install uv
 	$(BIN)/uv pip compile --quiet --no-sources --resolution lowest-direct --python $(BIN)/python \
 		--extra cpu --extra train --extra test --output-file "$(VENV)/lowest.txt" pyproject.toml
-	rm -f $(VENV)/.dev-*
+	rm -f $(VENV)/.dev-* $(VENV)/.packages-*
 	PIP_CONSTRAINT="$(abspath $(VENV))/lowest.txt" $(MAKE) --no-print-directory quick EXTRAS=cpu,train,test
 
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
-build: $(BIN)/maturin$(EXE)
+build: $(BIN)/maturin$(EXE) $(PACKAGES)
 	rm -f $(VENV)/.wheel $(VENV)/.dev-*
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
@@ -114,6 +116,10 @@ sdist: $(BIN)/maturin$(EXE)
 	$(BIN)/maturin sdist --out dist
 	env -u MAKEFLAGS $(BIN)/python -m pip wheel --no-deps --wheel-dir dist dist/azpy-*.tar.gz
 
+# The crates as a registry gets them, each compiled from what its package holds.
+crates:
+	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-net azpy-query)
+
 # Installs the wheel that dist has for $(PYTHON), with nothing but what it needs, and tries it.
 smoke: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 smoke: SMOKE = $(abspath $(VENV))/smoke/$(SCRIPTS)
@@ -132,13 +138,14 @@ clean:
 tools:
 	@: $(if $(PYTHON),,$(error Python 3.11 or newer is missing: install python3 from your package manager or https://www.python.org/downloads))
 	@: $(if $(shell $(PYTHON) -c 'import ensurepip, venv; print("yes")' 2>/dev/null),,$(error Python has no venv module: install it, on Debian and Ubuntu with apt install python3-venv))
-	@: $(if $(shell command -v cargo 2>/dev/null),,$(error cargo is missing: install Rust 1.88 or newer from https://rustup.rs))
-	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 88) print "yes"}'),,$(error Rust is too old: install 1.88 or newer, with rustup update))
+	@: $(if $(shell command -v cargo 2>/dev/null),,$(error cargo is missing: install Rust 1.89 or newer from https://rustup.rs))
+	@: $(if $(shell cargo --version | awk '{split($$2, v, "."); if (v[1] > 1 || v[2] >= 89) print "yes"}'),,$(error Rust is too old: install 1.89 or newer, with rustup update))
 	@: $(if $(WINDOWS)$(shell command -v cc 2>/dev/null),,$(error a C compiler is missing, Rust links with it: install gcc or clang, on Debian and Ubuntu with apt install build-essential))
 
 # Stamps: make does not repeat a step whose result is up to date.
 #   .wheel  dist/ holds the wheel for users, and it is installed
 #   .train  the packages of az-train, and of az-play's board, are installed beside it
+#   .packages-*  the packages of these extras are installed
 #   .dev-*  a wheel with the same sources is installed, for users or for tests, and so are the packages of these extras
 #   .built  the folder light holds such a wheel; .wheel takes it away, so that no lighter one is installed after it
 $(BIN)/python$(EXE): | tools
@@ -183,7 +190,21 @@ $(LIGHT)/.built: $(SOURCES) $(BIN)/maturin$(EXE) | tools
 	fi
 	@touch $@
 
-$(DEV): $(LIGHT)/.built
+# uv unpacks and downloads several packages at once, and compiles no module of Python: most are never imported. It gets
+# pip's settings of where packages are, and takes the newest of all places as pip does. What uv cannot install is left
+# to pip, which looks at all packages once more for $(DEV).
+comma := ,
+PLACES = $$($(BIN)/python -m pip config list | \
+	sed -nE "s/^.*\.(constraint|extra-index-url|find-links|index-url)='(.*)'/--\1 \2/p")
+$(PACKAGES): pyproject.toml | $(BIN)/python$(EXE)
+	$(BIN)/python -m pip install uv
+	-$(BIN)/uv pip install --python $(BIN)/python --index-strategy unsafe-best-match $(PLACES) \
+		--requirement pyproject.toml $(addprefix --extra ,$(subst $(comma), ,$(EXTRAS)))
+	@touch $@
+
+# The imports have the used modules compiled once. Otherwise each process of pytest compiles them.
+$(DEV): $(LIGHT)/.built $(PACKAGES)
 	$(call install,$(LIGHT))
-	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[$(EXTRAS)]"
+	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install --no-compile "$$wheel[$(EXTRAS)]"
+	$(ELSEWHERE) $(BIN)/python -c "import importlib, sys; [*map(importlib.import_module, sys.argv[1:])]" $(USED)
 	@touch $@

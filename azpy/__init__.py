@@ -47,6 +47,7 @@ from azpy.pondering import pondering
 
 if TYPE_CHECKING:
     from azpy.evaluators.loaded import load_run
+    from azpy.evaluators.net import NetEvaluator
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.evaluators.torch import TorchEvaluator, export_onnx
     from azpy.matches.match import match
@@ -65,6 +66,7 @@ __all__ = [
     "Game",
     "GameError",
     "GameRecord",
+    "NetEvaluator",
     "OnnxEvaluator",
     "ReplayBuffer",
     "RolloutEvaluator",
@@ -91,6 +93,7 @@ __all__ = [
 
 # The names that need ONNX Runtime, torch or what reads run folders are looked up when they are asked for.
 _LATE = {
+    "NetEvaluator": "azpy.evaluators.net",
     "OnnxEvaluator": "azpy.evaluators.onnx",
     "TorchEvaluator": "azpy.evaluators.torch",
     "export_onnx": "azpy.evaluators.torch",

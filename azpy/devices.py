@@ -32,13 +32,15 @@ KINDS = {
     "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
     "rtx": _Kind("NvTensorRTRTXExecutionProvider", "TensorRT-RTX", "onnxruntime_ep_nv_tensorrt_rtx"),
 }
+OWN = "azpy"  # the CPU by azpy's own code, without ONNX Runtime: see `azpy/evaluators/net.py`
+_ALL = {**KINDS, OWN: _Kind("", "azpy's own code")}
 # What a float32 model can be computed in; the first is the default. For fp16 the model is converted; ONNX Runtime's
 # converter has no bf16.
 _ON_CPU, _ON_GPU = ("fp32",), ("fp32", "fp16")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "webgpu", "cpu")
 _NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
-_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), "webgpu, rtx or auto"])
+_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), f"webgpu, rtx, {OWN} or auto"])
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -50,7 +52,7 @@ class Device:
     """A provider and the number of its GPU.
 
     Attributes:
-        kind: "cpu", "cuda", "tensorrt", "webgpu" or "rtx".
+        kind: "cpu", "cuda", "tensorrt", "webgpu", "rtx" or "azpy".
         index: which GPU, as CUDA counts them; 0 on others.
     """
 
@@ -60,27 +62,27 @@ class Device:
     @property
     def provider(self) -> str:
         """ONNX Runtime's name of the provider."""
-        return KINDS[self.kind].provider
+        return _ALL[self.kind].provider
 
     @property
     def title(self) -> str:
         """The provider's name for people."""
-        return KINDS[self.kind].title
+        return _ALL[self.kind].title
 
     @property
     def plugin(self) -> str:
         """The module of the package that holds the provider; "" if ONNX Runtime itself holds it."""
-        return KINDS[self.kind].plugin
+        return _ALL[self.kind].plugin
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.index}" if KINDS[self.kind].numbered else self.kind
+        return f"{self.kind}:{self.index}" if _ALL[self.kind].numbered else self.kind
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:
     """The devices to try, best first; more than one only for "auto".
 
     Args:
-        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "rtx" or "auto".
+        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "rtx", "azpy" or "auto".
 
     Raises:
         SettingsError: anything else.
@@ -92,7 +94,7 @@ def parse_devices(text: str) -> tuple[Device, ...]:
     if text == "auto":
         return tuple(Device(kind) for kind in _AUTO)
     kind, colon, index = text.partition(":")
-    if kind in KINDS and (not colon or (KINDS[kind].numbered and index.isascii() and index.isdigit())):
+    if kind in _ALL and (not colon or (_ALL[kind].numbered and index.isascii() and index.isdigit())):
         return (Device(kind, int(index or 0)),)
     raise SettingsError(f"device must be {_NAMES}, got {text!r}")
 
@@ -119,7 +121,7 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
         raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
     if len({int(number) for number in given}) < len(given):
         raise SettingsError(f"devices must name each GPU once, got {numbers!r}")
-    if not KINDS[kind].numbered or ":" in device:
+    if not _ALL[kind].numbered or ":" in device:
         raise SettingsError(f"devices {numbers} needs device {', '.join(_NUMBERED)} or auto, got {device!r}")
     return tuple(f"{kind}:{int(number)}" for number in given)
 
@@ -130,7 +132,7 @@ def check_precision(device: Device, precision: str, more: Sequence[str] = ()) ->
     Raises:
         SettingsError: names those that it has.
     """
-    has = _ON_CPU if device.kind == "cpu" else _ON_GPU
+    has = _ON_CPU if device.kind in ("cpu", OWN) else _ON_GPU
     if precision not in has:
         needs = "needs a GPU" if precision in _ON_GPU else "does not exist"
         raise SettingsError(f"precision {precision} {needs}: {device.title} has {', '.join((*has, *more))}")

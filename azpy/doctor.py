@@ -99,7 +99,7 @@ def advice(report: dict[str, Any]) -> list[str]:
     plays_on_cuda, works = providers["cuda"] is None, [kind for kind, why in providers.items() if why is None]
     if not has_runtime:
         kind = "cuda" if gpus else "cpu"
-        lines.append(f"to play with a network: {pip_install(kind)}; search, rollouts and your own evaluator work")
+        lines.append(f"to play with a network faster: {pip_install(kind)}; until then azpy's own code computes it")
     elif gpus and not {*works} - {"cpu"} and not report["conflict"]:
         lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
     trains_on_gpu = plays_on_cuda and report["torch_gpu"] is None

@@ -37,9 +37,18 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_core() -> Iterator[None]:
+    """Runs fit on one core: with networks this small, several threads take ten times the processor time."""
+    with pytest.MonkeyPatch.context() as patched:
+        if "azpy.learning.learner" in sys.modules:
+            patched.setattr("azpy.learning.learner.usable_cores", lambda: 1)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Torch begins every test with one thread: several take ten times the processor time for networks this small."""
+    """Torch begins every test with one thread."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 

@@ -63,33 +63,15 @@ class OutcomeInPoints(Nim):
 
 
 @warns("one-sided")
-class OutcomeOfWhoeverWon(Line):
-    def outcome(self) -> float:
-        return 0.0 if self.winner() < 0 else 1.0
-
-
-@warns("one-sided")
 class LossIsZero(TicTacToe):
     def outcome(self) -> float:
         return {-1: 0.5, 0: 1.0, 1: 0.0}[self.winner()]
-
-
-@warns("one-sided")
-class LossOfPlayerOneIsZero(TicTacToe):
-    def outcome(self) -> float:
-        return {-1: -0.5, 0: 0.0, 1: -1.0}[self.winner()]
 
 
 @breaks("outcome")
 class OutcomeAsABool(Line):
     def outcome(self) -> float:
         return 0.5 if self.winner() < 0 else self.winner() == 0
-
-
-@breaks("outcome")
-class OutcomeAsABoolOfNumpy(Line):
-    def outcome(self) -> float:
-        return np.equal(self.winner(), 0)  # type: ignore[no-any-return]
 
 
 @warns("one-view")
@@ -221,12 +203,6 @@ class SharedBuffer(Nim):
 class KeyWithoutTurn(Nim):
     def key(self) -> int:
         return super().key() // 2
-
-
-@breaks("key")
-class KeyWithoutTheLastHeap(Nim):
-    def key(self) -> int:
-        return (self.heaps[0] * 4 + self.heaps[1]) * 2 + self.player
 
 
 @breaks("key")
@@ -515,12 +491,6 @@ class ForgetfulClone(Nim):
         copy = super().clone()
         copy.player = 0
         return copy
-
-
-@breaks("clone")
-class CloneOfTheBaseClass(Nim):
-    def clone(self) -> Any:
-        return Nim.clone(Nim())
 
 
 @breaks("start")

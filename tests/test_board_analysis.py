@@ -29,6 +29,8 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     assert len(board.all("#candidates tr")) == 7
     assert len(board.all("#overlay .candidate")) == 7
     assert board.one("bar").get_attribute("aria-label").startswith("Value: ")
+    colors = [board.one(part).value_of_css_property("background-color") for part in ("bar_fill", "bar_track")]
+    assert colors == ["rgba(208, 59, 47, 1)", "rgba(36, 99, 196, 1)"]  # red and blue
     board.all("#candidates button")[1].click()
     assert board.all("#candidates button")[1].get_attribute("aria-pressed") == "true"
     assert "number 2" in board.one("variation_title").text
@@ -274,4 +276,15 @@ def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, in
         for part in ("#bar_fill", ".bar .search", ".bar .policy"):
             (inner, *_) = board.all(part)
             assert board.script(color, inner) != board.script(color, inner.find_element("xpath", "..")), part
+        (text, *_) = board.all("#overlay .candidate.best text")
+        assert board.script("return getComputedStyle(arguments[0]).fill", text) == "rgb(255, 255, 255)"
         board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        # What is wrong is said in view, wherever the page was scrolled.
+        wrong = """
+            scrollTo(0, document.documentElement.scrollHeight);
+            document.getElementById("typed").value = "zz";
+            document.getElementById("typed_form").requestSubmit();
+            const { top, bottom } = document.getElementById("problem").getBoundingClientRect();
+            return [scrollY > 0, top, bottom > 0];
+        """
+        assert board.script(wrong) == [True, 0, True]

@@ -30,11 +30,18 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
     with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
         board.driver.get(f"http://{address}/")
         board.until(lambda: board.one("login").is_displayed())
+        for _ in range(2):  # the second one closes a dialog that did not want to
+            board.keys(Keys.ESCAPE)
+        board.until(lambda: board.one("login").is_displayed())
+        state = "return [document.getElementById('main').inert, getComputedStyle(arguments[0], '::before').content]"
+        assert board.script(state, board.one("connected")) == [True, "none"]
         board.one("token").send_keys("not the token", Keys.ENTER)
         board.until(lambda: board.one("login_said").text == "This is not the token.")
         board.one("token").send_keys(TOKEN, Keys.ENTER)
         board.until(lambda: board.one("connected").text == "connected")
         board.until(lambda: not board.one("login").is_displayed())
+        board.settle()
+        assert board.script(state, board.one("connected")) == [False, '"\N{BLACK CIRCLE} "']
         # The browser tells of each answer 401.
         assert [error.rpartition("401")[2] for error in board.errors()] == [" (Unauthorized)"] * 2
         # What is said can be read.
@@ -101,6 +108,10 @@ def test_a_server_that_stops_is_said_and_asked_again(board: Board) -> None:
         board.until(lambda: httpx.get(f"http://{address}/ready").status_code == 503)
         board.places()["b2"].click()
         board.until(lambda: "Asking again" in board.one("status").text)
+        assert board.moves == ["b2"]  # though its position is not known yet
+        board.one("hints").click()
+        board.one("analyse").click()
+        board.until(lambda: "the server is stopping" in board.one("analysed").text)
         assert not board.one("problem").is_displayed()
         board.driver.get("about:blank")
 

@@ -115,7 +115,7 @@ def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, addr
     names = []
     for id_ in ("copy_position", "copy_game"):
         board.one(id_).click()
-        board.until(lambda: "clipboard" in board.one("said").get_attribute("textContent"))
+        board.until(lambda: "clipboard" in board.one("save_said").text)
         board.one("save_cancel").click()
         names.append(pasted(board))
         board.one("open_save").click()

@@ -387,6 +387,10 @@ def test_sides_are_swapped_while_the_game_waits(board: Board, address: str) -> N
     assert board.ply == 3
     assert [board.one(f"who_{player}").text for player in (0, 1)] == ["Network noughts", "Person"]
     assert board.one("turn").get_attribute("aria-pressed") == "true"  # the person sits below
+    board.choose("player_0", "")
+    assert board.one("turn").get_attribute("aria-pressed") == "true"  # of two people nobody is asked
+    board.choose("player_1", "noughts")
+    assert board.one("turn").get_attribute("aria-pressed") == "false"
 
 
 def test_resigning_and_the_clock_end_a_game(board: Board, address: str) -> None:

@@ -4,7 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from browser import Board, needs_browser
+from browser import WIDE, Board, needs_browser
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -32,6 +32,12 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     board.open(address, "three")
     rows = [" ".join(board.one(f"side_{player}").text.split("\n")) for player in range(3)]
     assert rows == ["Red Person", "Blue Network three", "Green Network three"]
+    # The board keeps its room in the window where more players sit above it.
+    seated = "const [done] = arguments; import('/board/seats.js').then(({ seat }) => (seat(6), done()))"
+    board.driver.execute_async_script(seated)
+    board.until(lambda: sum(board.one("side_0").rect[part] for part in ("y", "height")) <= WIDE[1])
+    assert board.one("side_5").is_displayed()
+    board.driver.execute_async_script(seated.replace("6", "3"))
     board.click("a4")
     board.until(lambda: board.ply >= 3 and board.state == "open")  # two networks have moved
     assert board.one("status").text == "Red to move."
@@ -49,6 +55,8 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     values = told(board)
     assert len(values) == 3
     assert all(abs(float(value)) < 1 for value in values), values
+    colors = [board.all(part)[1].value_of_css_property("background-color") for part in ("#bars .fill", "#bars .track")]
+    assert (colors[0], colors[0] == colors[1]) == ("rgba(36, 99, 196, 1)", False)  # blue
     assert all(name in board.one("root").text for name in ("for red", "for blue", "for green"))
     assert board.all("#candidates button")[0].text == "2"
     board.click(MOVES[-1])
@@ -90,6 +98,7 @@ def test_one_player_plays_alone(board: Board, address: str) -> None:
     board.choose("game", "alone")
     board.settle()
     assert [board.one(f"side_{player}").is_displayed() for player in range(3)] == [True, False, False]
+    assert board.one("status").text == "Player to move."
     board.unfold("setup")
     assert not board.one("swap").is_displayed()
     assert not board.one("player_1").is_displayed()
@@ -102,6 +111,7 @@ def test_one_player_plays_alone(board: Board, address: str) -> None:
         next(one for one in board.all("#choices button") if one.text == name).click()
         board.settle(ply + 1)
     assert board.one("status").text == "Score -0.0385."
+    assert board.rows == ["1. 0 2. 1 3. 0 4. 1 5. 0 6. 1"]  # each move is a turn
     assert told(board) == ["-0.04"]
     # Two players have their seats and their bar again.
     board.choose("game", "noughts")

@@ -8,7 +8,7 @@ from selenium.webdriver.common.keys import Keys
 import azpy
 from azpy.runs.exports import game_as_dict
 from azpy.serving.models import open_model
-from browser import Board, Rude, needs_browser
+from browser import NARROW, Board, Rude, needs_browser
 from served import site_of
 from test_replay_command import collect
 
@@ -148,9 +148,10 @@ def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
 
 
 def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
-    board.open(address, "rude")
+    board.open(address, "rude", NARROW)
     board.one("hints").click()
     board.until(lambda: board.all("#candidates tr"))
+    assert board.script("return document.documentElement.scrollWidth") <= NARROW[0]  # a long name in a table is broken
     board.all("#choices button")[0].click()
     board.until(lambda: board.state == "over")
     assert board.moves == ["<img/src=x/onerror=document.title='rude'>"]

@@ -52,7 +52,7 @@ def misbehaving(seed: int) -> azpy.Game:
     return bent(12, roll=1)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", [*range(50), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(50, 150))])
 def test_a_game_that_contradicts_itself_is_an_error_of_the_game_and_never_a_panic(
     seed: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,12 +58,12 @@ def check(
 )
 def test_dice_nim_is_played_as_a_plain_recursion_says(make: Any, eval_batch: int) -> None:
     solver = Solver()
-    for seed, (_, position) in enumerate(random_positions(make(), 12, seed=1, longest=10)):
+    for seed, (_, position) in enumerate(random_positions(make(), 5, seed=1, longest=10)):
         check(position, solver.actions(position), eval_batch, seed, azpy.UniformEvaluator())
 
 
 def pig_positions() -> list[azpy.State]:
-    return [p for _, p in random_positions(azpy.make_game("pig", target=TARGET), 40, seed=3, longest=60)]
+    return [p for _, p in random_positions(azpy.make_game("pig", target=TARGET), 20, seed=3, longest=60)]
 
 
 @pytest.mark.parametrize("eval_batch", [1, 16])

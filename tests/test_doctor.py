@@ -116,7 +116,7 @@ sys.exit(main(sys.argv[1:]))
     assert "CPU              no: onnxruntime is not installed: pip install onnxruntime" in done.stdout
     assert "simulations/s" in done.stdout
     assert "evaluations/s" not in done.stdout
-    assert "to play with a network: pip install onnxruntime;" in done.stdout
+    assert "to play with a network faster: pip install onnxruntime;" in done.stdout
     assert TO_TRAIN in done.stdout
     assert json.loads(run(program, "--json", "--no-speed").stdout)["packages"]["torch"] is None
 

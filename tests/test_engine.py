@@ -453,9 +453,9 @@ def test_finished_requests_leave_no_memory_behind() -> None:
                 for future in [engine.submit(state, 800, seed=seed) for seed in range(32)]:
                     future.result()
         future.cancel()
-        ask(5)
+        ask(3)
         before = peak()
-        ask(30)  # 960 trees of 180 KB each
+        ask(12)  # 384 trees of 180 KB each
         print(peak() - before)
     """)
     assert (code, errors) == (0, "")
@@ -482,9 +482,9 @@ def test_games_that_are_dropped_in_a_search_leave_no_memory_behind() -> None:
                 while engine.stats["open"]:
                     time.sleep(0.001)
         future.cancel()
-        drop(2)
+        drop(1)
         before = peak()
-        drop(7)  # 56 trees
+        drop(5)  # 40 trees
         print(peak() - before)
     """)
     assert (code, errors) == (0, "")

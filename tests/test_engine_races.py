@@ -26,7 +26,7 @@ PATIENCE = 60  # seconds; what takes longer hangs
 @pytest.mark.parametrize("of", ["engine", "game"])
 def test_no_request_is_lost_beside_loads_and_a_close(of: str) -> None:
     lost = 0
-    for trial in range(12):
+    for trial in range(5):
         engine = azpy.Engine(azpy.UniformEvaluator(), simulations=2, max_requests=10**6)
         asked = list[Any]()
         began, refused = threading.Barrier(4), list[str]()
@@ -85,7 +85,7 @@ def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> N
         with azpy.Engine(Failing(), simulations=3) as engine:
             game = engine.game(Countdown(20))
             def play():
-                for _ in range(2000):
+                for _ in range(1000):
                     game.play(0)
                     game.undo()
             threads = [threading.Thread(target=play) for _ in range(2)]
@@ -216,9 +216,9 @@ def test_an_evaluator_that_serves_is_not_taken_for_garbage() -> None:
 
 
 def test_several_threads_read_one_tree() -> None:
-    large = azpy.Search(azpy.UniformEvaluator(), simulations=20_000, lcb=1.0).run(azpy.make_game("go(size=9)"))
+    large = azpy.Search(azpy.UniformEvaluator(), simulations=6_000, lcb=1.0).run(azpy.make_game("go(size=9)"))
     many = azpy.VectorSearch([azpy.make_game("go(size=9)")] * 2, azpy.UniformEvaluator(), lcb=1.0)
-    many.run(10_000)
+    many.run(3_000)
     looks = (lambda: large.standard_errors, large.principal_variations, many.root_values, many.results)
     failed = list[Exception]()
 
@@ -289,10 +289,10 @@ def unswitched() -> Iterator[None]:
 
 @pytest.mark.usefixtures("unswitched")
 def test_other_threads_go_on_while_a_large_tree_is_read() -> None:
-    search = azpy.Search(azpy.UniformEvaluator(), simulations=60_000, lcb=1.0)
+    search = azpy.Search(azpy.UniformEvaluator(), simulations=30_000, lcb=1.0)
     large = search.run(azpy.make_game("go(size=9)"))
     many = azpy.VectorSearch([azpy.make_game("go(size=9)")], azpy.UniformEvaluator(), lcb=1.0)
-    many.run(60_000)
+    many.run(30_000)
     looks: dict[str, Callable[[], object]] = {
         "standard_errors": lambda: large.standard_errors,
         "results": many.results,

@@ -45,7 +45,7 @@ def test_visits_equal_recursive_puct(game: str, settings: dict[str, Any]) -> Non
     evaluator = Hashed(game_starts()[game].num_actions)
     answers = Answers(evaluator)
     for index, (_, position) in enumerate(random_positions(game_starts()[game], 8, seed=1, longest=12)):
-        for simulations in (0, 1, 2, 16, 100, 1000) if index < 2 else (37,):
+        for simulations in (0, 1, 2, 16, 100, 1000) if index == 0 else (37,):
             expected = Puct(answers, **settings).run(position, simulations)
             assert visits(position, evaluator, simulations, **settings) == expected, f"{position}, {simulations}"
 
@@ -57,7 +57,7 @@ def test_visits_equal_recursive_puct_when_its_dice_fall_the_same(game: str, sett
     answers = Answers(evaluator)
     for seed, (_, position) in enumerate(random_positions(game_starts()[game], 8, seed=1, longest=12)):
         wrapped = Wrapped(position)
-        for simulations in (16, 100, 1000) if seed < 2 else (37,):
+        for simulations in (16, 100, 1000) if seed == 0 else (37,):
             wrapped.rolls.clear()
             searched = visits(wrapped, evaluator, simulations, seed=seed, **settings)
             expected = Puct(answers, **settings, roll=replayed(wrapped.rolls)).run(position, simulations)

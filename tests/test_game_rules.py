@@ -12,7 +12,7 @@ import azpy
 
 pyspiel = pytest.importorskip("pyspiel")
 
-BREAKTHROUGH = [(8, 8), (3, 4), (4, 3), (5, 5), (5, 6), (6, 8), (7, 9), (2, 9)]
+BREAKTHROUGH = [(8, 8), (4, 3), (2, 9)]
 
 
 def both(ours: str, theirs: str) -> tuple[azpy.State, Any]:
@@ -76,28 +76,27 @@ def their_planes(position: azpy.State, state: Any) -> NDArray[np.float32]:
     return stones if kind == "gomoku" else np.array([*stones[:, ::-1], np.full((height, width), player)])
 
 
-@pytest.mark.parametrize("size", [3, 4, 8, 11, 13])
+# rust/games/tests/all compares hex, Othello, gomoku and breakthrough with plain readings of their rules in many games.
+@pytest.mark.parametrize("size", [3, 11])
 def test_hex_is_openspiels(size: int) -> None:
     start, theirs = both(f"hex(size={size})", f"hex(board_size={size})")
-    assert {play_both(start, theirs, seed) for seed in range(20)} == {-1, 1}
+    assert {play_both(start, theirs, seed) for seed in range(12)} == {-1, 1}
 
 
-@pytest.mark.parametrize("size", [3, 4, 8, 11, 13])
+@pytest.mark.parametrize("size", [4, 8])
 def test_hex_with_swap_is_openspiels(size: int) -> None:
     start, theirs = both(f"hex(size={size},swap=1)", f"hex(board_size={size},swap=True)")
     swap, rng = size * size, random.Random(size)
-    swapped = {play_both(start, theirs, seed, (rng.randrange(swap), swap)) for seed in range(15)}
-    assert swapped | {play_both(start, theirs, seed) for seed in range(5)} == {-1, 1}
+    swapped = {play_both(start, theirs, seed, (rng.randrange(swap), swap)) for seed in range(12)}
+    assert swapped | {play_both(start, theirs, seed) for seed in range(3)} == {-1, 1}
 
 
 def test_othello_is_openspiels() -> None:
     start, theirs = both("othello", "othello")
-    assert {play_both(start, theirs, seed) for seed in range(100)} == {-1, 0, 1}
+    assert {play_both(start, theirs, seed) for seed in range(40)} >= {-1, 1}
 
 
-@pytest.mark.parametrize(
-    ("size", "k", "games"), [(3, 3, 100), (4, 4, 100), (6, 4, 50), (9, 5, 20), (15, 5, 8), (19, 6, 2)]
-)
+@pytest.mark.parametrize(("size", "k", "games"), [(4, 4, 100), (9, 5, 10), (15, 5, 3)])
 def test_gomoku_is_openspiels(size: int, k: int, games: int) -> None:
     outcomes = {play_both(*gomoku(size, k), seed) for seed in range(games)}
     assert outcomes == {-1, 0, 1} if size == 4 else len(outcomes) > 0
@@ -105,7 +104,7 @@ def test_gomoku_is_openspiels(size: int, k: int, games: int) -> None:
 
 @pytest.mark.parametrize(("width", "height"), BREAKTHROUGH)
 def test_breakthrough_is_openspiels(width: int, height: int) -> None:
-    assert {play_both(*breakthrough(width, height), seed) for seed in range(20)} == {-1, 1}
+    assert {play_both(*breakthrough(width, height), seed) for seed in range(12)} == {-1, 1}
 
 
 def seats_of_maedn(players: int, opposite: bool) -> list[int]:

@@ -1,4 +1,4 @@
-"""Go is the game that OpenSpiel and sgfmill play, and pgx in test_pgx.py; a search sees all that the rules ask."""
+"""Go is the game that OpenSpiel and sgfmill play; a search sees all that the rules ask."""
 
 import itertools
 import random

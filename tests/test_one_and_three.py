@@ -254,7 +254,7 @@ def test_best_play_on_a_tiny_board_is_that_of_a_plain_twin(game: str, twin: Any)
 
 @pytest.mark.parametrize("target", [64, 2048])
 def test_2048_is_openspiels_but_for_slides_that_it_leaves_out(target: int) -> None:
-    """OpenSpiel 2.0.2 does not list some slides that only merge, such as 0 0 4 4 to the right; pgx lists them."""
+    """OpenSpiel 2.0.2 does not list some slides that only merge, such as 0 0 4 4 to the right; the twin lists them."""
     pyspiel = pytest.importorskip("pyspiel")
     game, left_out, reached = pyspiel.load_game(f"2048(max_tile={target})"), 0, 0
     for seed in range(6):

@@ -176,7 +176,7 @@ def test_the_programs_run_one_after_another(
         _stand_ins(monkeypatch)
     for program in programs:
         # Some need a run that was trained before, and one another package; tests/test_chess.py runs that.
-        if not re.search(r"\.onnx|TorchEvaluator|chess\.syzygy", program):
+        if not re.search(r"\.onnx|TorchEvaluator|NetEvaluator|chess\.syzygy", program):
             exec(compile(program, page, "exec"), names)
     lines = capsys.readouterr().out.splitlines()
     assert names["run"].iteration == 1

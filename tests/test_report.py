@@ -21,6 +21,14 @@ Rows = list[dict[str, Any]]
 GAMES = ["tic_tac_toe", "connect_four", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
 
 
+def written(*given: Any, drawn: bool = False) -> str:
+    """A page; drawing its charts takes longer than all else."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not drawn:
+            patched.setattr("azpy.reports.report._charts", lambda *_: [])
+        return make_report(*given)
+
+
 def play(game: Any, games: int = 12, **options: Any) -> list[azpy.GameRecord]:
     evaluator = azpy.RolloutEvaluator(seed=3)
     with azpy.SelfPlay(game, evaluator, slots=4, simulations=20, games=games, seed=5, **options) as play:
@@ -174,8 +182,7 @@ def test_a_healthy_run_has_no_alarm(rows: Rows) -> None:
     assert alarms(rows) == []
 
 
-def test_rows_of_other_kinds_are_no_iterations_and_no_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.reports.report._charts", lambda *_: [])
+def test_rows_of_other_kinds_are_no_iterations_and_no_matches() -> None:
     rows = [match(5, 0.9), *iterations(draws=1.0)]
     others: Rows = [{"kind": kind, "iteration": 9, "seconds": 1e6} for kind in ("collected", "settings", "stopped")]
     assert alarms([*others, *rows, *others]) == alarms(rows) != []
@@ -211,9 +218,11 @@ class Page(HTMLParser):
         self.text += data
 
 
-def page_of(game: str, records: list[azpy.GameRecord], rows: Rows, start: azpy.State | None = None) -> Page:
+def page_of(
+    game: str, records: list[azpy.GameRecord], rows: Rows, start: azpy.State | None = None, *, drawn: bool = False
+) -> Page:
     start, settings = start or make_game(game), {"game": game, "minutes": None, "c_puct": 1.5}
-    return Page(make_report(f"{game}: a <run>", settings, rows, records, start))
+    return Page(written(f"{game}: a <run>", settings, rows, records, start, drawn=drawn))
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "pig"])
@@ -221,7 +230,7 @@ def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
     records = play(game)
     row = {"games": 12, "positions": 90, "seconds": 30.0, "policy_loss": 1.0, "value_loss": 0.5}
     rows = [dict(r) | row | game_statistics(records) for r in iterations(2)]
-    page = page_of(game, records, [*rows, match(2, 0.7)])
+    page = page_of(game, records, [*rows, match(2, 0.7)], drawn=True)
     assert page.sources
     assert all(source.startswith("data:") for source in page.sources)
     assert "a <run>" in page.text
@@ -242,7 +251,7 @@ def test_a_page_says_what_scores_are_of_one_player_and_of_several(game: Any, fac
     start, row = azpy.State(game()), match(2, 0.7, "random") | {"players": game.num_players, "wins": 3, "losses": 1}
     with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, pipelines=1, simulations=4, games=20) as games:
         records = list(games)
-    page = page_of("toss", records, [row | facts, row | facts | {"opponent": "mcts-100"}], start)
+    page = page_of("toss", records, [row | facts, row | facts | {"opponent": "mcts-100"}], start, drawn=True)
     assert [text for text in texts if text not in page.text] == []
 
 
@@ -290,7 +299,7 @@ def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str
     start = azpy.State(Rude(6))
     with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=4, games=2) as games:
         records = list(games)
-    page = make_report("a run", {}, [], records, start)
+    page = written("a run", {}, [], records, start)
     assert page.encode()
     assert "<script" not in page
     assert text in " ".join(Page(page).pictures)

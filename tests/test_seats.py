@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +152,11 @@ def test_the_figures_of_a_result_are_those_of_a_slow_count(players: int) -> None
 
 
 def test_intervals_of_three_players_cover_the_truth_as_often_as_they_say() -> None:
-    rng, interval = np.random.default_rng(3), cache(lambda counts: round_interval(counts))
+    rng = np.random.default_rng(3)
     truth, covered = expected_score(150, copies=2), 0
     for _ in range(100):
         wins = rng.binomial(3, truth, size=25)  # of three games, each a third of a round's 18 steps
-        low, high = interval(tuple(np.bincount(6 * wins, minlength=19).tolist()))
+        low, high = round_interval(np.bincount(6 * wins, minlength=19).tolist())
         covered += low <= truth <= high
     assert 90 <= covered <= 100
 

@@ -131,13 +131,11 @@ def test_a_body_has_one_length(plain: str) -> None:
     assert b"expected one JSON object" in answer
 
 
-@pytest.mark.parametrize(
-    "more", [["X: " + "x" * 9_000], [f"X{one}: y" for one in range(200)], ["Transfer-Encoding: x"]]
-)
-def test_upgrades_with_headers_that_websockets_do_not_have_are_refused(more: list[str]) -> None:
+def test_upgrades_with_headers_that_websockets_do_not_have_are_refused() -> None:
     with process("uniform:2", "--game", "pig") as (address, running):
-        assert b" 101 " not in talked(address, upgrade(address, *more))
-        assert httpx.get(f"http://{address}/health").status_code == 200
+        for more in (["X: " + "x" * 9_000], [f"X{one}: y" for one in range(200)], ["Transfer-Encoding: x"]):
+            assert b" 101 " not in talked(address, upgrade(address, *more))
+            assert httpx.get(f"http://{address}/health").status_code == 200
         running.send_signal(signal.SIGTERM)
         assert "Traceback" not in running.communicate(timeout=PATIENCE)[1]
 

@@ -1,9 +1,6 @@
 """`az-doctor`: what is installed, what works, how fast this machine is, and what to do next.
 
-With --workers PLACE it also looks at the shared folder of a run as a worker would: whether the folder can be written,
-its renames are atomic, az-train is there with this version of azpy, and a deterministic run's networks give its bits.
-
-Exit code 2: an installed part does not work, or no worker can play at PLACE (the lines say what to do).
+Exit code 2: an installed part does not work (the lines say what to do).
 """
 
 import json
@@ -13,37 +10,23 @@ from typing import Any
 from azpy.cli.common import Parser, command
 from azpy.devices import KINDS
 from azpy.doctor import advice, examine, usable
-from azpy.errors import SettingsError, one_line
-from azpy.fleet.channels.folder import FOLDER
-from azpy.fleet.inspection import inspect_place
+from azpy.errors import one_line
 
 
 def _doctor(arguments: Sequence[str]) -> int:
     parser = Parser("az-doctor", __doc__)
     parser.add_argument("--json", action="store_true", help="print everything as JSON, with the advice")
     parser.add_argument("--no-speed", action="store_true", help="leave out the speed check")
-    text = "also look at the shared folder of a run with --workers folder:PLACE, from a worker's machine"
-    parser.add_argument("--workers", nargs="?", const="", metavar="PLACE", help=text)
     given = parser.parse_args(arguments)
-    place = None if given.workers is None else given.workers.removeprefix(FOLDER)
-    if place == "":
-        raise SettingsError("--workers needs the shared folder of the run: az-doctor --workers PLACE")
     report = examine(speed=not given.no_speed)
     lines = advice(report)
-    findings = [] if place is None else list(inspect_place(place))
-    works = usable(report) and not any(finding.is_fault for finding in findings)
     if given.json:
-        found = {} if place is None else {"workers": [finding._asdict() for finding in findings]}
-        print(json.dumps(report | {"usable": usable(report), "advice": lines} | found, indent=2))
+        print(json.dumps(report | {"usable": usable(report), "advice": lines}, indent=2))
     else:
         print("\n".join(_text(report)))
-        if place is not None:
-            print(f"\nWorkers at {one_line(place)}:")
-        for finding in findings:
-            print(_row(finding.name, one_line(f"{finding.text}{finding.advice and f': {finding.advice}'}")))
-        print("\nNext:" if lines else "" if any(finding.advice for finding in findings) else "\nNothing to do.")
+        print("\nNext:" if lines else "\nNothing to do.")
         print("".join(f"  - {line}\n" for line in lines), end="", flush=True)
-    return 0 if works else 2
+    return 0 if usable(report) else 2
 
 
 def _text(report: dict[str, Any]) -> list[str]:

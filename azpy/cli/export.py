@@ -8,6 +8,8 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --sgf: a folder of SGF files, one a game, for runs of Go.
 --onnx: the model, compared with its checkpoint's manifest first.
 --onnx-int8: its int8 model for CPUs, calibrated on the newest games, if its answers are close enough.
+--card: a folder to publish (model, weights, settings, figures, measured levels, a README with the fields that Hugging
+Face reads), which az-play and the other commands play as the run.
 
 Only sealed games are written, each checked against the rules first; the run may be in use. A whole file replaces an
 old one. A device or a pipe is written directly, and standard output (/dev/stdout) then holds nothing else.
@@ -21,15 +23,16 @@ from functools import partial
 from pathlib import Path
 
 from azpy._core import ReplayBuffer
+from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.games.names import name_of
 from azpy.runs import exports, storage
 from azpy.runs.reader import StoredRun, check_rules
 
-_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8")
+_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
-_OF_MODELS = {"onnx", "onnx_int8"}
+_OF_MODELS = {"onnx", "onnx_int8", "card"}
 
 
 def _parser() -> Parser:
@@ -43,6 +46,9 @@ def _parser() -> Parser:
     add("--sgf", type=not_empty, metavar="FOLDER", help="games of Go as SGF, a file each")
     add("--onnx", type=not_empty, metavar="FILE", help="the model")
     add("--onnx-int8", type=not_empty, metavar="FILE", help="the int8 model, for CPUs with int8 instructions")
+    add("--card", type=not_empty, metavar="FOLDER", help="a player to publish; a new folder")
+    text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
+    add("--license", type=not_empty, metavar="NAME", help=text)
     add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
@@ -53,11 +59,13 @@ def _export(arguments: Sequence[str]) -> int:
     targets = {name: target for name in _TARGETS if (target := getattr(options, name)) is not None}
     wants_model, wants_games = bool(targets.keys() & _OF_MODELS), bool(targets.keys() - _OF_MODELS)
     if not targets:
-        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx or --onnx-int8 FILE")
+        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8 or --card FILE")
     if options.iterations is not None and not wants_games:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and not wants_model:
-        raise SettingsError("--checkpoint goes with --onnx and --onnx-int8")
+        raise SettingsError("--checkpoint goes with --onnx, --onnx-int8 and --card")
+    if options.license is not None and options.card is None:
+        raise SettingsError("--license goes with --card")
     _check_apart(options.run, targets)
     # What is written to standard output must stay as it is.
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
@@ -87,6 +95,9 @@ def _export(arguments: Sequence[str]) -> int:
                 file.write(data)
             kind, against = ("int8 model", f"; against fp32 {drift}") if drift else ("model", "")
             said(f"the {kind} of checkpoint {iteration} in {targets[name]}{against}")
+        if options.card is not None:
+            write_card(run, iteration, options.card, options.license or "unknown")
+            said(f"the player of checkpoint {iteration} in {options.card}")
     return 0
 
 

@@ -113,7 +113,7 @@ def _match(arguments: Sequence[str]) -> int:
     text = f"of A, as many in each seat (default {_MATCH_GAMES}; {counts}; all of --book)"
     add_number(add, "--games", text, low=1)
     add_setting(add, "simulations", "a move, for players that do not say", 100)
-    text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, or auto for the best that loads (default cpu)"
+    text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, azpy, or auto (the best that loads); default cpu"
     add("--device", default="cpu", help=text)
     text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
     add_number(add, "--slots", text, low=2, high=MOST_SLOTS)

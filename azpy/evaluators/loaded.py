@@ -4,6 +4,7 @@ import functools
 import html
 from typing import Any
 
+from azpy.evaluators.net import NetEvaluator, open_network
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.runs.reader import StoredRun
 
@@ -28,14 +29,16 @@ class LoadedRun(StoredRun):
     """
 
     @functools.cached_property
-    def evaluator(self) -> OnnxEvaluator:
+    def evaluator(self) -> OnnxEvaluator | NetEvaluator:
         """The network of the newest checkpoint, on the CPU; `azpy.OnnxEvaluator(path, device)` takes another device.
 
+        Without onnxruntime azpy's own code computes it, and a `SettingsWarning` says so.
+
         Raises:
-            ModelError: there is no checkpoint yet, or it is damaged.
-            MissingPackageError: onnxruntime is not installed.
+            ModelError: there is no checkpoint yet, or it is damaged, or only ONNX Runtime can compute the network.
+            RunError: the same without onnxruntime.
         """
-        return OnnxEvaluator(self.path, game=self.start)
+        return open_network(self.path, game=self.start)
 
     def _repr_html_(self) -> str:
         """For notebooks: what the run is, how long it was, and its newest matches."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.devices import (
     BUCKETS,
+    OWN,
     Device,
     check_precision,
     chunks,
@@ -117,6 +118,8 @@ class OnnxEvaluator(CheckedEvaluator):
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         devices = parse_devices(device)
+        if devices[0].kind == OWN:
+            raise SettingsError(f"device {device} is azpy.NetEvaluator's, which plays runs: give OnnxEvaluator another")
         for candidate in devices:
             check_precision(candidate, precision)
         shape: GameShape | None = make_game(game) if isinstance(game, str) else game

@@ -31,10 +31,10 @@ except ImportError as error:
     raise missing_to_train("torch") from error
 
 from azpy.game import Game, value_width
-from azpy.games.names import is_python_class, make_game
+from azpy.games.names import make_game
 from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
-from azpy.runs.reader import StoredRun, checkpoint_at, read_checkpoint
+from azpy.runs.reader import read_weights, stored_network
 from azpy.runs.storage import output
 from azpy.settings.run import is_own
 
@@ -368,22 +368,14 @@ def _hash(module: nn.Module) -> int:
 
 def _load_checkpoint(path: Path, game: Any) -> Network:
     """The network of a checkpoint, whose shape the run's config.toml and the game tell."""
-    if not path.is_dir():
-        raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
-    folder = checkpoint_at(path)
-    run = StoredRun(folder.resolve().parent.parent)
-    if is_own(run.settings.network):
+    folder, settings, start = stored_network(path, game)
+    if is_own(settings.network):
         raise SettingsError(
-            f"{path}'s network is made by {run.settings.network}, which is not imported here: give the module with the "
-            f"weights of its model.safetensors and value_smoothing {run.settings.value_smoothing:g}, or use "
+            f"{path}'s network is made by {settings.network}, which is not imported here: give the module with the "
+            f"weights of its model.safetensors and value_smoothing {settings.value_smoothing:g}, or use "
             "azpy.OnnxEvaluator"
         )
-    start = game  # nobody else may have named the class
-    if game is None or not is_python_class(run.settings.game):
-        start = run.start
-        if "+conv" in run.settings.network and game is not None and tuple(game.obs_shape) != tuple(start.obs_shape):
-            start = game  # another size
-    network = Network.of(start, run.settings.network)
-    network.value_smoothing = run.settings.value_smoothing
-    load_arrays(network, read_checkpoint(folder).model)
+    network = Network.of(start, settings.network)
+    network.value_smoothing = settings.value_smoothing
+    load_arrays(network, read_weights(folder))
     return network

@@ -26,7 +26,7 @@ FULL_STRENGTH = 800  # simulations, where nobody says another number
 _WARM = (4.0, 2.0, 1.0)  # temperatures of the network alone
 _TIMES = 4  # as many simulations as one step below
 _STEP = 100.0  # Elo of a step that was not measured
-_FILE = "ladder.json"
+LADDER = "ladder.json"  # in the run folder
 _GROUP = 5  # pairs of games in play at a time; a group that is stopped does not count, see `play_match`
 _MOST_SIMULATIONS, _WARMEST = 2**32 - 1, 10.0
 
@@ -101,7 +101,7 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
     Raises:
         RunError: the stored ladder cannot be read.
     """
-    stored = None if run is None else _read(run / _FILE)
+    stored = None if run is None else _read(run / LADDER)
     if stored is None or any(step.elo is None for step in stored.steps):
         return plain_ladder(simulations, has_model)
     kept = list[Level]()
@@ -163,7 +163,7 @@ class Calibration:
         facts: dict[str, Any],
         has_model: bool = True,
     ) -> None:
-        self._path, self._book, self._seed = run / _FILE, book, int(facts["seed"])
+        self._path, self._book, self._seed = run / LADDER, book, int(facts["seed"])
         ways = _ways(simulations, has_model)
         self._players = [SearchPlayer(player.evaluator, *way, **player.options) for way in ways]
         self._stored = _Stored(facts, [Step(*way, pairs=[0] * len(PAIR_SCORES)) for way in ways])

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
+from azpy.devices import OWN
 from azpy.errors import ModelError, SettingsError, SettingsWarning
+from azpy.evaluators.net import NetEvaluator, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
@@ -50,7 +52,7 @@ class Entrant:
     name: str  # the kind or the path of the checkpoint or model, and the given search options
     simulations: int | None  # a move; None for a player that does not search
     player: Player | Follower  # picks the actions
-    network: OnnxEvaluator | None = None  # evaluates the model; None without a model
+    network: OnnxEvaluator | NetEvaluator | None = None  # evaluates the model; None without a model
     about: str = ""  # what another program says that it is
 
     def __str__(self) -> str:
@@ -180,19 +182,19 @@ def load_players(
         specs: from `parse_player` or `checkpoints_of`.
         start: a position of the game, which a model must fit.
         simulations: a move, for specs without them; nodes for programs without nodes and time.
-        device: where models run, as for `OnnxEvaluator`.
+        device: where models run, as for `open_network`.
         transcripts: where programs that misbehave leave what they said.
 
     Raises:
-        AzpyError: a model that `OnnxEvaluator` refuses, a run that `StoredRun` refuses, or a program that cannot play.
+        AzpyError: a model that `open_network` refuses, a run that `StoredRun` refuses, or a program that cannot play.
     """
 
     @cache
-    def open_model(path: Path) -> OnnxEvaluator:
+    def open_model(path: Path) -> OnnxEvaluator | NetEvaluator:
         try:
-            return OnnxEvaluator(path, device, game=start, threads=usable_cores())
+            return open_network(path, device, game=start, threads=usable_cores())
         except ModelError:
-            if ANY_SIZE not in (data := path.read_bytes()):
+            if device == OWN or ANY_SIZE not in (data := path.read_bytes()):
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 

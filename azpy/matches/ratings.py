@@ -14,6 +14,7 @@ Luce's rule for several opponents ("Individual Choice Behavior", 1959): a player
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -95,13 +96,28 @@ def round_interval(counts: Sequence[int]) -> tuple[float, float]:
     or two rounds show nothing, so the interval is [0, 1]. See `_cut_off`.
     `counts` are rounds with each score, here and below.
     """
-    rounds, mean = sum(counts), round_score(counts)
-    threshold = _t95(rounds - 1) ** 2 / 2
+    return _round_interval(tuple(counts))
+
+
+@lru_cache(1024)  # a live score asks often for the same one, and each takes thousands of steps
+def _round_interval(counts: tuple[int, ...]) -> tuple[float, float]:
+    mean = round_score(counts)
 
     def bound(end: float) -> float:
-        return _boundary(lambda middle: _likelihood_ratio(counts, middle) <= threshold, mean, end)
+        return _boundary(lambda middle: not _refuses(counts, middle), mean, end)
 
     return _cut_off(bound(0.0) if mean > 0 else 0.0, bound(1.0) if mean < 1 else 1.0)
+
+
+def _refuses(counts: Sequence[int], mean: float) -> bool:
+    """Whether a likelihood ratio test refuses this mean score."""
+    return _likelihood_ratio(counts, mean) > _t95(sum(counts) - 1) ** 2 / 2
+
+
+def _begins_above_0(counts: Sequence[int]) -> bool:
+    """Whether `round_interval` does."""
+    least = expected_score(-_MAX_ELO)
+    return round_score(counts) > least and _refuses(counts, least)
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
@@ -251,6 +267,6 @@ def _bounded(players: int, matches: Sequence[tuple[int, int, Sequence[int]]]) ->
     reaches = np.eye(players, dtype=np.bool_)
     for _ in range(players):
         reaches |= beaten @ reaches
-    shown = [low > 0 for low, _ in map(round_interval, pooled.tolist())]
-    first_shown = round_interval(pooled[0].tolist())[1] < 1
+    shown = [_begins_above_0(counts) for counts in pooled.tolist()]
+    first_shown = _begins_above_0(pooled[0].tolist()[::-1])
     return [bool(reaches[player, 0]) and shown[player] and first_shown for player in range(1, players)]

@@ -179,11 +179,6 @@ class MatchResult:
         return self.outcome_of(0)[0]
 
     @property
-    def outcome_interval(self) -> tuple[float, float] | None:
-        """95 % interval of the outcome, from the rounds; None if all rounds have the same one."""
-        return self.outcome_of(0)[1]
-
-    @property
     def difference(self) -> tuple[float, tuple[float, float] | None]:
         """A's mean outcome minus B's, and its 95 % interval from the rounds, None if all rounds have the same one."""
         found = (self._outcomes(0) - self._outcomes(1)).mean(1)

@@ -57,7 +57,7 @@ def make_report(
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>
 <h1>{html.escape(title)}</h1>
-<p class="summary">{html.escape(_summary(rows))}</p>
+<p class="summary">{html.escape(summary(rows))}</p>
 {boxes or '<p class="calm">No alarms.</p>'}
 <h2>Is it learning?</h2><div class="charts">{charts}</div>
 {_workers(rows)}<h2>What search thought</h2>
@@ -97,7 +97,8 @@ td { overflow-wrap: anywhere }
 """
 
 
-def _summary(rows: Rows) -> str:
+def summary(rows: Rows) -> str:
+    """How long the run was, and its newest matches, from rows of metrics.jsonl."""
     iterations = [row for row in rows if row["kind"] == "iteration"]
     text = "No iteration is done yet."
     if iterations:

@@ -16,10 +16,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from azpy._core import GameRecord, ReplayBuffer, State
-from azpy.errors import RunError, SettingsError, missing_to_train
-from azpy.games.names import make_game, refuse_untyped
+from azpy.errors import ModelError, RunError, SettingsError, missing_to_train
+from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
-from azpy.settings.run import combine, identity
+from azpy.settings.run import Settings, combine, identity
 from azpy.settings.toml import read_run_config
 
 STOPPED = ("stopped", "stopped_collecting")
@@ -137,13 +137,13 @@ class StoredRun:
         """Iterations that have a checkpoint, ascending."""
         return storage.numbered(self.path / "checkpoints")
 
-    def model(self, iteration: int) -> bytes:
-        """The exported model of a checkpoint, compared with the checkpoint's manifest."""
+    def model(self, iteration: int, name: str = "model.onnx") -> bytes:
+        """The exported model of a checkpoint, or another of its files, compared with the checkpoint's manifest."""
         there = self.checkpoints()
         if iteration not in there:
             listed = f"it has {', '.join(map(str, there)) or 'none'}"
             raise RunError(f"{self.path} has no checkpoint {iteration}: {listed}")
-        return read_model(self.path / f"checkpoints/{iteration:06d}")
+        return read_model(self.path / f"checkpoints/{iteration:06d}", name)
 
 
 def checkpoint_at(path: Path) -> Path:
@@ -156,6 +156,30 @@ def checkpoint_at(path: Path) -> Path:
     if not (path / "model.onnx").is_file():
         raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
     return path
+
+
+def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
+    """A checkpoint's folder, the settings of its run, and a position of the game whose shapes the network has.
+
+    Args:
+        path: a run folder, or a checkpoint in its run folder.
+        game: the game that plays, or None for that of the run. A network with "+conv" has the shapes of any size.
+
+    Raises:
+        ModelError: it is no folder.
+        RunError: it is neither.
+        SettingsError: `game` does not name the Python class of the run.
+    """
+    if not path.is_dir():
+        raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
+    folder = checkpoint_at(path)
+    run = StoredRun(folder.resolve().parent.parent)
+    start = game  # nobody else may have named the class
+    if game is None or not is_python_class(run.settings.game):
+        start = run.start
+        if "+conv" in run.settings.network and game is not None and tuple(game.obs_shape) != tuple(start.obs_shape):
+            start = game  # another size
+    return folder, run.settings, start
 
 
 @dataclass(frozen=True)
@@ -174,6 +198,8 @@ class Checkpoint:
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads a checkpoint's folder and compares every file with its manifest."""
     manifest = _read_manifest(folder)
+    if manifest and CHECKPOINT_FILES[1] not in manifest and not (folder / CHECKPOINT_FILES[1]).exists():
+        raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
     load = safetensors().load
@@ -181,9 +207,15 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, load(model), load(optimizer), json.loads(state), onnx, int8, weights_hash)
 
 
-def read_model(folder: Path) -> bytes:
-    """The exported model of a checkpoint's folder, compared with its manifest."""
-    return _read_file(folder, _read_manifest(folder), "model.onnx")
+def read_model(folder: Path, name: str = "model.onnx") -> bytes:
+    """The exported model of a checkpoint's folder, or another of its files, compared with its manifest."""
+    return _read_file(folder, _read_manifest(folder), name)
+
+
+def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
+    """The weights and statistics of a checkpoint's folder by name, compared with its manifest."""
+    found: dict[str, NDArray[Any]] = safetensors().load(read_model(folder, CHECKPOINT_FILES[0]))
+    return found
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import secrets
+import shutil
 import stat
 import struct
 import zlib
@@ -205,6 +206,31 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             raise
 
 
+@contextmanager
+def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder to fill, which then takes the place that a user chose, whole or not at all.
+
+    Raises:
+        RunError: something other than an empty folder is in this place, or the folder cannot be written.
+    """
+    chosen, final = Path(path), Path(os.path.realpath(path))
+    with disk_errors(chosen):
+        if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+            raise RunError(f"{chosen} exists and is no empty folder: give a new one")
+        # A random name: two exports may run at once in a user's folder.
+        temporary = final.with_name(TEMPORARY + secrets.token_hex(8))
+        try:
+            temporary.mkdir(parents=True)
+            yield temporary
+            move(temporary, final)
+            sync_folder(final.parent)
+        except OSError as error:
+            error.filename = None  # the random name
+            raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
 def append(file: IO[bytes], data: bytes) -> None:
     """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing.
 
@@ -226,8 +252,10 @@ def append(file: IO[bytes], data: bytes) -> None:
 def ends_a_line(file: IO[bytes]) -> bool:
     """Whether a file is empty or its last byte ends a line; goes to the end."""
     end = file.seek(0, os.SEEK_END)
-    file.seek(max(0, end - 1))
-    return file.read(1) in (b"", b"\n")
+    if not end:
+        return True
+    file.seek(end - 1)
+    return file.read(1) == b"\n"
 
 
 def cut_torn_line(file: IO[bytes]) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from azpy import _core
-from azpy.devices import check_precision, name_devices, no_gpu, parse_devices
+from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
 from azpy.settings.about import GROUPS as GROUPS
@@ -285,6 +285,8 @@ class Settings:
         for name, why in unused(vars(self)).items():
             raise SettingsError(f"{name} {why}")
         name_devices(self.device, self.devices)
+        if self.device == OWN:
+            raise SettingsError(f"device {OWN} plays runs that are trained, and trains none: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and self.device.startswith("tensorrt"):

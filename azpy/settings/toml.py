@@ -113,6 +113,14 @@ def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
+def facts_in(path: str | os.PathLike[str]) -> dict[str, str | int]:
+    """What the file of a run says of its making besides the settings: versions, and its own format.
+
+    Errors are those of `parse_file`.
+    """
+    return {name: fact for name, fact in _made_with(parse_file(path)).items() if isinstance(fact, str | int)}
+
+
 def run_id_of(parsed: Mapping[str, Any]) -> str | None:
     """The random id of a run, from its file; None for deterministic runs (equal runs have equal files) and old runs."""
     found = _made_with(parsed).get("run_id")
@@ -163,6 +171,7 @@ def to_toml(
     return "\n".join(lines) + "\n"
 
 
+@functools.cache  # each run writes all of them at its start
 def _comment(name: str) -> list[str]:
     """The help of a setting, then its unit, range, default and the default's source."""
     about, default = ABOUT[name], default_of(name)

@@ -32,7 +32,7 @@ from azpy.playing.selfplay import on_devices
 from azpy.reports.report import make_report
 from azpy.reports.statistics import game_statistics
 from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
-from azpy.runs.reader import checkpoint_at, read_checkpoint
+from azpy.runs.reader import checkpoint_at, read_weights
 from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.settings.toml import path_argument
@@ -133,8 +133,8 @@ class Trainer(Loop):
         if path.is_file():
             weights = weights_in(path)
         else:
-            checkpoint = read_checkpoint(checkpoint_at(path))
-            path, weights = checkpoint.path, checkpoint.model
+            path = checkpoint_at(path)
+            weights = read_weights(path)
         try:
             said = self._learner.begin_with(weights)
         except ModelError as error:

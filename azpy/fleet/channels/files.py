@@ -50,21 +50,19 @@ class Files:
     Args:
         path: of the folder; it may be a link.
         make: make it if it is not there.
-        parts: make its parts if they are not there.
 
     Raises:
         RunError: it is no folder, or cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, make: bool, parts: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, make: bool) -> None:
         self.path = Path(path)
         with disk_errors(self.path):
             if make:
                 self.path.mkdir(parents=True, exist_ok=True)
             for part in _PARTS:
                 with contextlib.suppress(FileExistsError):
-                    if parts:
-                        (self.path / part).mkdir()
+                    (self.path / part).mkdir()
                 if not is_folder(self.path / part):
                     self.path.stat()  # says what is wrong with the folder itself
                     raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(self.path / part))

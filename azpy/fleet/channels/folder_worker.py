@@ -131,7 +131,10 @@ class FolderWorker:
 
     def _mine(self, settings: Settings) -> Settings:
         refuse_untyped(settings.game, self._game, self._path, "playing", "GAME {} on the command line")
-        mine = settings_at_folder(settings, self._layout)
+        layout = self._layout
+        slots, device = layout.get("slots", settings.slots), layout.get("device", settings.device_names[0])
+        here = {"slots": slots, "device": device, "pipelines": auto_pipelines(slots, device), "threads": None}
+        mine = part_of(settings, **here | dict(layout))
         self.say(f"plays {settings.game}, {mine.slots} games at once on {mine.device}")
         return mine
 
@@ -227,10 +230,3 @@ class _Visit:
         self.over.set()
         self._thread.join()
         self._sign.close(ended=why, failed=failed)
-
-
-def settings_at_folder(settings: Settings, layout: Mapping[str, Any]) -> Settings:
-    """A run's settings as one worker plays by them; `layout` has the worker's own."""
-    slots, device = layout.get("slots", settings.slots), layout.get("device", settings.device_names[0])
-    mine = {"slots": slots, "device": device, "pipelines": auto_pipelines(slots, device), "threads": None}
-    return part_of(settings, **mine | dict(layout))

@@ -1,7 +1,7 @@
 // What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
 
-import { Busy, RollDue } from "./connection.js";
-import { byId, messageOf } from "./dom.js";
+import { AGAIN, Busy, RollDue } from "./connection.js";
+import { byId, messageOf, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { showBars, showGraph, showHistogram } from "./graph.js";
 import { showSummary } from "./summary.js";
@@ -9,7 +9,6 @@ import { Tree } from "./tree.js";
 import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
-const AGAIN = 1000; // milliseconds until a server that refused is asked again
 
 /** @typedef {import("./game.js").Position} Position */
 
@@ -26,7 +25,7 @@ export class Analysis {
       if (adviser === RUN) throw new Error("The run stored no more.");
       return play.branch([...play.game.current.moves(), ...line], adviser, { simulations }).answer;
     });
-    byId("analyse").addEventListener("click", () => (this.isOn ? this.stop("Stopped.") : this.run()));
+    onClick("analyse", () => (this.isOn ? this.stop("Stopped.") : this.run()));
   }
 
   /**

@@ -1,7 +1,7 @@
 // Which games are there? A dialog lists those that were played here and those of the run, and opens one.
 
 import { fetched } from "./connection.js";
-import { byId, fill, make, messageOf } from "./dom.js";
+import { byId, fill, make, messageOf, onClick } from "./dom.js";
 import { Game, RUN } from "./game.js";
 import { before } from "./kept.js";
 
@@ -65,7 +65,7 @@ export function bindArchive({ start, goBack, plays }) {
     return make("li", {}, button);
   };
 
-  byId("open_archive").addEventListener("click", () => {
+  onClick("open_archive", () => {
     const rows = before().map(played);
     fill(byId("games_before"), rows);
     byId("no_games_before").hidden = rows.length > 0;
@@ -73,7 +73,6 @@ export function bindArchive({ start, goBack, plays }) {
     if (!byId("of_run").hidden) list("");
   });
   iterations.addEventListener("change", () => list(iterations.value));
-  byId("archive_cancel").addEventListener("click", () => dialog.close());
 }
 
 /**

@@ -1,15 +1,14 @@
 // What is asked of the server about positions? What lies there, and what networks find.
 
-import { Busy, Lost } from "./connection.js";
+import { AGAIN, Busy, Lost } from "./connection.js";
 import { announce, complain, messageOf } from "./dom.js";
 import { RUN } from "./game.js";
 import { drawn } from "./position.js";
 import { lastTurn } from "./turns.js";
 import { told } from "./values.js";
 
-const REPORTS = 0.3; // seconds between two reports of a search
+export const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
-const AGAIN = 1000; // milliseconds until a server that refused is asked again
 
 /** @typedef {import("./game.js").Position} Position @typedef {import("./connection.js").Asked} Asked */
 
@@ -63,7 +62,7 @@ export class Asking {
    */
   async lookBack(serial, game) {
     try {
-      for (const { parent: one } of lastTurn(game.current)) {
+      for (const { parent: one } of lastTurn(game.current, game.names.length)) {
         if (one === null || one.shown !== null) continue;
         one.shown = await this.show(one.moves(), game);
         if (serial !== this.serial) return;

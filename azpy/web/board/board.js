@@ -74,7 +74,7 @@ export class Board {
 
   /** Shows the board from the other side. */
   turn() {
-    if (!this.settings.model.canRotate || this.play.game.current.shown === null) return;
+    if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
     this.picture.turn();
@@ -170,7 +170,7 @@ export class Board {
 
   /** The touches of each move of the last turn. @param {Position} position */
   touchesOf(position) {
-    return [...lastTurn(position)].reverse().map(({ parent, move }) => {
+    return [...lastTurn(position, this.play.names.length)].reverse().map(({ parent, move }) => {
       const shown = parent?.shown ?? null;
       return shown === null ? [] : (this.seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
     });
@@ -221,7 +221,7 @@ export class Board {
   }
 }
 
-/** A picture without the text that says whose turn it is. @param {string} svg */
+/** A picture without the words that say whose turn it is. @param {string} svg */
 function withoutTurn(svg) {
-  return svg.replace(/>[^<>]* to move</, "><");
+  return svg.replace(/>[^<>]* to move(?:, )?([^<>]*)</, ">$1<");
 }

@@ -2,6 +2,7 @@
 
 const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
+export const AGAIN = 1000; // milliseconds until a server that was busy is asked again
 
 /**
  * @typedef {Object} Asked a query that was sent
@@ -22,7 +23,7 @@ export class Connection extends EventTarget {
     this.socket = null;
     this.count = 0;
     this.wait = 250;
-    /** @type {Map<string, {each: (answer: any) => void, answers: number, left: number, resolve: (answer: any) => void,
+    /** @type {Map<string, {each: (answer: any) => void, resolve: (answer: any) => void,
      *   reject: (error: Error) => void}>} */
     this.waiting = new Map();
   }
@@ -59,19 +60,21 @@ export class Connection extends EventTarget {
   }
 
   /**
-   * Sends a query or an action. One that is longer than a message goes by POST, and has one answer and no reports.
+   * Sends a query or an action. One that is longer than a message goes by POST, and has no reports.
    * @param {Record<string, unknown>} query without `id`
-   * @param {(answer: any) => void} [each] gets each report, and each answer of a query with several
-   * @param {number} [answers] how many answers, or errors, end the query
+   * @param {(answer: any) => void} [each] gets each report, and the answer
    * @returns {Asked}
    */
-  ask(query, each = () => {}, answers = 1) {
+  ask(query, each = () => {}) {
     const id = `${++this.count}`;
     const text = JSON.stringify({ id, ...query });
     const answer = new Promise((resolve, reject) => {
       if (!this.isOpen || this.socket === null) return reject(new Lost());
-      if (new Blob([text]).size > LONGEST_MESSAGE) return fetched("query", text).then(resolve, reject);
-      this.waiting.set(id, { each, answers, left: answers, resolve, reject });
+      if (new Blob([text]).size > LONGEST_MESSAGE) {
+        const whole = JSON.stringify({ id, ...query, reportDuringSearchEvery: undefined });
+        return fetched("query", whole).then(resolve, reject);
+      }
+      this.waiting.set(id, { each, resolve, reject });
       this.socket.send(text);
     });
     answer.catch(() => {}); // whoever waits for the answer hears of the error
@@ -91,13 +94,10 @@ export class Connection extends EventTarget {
       return;
     }
     if (answer.isDuringSearch) return one.each(answer);
-    one.left -= 1;
-    // Of a query with several answers, one may be an error, and the others come.
-    const isRefused = answer.error && (answer.turnNumber === undefined || one.answers === 1);
-    if (isRefused || one.left === 0) this.waiting.delete(answer.id);
-    if (isRefused) return one.reject(refusal(answer));
+    this.waiting.delete(answer.id);
+    if (answer.error) return one.reject(refusal(answer));
     one.each(answer);
-    if (one.left === 0) one.resolve(answer);
+    one.resolve(answer);
   }
 }
 

@@ -1,6 +1,6 @@
 // How does the game stand, and what can be pressed? The line above the moves, the buttons below it, and typed moves.
 
-import { byId, complain, fill, make, mark, write } from "./dom.js";
+import { byId, complain, fill, make, mark, onClick, write } from "./dom.js";
 import { named } from "./position.js";
 import { seats } from "./seats.js";
 import { toldMen, upper } from "./sides.js";
@@ -19,15 +19,13 @@ export class Controls {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
     /** @type {import("./game.js").Position | null} whose moves are offered where one is typed */
     this.offered = null;
-    /** @type {(id: string, act: () => unknown) => void} */
-    const click = (id, act) => byId(id).addEventListener("click", act);
-    click("first", () => play.goTo(play.game.root));
-    click("back", () => play.goTo(play.game.current.parent ?? play.game.root));
-    click("on", () => play.redo());
-    click("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
-    click("undo", undo);
-    click("pause", () => play.pause(!play.isPaused));
-    click("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
+    onClick("first", () => play.goTo(play.game.root));
+    onClick("back", () => play.goTo(play.game.current.parent ?? play.game.root));
+    onClick("on", () => play.goTo(play.game.current.next ?? play.game.current));
+    onClick("last", () => play.goTo(play.game.line().at(-1) ?? play.game.root));
+    onClick("undo", undo);
+    onClick("pause", () => play.pause(!play.isPaused));
+    onClick("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
     stepByKeys();
     stepByWheel();
     byId("typed").addEventListener("input", () => complain(""));

@@ -1,6 +1,6 @@
 // Which stones are dead? After two passes in Go the players may agree on it, and the server counts again.
 
-import { byId, complain, messageOf } from "./dom.js";
+import { byId, complain, messageOf, onClick } from "./dom.js";
 
 export class Agreement {
   /** @param {import("./play.js").Play} play @param {import("./board.js").Board} board */
@@ -11,7 +11,7 @@ export class Agreement {
     /** @type {any} how the server counts now; null while nobody marks stones */
     this.counted = null;
     this.isAsking = false; // whether the server counts just now
-    byId("dead").addEventListener("click", () => (this.counted === null ? this.mark(null) : this.agree()));
+    onClick("dead", () => (this.counted === null ? this.mark(null) : this.agree()));
   }
 
   /** Whether the rules ended the game at the current position by two passes. */

@@ -1,6 +1,6 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { announce, byId, complain, messageOf, pictureAddress } from "./dom.js";
+import { byId, complain, messageOf, onClick, pictureAddress } from "./dom.js";
 import { copyText, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
@@ -14,13 +14,11 @@ export function bindFiles({ play, settings, start, picture }) {
   let serial = 0; // of the text that is read
   /** @type {(query: Record<string, unknown>) => Promise<any>} */
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
-  const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
 
-  click("open_load", () => {
+  onClick("open_load", () => {
     said.textContent = "";
     load.showModal();
   });
-  click("load_cancel", () => load.close());
   load.addEventListener("close", () => ++serial); // nobody wants the text that is still read
   byId("load_file").addEventListener("change", async () => {
     const [file] = byId("load_file").files;
@@ -48,36 +46,39 @@ export function bindFiles({ play, settings, start, picture }) {
   });
 
   const base = () => settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "");
-  click("open_save", () => {
+  onClick("open_save", () => {
     const { current } = play.game;
     byId("save_position").value = current.shown?.text ?? "This game has no text of positions: save the moves.";
     byId("save_position_file").disabled = byId("copy_position").disabled = current.shown?.text == null;
     byId("save_moves").value = current.moves().join(" ");
-    byId("save_said").textContent = "";
+    tell("");
     const format = settings.model.format?.toUpperCase();
     byId("save_game").hidden = byId("copy_game").hidden = format === undefined;
     byId("save_game").textContent = `${format} with variations`;
     byId("copy_game").textContent = `Copy ${format}`;
     saving.showModal();
   });
-  click("save_cancel", () => saving.close());
-  click("save_record", () => {
+  onClick("save_record", () => {
     const record = { game: settings.model.game, ...play.game.toNodes() };
     saveText(`${base()}.json`, `${JSON.stringify(record)}\n`);
   });
-  /** Does what a button says, or says why not. @param {string} id @param {() => unknown} act */
+  const tell = (/** @type {string} */ text, isRefused = false) => {
+    byId("save_said").textContent = text;
+    byId("save_said").classList.toggle("refused", isRefused);
+  };
+  /** Does what a button says, and says what was done, or why not. @param {string} id @param {() => unknown} act */
   const tried = (id, act) =>
-    click(id, async () => {
+    onClick(id, async () => {
       try {
-        byId("save_said").textContent = "";
-        await act();
+        tell("");
+        tell(`${(await act()) ?? ""}`);
       } catch (error) {
-        byId("save_said").textContent = `This cannot be saved: ${messageOf(error)}`;
+        tell(`This cannot be saved: ${messageOf(error)}`, true);
       }
     });
   const copy = async (/** @type {string} */ text) => {
     await copyText(text);
-    announce("It is on the clipboard.");
+    return "It is on the clipboard.";
   };
   const written = () => writeGame(play.game, settings.model.format, ask);
   tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await written()));
@@ -87,9 +88,9 @@ export function bindFiles({ play, settings, start, picture }) {
   tried("copy_moves", () => copy(byId("save_moves").value));
   tried("save_svg", () => save(`${base()}.svg`, pictureAddress(picture())));
   tried("save_png", async () => save(`${base()}.png`, await pngOf(picture())));
-  click("save_position_file", () => {
+  onClick("save_position_file", () => {
     const ending = settings.model.format === "sgf" ? "sgf" : "txt";
     saveText(`${base()}_position.${ending}`, `${byId("save_position").value}\n`);
   });
-  click("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
+  onClick("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
 }

@@ -40,6 +40,11 @@ export function byId(id) {
   return element;
 }
 
+/** Has a press of a button do something. @param {string} id of the button @param {() => unknown} act */
+export function onClick(id, act) {
+  byId(id).addEventListener("click", () => act());
+}
+
 /** @type {Map<Element, () => void>} changes of children that wait for the end of a press */
 const waiting = new Map();
 for (const kind of ["pointerup", "pointercancel", "keyup"]) {

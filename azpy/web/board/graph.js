@@ -2,7 +2,7 @@
 // zero sum for the first one, else for each player in the player's color.
 
 import { byId, draw, make } from "./dom.js";
-import { upper } from "./sides.js";
+import { colorOf, upper } from "./sides.js";
 import { told } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position */
@@ -21,7 +21,7 @@ export function showBars(values, names, isZeroSum) {
     fill.style.width = `${50 * (1 + (values?.[player] ?? -1))}%`;
     const value = make("span", { className: "told" }, told(values?.[player] ?? null));
     const track = make("span", { className: "track" }, fill, value);
-    return make("div", { className: `seat_${player}` }, make("span", {}, upper(name)), track);
+    return make("div", { className: colorOf(name, player, false) }, make("span", {}, upper(name)), track);
   });
   byId("bars").replaceChildren(...rows);
   const each = names.map((name, player) => `${told(values?.[player] ?? null)} for ${name}`).join(", ");
@@ -33,6 +33,10 @@ function showBar(value, names) {
   const bar = byId("bar");
   byId("bar_first").textContent = upper(names[0]);
   byId("bar_second").textContent = upper(names[1]);
+  const colors = names.map((name, player) => colorOf(name, player, true));
+  const [first, second] = colors.includes("") ? ["", ""] : colors;
+  byId("bar_fill").className = first;
+  byId("bar_track").className = `track ${second}`;
   byId("bar_fill").style.width = `${50 * (1 + (value ?? 0))}%`;
   byId("bar_value").textContent = value === null ? "–" : told(value);
   const said = value === null ? "not known" : `${told(value)} for ${names[0]}`;
@@ -62,9 +66,6 @@ export function showHistogram(moves) {
   byId("histogram_figure").hidden = values.length === 0;
 }
 
-/** @type {AbortController | null} */
-let listening = null;
-
 /**
  * @param {Position[]} line
  * @param {Position} current
@@ -92,7 +93,7 @@ export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
     }),
   );
   for (const [player, known] of lines.entries()) {
-    const whose = isZeroSum ? "" : ` seat_${player}`;
+    const whose = isZeroSum ? "" : ` ${colorOf(names[player], player, false)}`;
     const points = known.map(({ cx, cy }) => `${cx},${cy}`);
     parts.push(draw("polyline", { points: points.join(" "), class: `values${whose}` }));
     parts.push(...known.map(({ cx, cy }) => draw("circle", { cx, cy, r: 2.5, class: `value${whose}` })));
@@ -103,17 +104,11 @@ export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const said = lines.map((known, player) => described(known.map(({ value }) => value), names[player]));
   layer.setAttribute("aria-label", `${said.join("; ")}; ${where}`);
   byId("graph_title").textContent = `Value for ${shown.join(", ")}, by move`;
-  listening?.abort();
-  listening = new AbortController();
-  layer.addEventListener(
-    "click",
-    (/** @type {MouseEvent} */ event) => {
-      const box = layer.getBoundingClientRect();
-      const share = (((event.clientX - box.x) * width) / box.width - side) / (width - side - 8);
-      onChoose(line[Math.min(line.length - 1, Math.max(0, Math.round(share * last)))]);
-    },
-    { signal: listening.signal },
-  );
+  layer.onclick = (/** @type {MouseEvent} */ event) => {
+    const box = layer.getBoundingClientRect();
+    const share = (((event.clientX - box.x) * width) / box.width - side) / (width - side - 8);
+    onChoose(line[Math.min(line.length - 1, Math.max(0, Math.round(share * last)))]);
+  };
 }
 
 /** @param {number[]} values @param {string} name of the player */

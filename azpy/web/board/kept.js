@@ -22,12 +22,13 @@ const MOST = 50; // games before
 
 /** Whether something that was kept is a game. @param {any} one */
 function isKept(one) {
-  return [one?.record?.nodes, one?.players, one?.at].every(Array.isArray) && typeof one.game === "string";
+  const parts = [one?.record?.nodes, one?.players, one?.advisers, one?.at];
+  return parts.every(Array.isArray) && typeof one.game === "string";
 }
 
-/** Those of a list that are games; before games had an id, their time was it. @param {any} list @returns {Kept[]} */
+/** Those of a list that are games. @param {any} list @returns {Kept[]} */
 function games(list) {
-  return Array.isArray(list) ? list.filter(isKept).map((one) => ({ ...one, id: `${one.id ?? one.when}` })) : [];
+  return Array.isArray(list) ? list.filter(isKept) : [];
 }
 
 /** @type {Kept | null} the game on the board */

@@ -18,7 +18,7 @@ function askForToken() {
   const dialog = byId("login");
   const field = byId("token");
   const said = byId("login_said");
-  dialog.addEventListener("cancel", (/** @type {Event} */ event) => event.preventDefault());
+  dialog.onclose = () => dialog.showModal(); // Escape lets nobody in
   dialog.showModal();
   return new Promise((resolve) => {
     byId("login_form").onsubmit = async (/** @type {Event} */ event) => {
@@ -30,6 +30,7 @@ function askForToken() {
       if (answer === null) {
         said.textContent = "The server cannot be reached.";
       } else if (answer.ok) {
+        dialog.onclose = null;
         dialog.close();
         resolve();
       } else {

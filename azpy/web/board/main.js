@@ -8,7 +8,7 @@ import { Connection, Lost } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, messageOf } from "./dom.js";
+import { announce, byId, complain, messageOf, onClick } from "./dom.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
@@ -29,14 +29,14 @@ const connection = new Connection(new URL("ws", location.href.replace(/^http/, "
   byId("logout").hidden = !about.token;
 });
 const settings = new Settings({
-  onGame: () => start(newGame(settings.model.game)),
+  onGame: () => {
+    turnToPerson();
+    return start(newGame(settings.model.game));
+  },
   onPlay: () => play.refresh(),
   onPlayers: () => {
     // Networks do not begin to play each other while the sides are still chosen.
     if (settings.options.players.every((player) => player !== "")) play.isPaused = true;
-    return play.refresh();
-  },
-  onSwap: () => {
     turnToPerson();
     return play.refresh();
   },
@@ -66,6 +66,7 @@ function start(game, used) {
   game.names = play.names;
   game.isZeroSum = settings.isZeroSum;
   begun = settings.model.game;
+  byId("main").inert = false;
   game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock, used ?? game.names.map(() => 0));
   const began = play.begin(game);
@@ -82,8 +83,9 @@ function goBack(kept) {
     game = new Game(); // something else was kept
   }
   settings.choose(kept.game);
-  settings.take(kept.players, kept.advisers ?? []);
+  settings.take(kept.players, kept.advisers);
   play.isPaused = kept.isPaused;
+  if (kept.id !== last()?.id) turnToPerson();
   const started = start(game, kept.used);
   takeOut(kept);
   return started;
@@ -91,8 +93,9 @@ function goBack(kept) {
 
 /** Shows the board from the side of the only person of two players. */
 function turnToPerson() {
-  const [first, second, ...others] = settings.options.players;
-  if (others.length === 0) board.turnTo(first !== "" && second === "");
+  const { players } = settings.options;
+  const isOnly = players.filter((player) => player === "").length === 1;
+  if (players.length === 2 && isOnly) board.turnTo(players[1] === "");
 }
 
 /** Begins a new game, with the newest network. */
@@ -141,6 +144,8 @@ function render(isNew) {
     if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
     keepGame();
     showComment(position);
+    showMoves(game, null, 0, false, (chosen) => play.goTo(chosen));
+    analysis.show(position, play.names, (name) => name);
     byId("first").disabled = byId("back").disabled = position.parent === null;
     board.close();
     clock.run(null);
@@ -186,16 +191,17 @@ function hear(position) {
 }
 
 function bind() {
-  const click = (/** @type {string} */ id, /** @type {() => unknown} */ act) => byId(id).addEventListener("click", act);
-  click("problem_close", () => complain(""));
-  click("turn", () => board.turn());
-  click("logout", async () => {
+  onClick("problem_close", () => complain(""));
+  onClick("turn", () => board.turn());
+  onClick("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();
   });
-  click("chooser_cancel", () => byId("chooser").close());
-  click("new", begin);
-  click("rematch", () => {
+  for (const button of document.querySelectorAll("dialog [id$=_cancel]")) {
+    onClick(button.id, () => button.closest("dialog")?.close());
+  }
+  onClick("new", begin);
+  onClick("rematch", () => {
     settings.swap();
     turnToPerson();
     return begin();
@@ -213,6 +219,12 @@ async function renew() {
   } catch (error) {
     complain(`The newest model cannot be loaded: ${messageOf(error)}`);
   }
+}
+
+/** Says how the connection stands. @param {"open" | "lost"} kind @param {string} text */
+function tellConnection(kind, text) {
+  byId("connected").className = `state ${kind}`;
+  byId("connected").textContent = text;
 }
 
 /** @param {string} player the name of the model */
@@ -235,8 +247,7 @@ async function main() {
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   connection.addEventListener("lost", () => {
-    byId("connected").textContent = "The connection is lost. Trying again …";
-    byId("connected").classList.add("lost");
+    tellConnection("lost", "The connection is lost. Trying again …");
     play.isThinking = false;
     render(true);
   });
@@ -244,8 +255,7 @@ async function main() {
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
-    byId("connected").textContent = "connected";
-    byId("connected").classList.remove("lost");
+    tellConnection("open", "connected");
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);

@@ -35,7 +35,7 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     if (game.isPaired) return position.mover === 1 ? (isFirst ? `${number}…` : "") : `${number}.`;
     if (!hasSteps) return `${number}.`;
     if (!begins && !isFirst) return "";
-    const who = typeof owner === "number" ? ` ${upper(game.names[owner])}` : "";
+    const who = typeof owner === "number" && game.names.length > 1 ? ` ${upper(game.names[owner])}` : "";
     return `${number}.${who}`;
   };
   /** @type {(child: HTMLElement, item: Item) => void} */

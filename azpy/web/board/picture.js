@@ -69,14 +69,9 @@ export class Picture {
     this.choose([]);
   }
 
-  /** Whether the keyboard is on the board. */
-  get hasFocus() {
-    return this.frame.contains(document.activeElement);
-  }
-
   /** Chooses the places that were touched so far. @param {string[]} path */
   choose(path) {
-    const hadFocus = this.hasFocus;
+    const hadFocus = this.frame.contains(document.activeElement);
     this.path = path;
     const places = nextPlaces(this.actions, path);
     const wanted = new Map([...places].map(([place, found]) => [place, { ...found, isChosen: false }]));

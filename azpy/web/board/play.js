@@ -1,12 +1,11 @@
 // Who is to move, and what happens then? People touch the board, networks search, dice are thrown.
 
-import { Asking } from "./asking.js";
+import { Asking, REPORTS } from "./asking.js";
 import { Busy, Lost } from "./connection.js";
 import { announce, complain, messageOf } from "./dom.js";
 import { rolled } from "./position.js";
 import { upper } from "./sides.js";
 
-const REPORTS = 0.3; // seconds between two reports of a search
 const PACE = 400; // milliseconds between two moves of networks that play each other
 
 /**
@@ -90,11 +89,6 @@ export class Play extends Asking {
     if (position === null) return;
     position.ended = null;
     return this.goTo(position);
-  }
-
-  redo() {
-    const next = this.game.current.next;
-    if (next !== null) return this.goTo(next);
   }
 
   /** Ends a game of two players at the current position. @param {number} loser @param {string} why */

@@ -14,8 +14,11 @@ export function seats(name) {
   return found;
 }
 
+const IN_A_ROW = 3; // seats above the board
+
 /** Shows as many seats as a game has players. Those behind the second one are made like it. @param {number} players */
 export function seat(players) {
+  byId("main").style.setProperty("--rows", `${Math.max(1, Math.ceil((players - 1) / IN_A_ROW))}`);
   while (seats("side").length < players) {
     const player = seats("side").length;
     byId(`side_${player - 1}`).after(copied("side", player));
@@ -31,6 +34,5 @@ export function seat(players) {
 function copied(name, player) {
   const made = byId(`${name}_1`).cloneNode(true);
   for (const one of [made, ...made.querySelectorAll("[id]")]) one.id = one.id.replace(/_1$/, `_${player}`);
-  made.classList.replace("seat_1", `seat_${player}`);
   return made;
 }

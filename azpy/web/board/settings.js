@@ -1,11 +1,11 @@
 // What did the person choose? The controls of players, levels and hints; they are kept in this browser.
 
 import { rulesOf } from "./clock.js";
-import { byId, fill, make } from "./dom.js";
+import { byId, fill, make, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { seat, seats } from "./seats.js";
 import { offerStart } from "./setup.js";
-import { sides, upper } from "./sides.js";
+import { colorOf, sides, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
 import { tellPercent } from "./values.js";
 
@@ -22,19 +22,18 @@ const STORE = "azpy board settings";
 
 export class Settings {
   /**
-   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onSwap: () => void, onClock: () => void}}
-   *   heard what changed
+   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onClock: () => void}} heard what changed
    */
-  constructor({ onGame, onPlay, onPlayers, onSwap, onClock }) {
+  constructor({ onGame, onPlay, onPlayers, onClock }) {
     /** @type {Model[]} */
     this.models = [];
     byId("game").addEventListener("change", () => {
       this.fillPlayers();
       onGame();
     });
-    byId("swap").addEventListener("click", () => {
+    onClick("swap", () => {
       this.swap();
-      onSwap();
+      onPlayers();
     });
     byId("setup").addEventListener("change", (/** @type {Event} */ { target }) => {
       if (!(target instanceof Element) || !target.matches("[id^=player_]")) return;
@@ -103,7 +102,7 @@ export class Settings {
       byId(`label_${player}`).textContent = upper(name);
       fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
       byId(`player_${player}`).value = player === 0 ? "" : this.model.name;
-      byId(`side_${player}`).classList.toggle("colored", !this.isZeroSum);
+      byId(`side_${player}`).className = `side ${colorOf(name, player, this.isZeroSum)}`;
     }
     byId("swap").hidden = this.names.length === 1;
     byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
@@ -195,7 +194,8 @@ export class Settings {
       byId(`name_${player}`).textContent = upper(name);
       const [chosen] = byId(`player_${player}`).selectedOptions;
       const level = chosen?.value && this.level ? `, ${this.level}` : "";
-      byId(`who_${player}`).textContent = `${chosen?.textContent ?? ""}${level}`;
+      const who = byId(`who_${player}`);
+      who.textContent = who.title = `${chosen?.textContent ?? ""}${level}`; // where there is no room the title says it
     }
   }
 

@@ -18,13 +18,16 @@ export function turnsOf(game) {
   let hasSteps = false;
   // Dice are thrown for the turn that follows, but where a player has them thrown.
   const isOwn = game.start === null && game.root.children[0]?.mover !== null;
+  const isAlone = game.names.length === 1;
   const isSecond = game.root.children[0]?.mover === 1;
   const open = [game.root];
   for (let one = open.pop(); one !== undefined; one = open.pop()) {
     const before = places.get(one);
     for (const child of one.children) {
       const owner = child.mover === null && isOwn ? before?.owner : ownerOf(child, before?.owner, game.names.length);
-      const begins = before === undefined || owner === undefined || owner !== before.owner;
+      // Of one player each move ends a turn.
+      const goesOn = isAlone ? one.mover === null : owner !== undefined && owner === before?.owner;
+      const begins = before === undefined || !goesOn;
       hasSteps ||= !begins || child.mover === null;
       const pairs = Math.floor((child.ply + (isSecond ? 2 : 1)) / 2);
       const number = game.isPaired ? pairs : (before?.number ?? 0) + (begins ? 1 : 0);
@@ -52,13 +55,14 @@ function ownerOf(position, before, players) {
 /**
  * The moves of the last turn that led to a position, the newest first; rolls are left out.
  * @param {Position} position
+ * @param {number} players how many there are
  */
-export function* lastTurn(position) {
+export function* lastTurn(position, players) {
   let one = position;
   while (one.mover === null && one.parent !== null) one = one.parent;
   const { mover } = one;
   for (; one.parent !== null && one.mover === mover; one = one.parent) {
     yield one;
-    if (mover === undefined) return;
+    if (mover === undefined || players === 1) return;
   }
 }

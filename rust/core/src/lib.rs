@@ -1,4 +1,5 @@
-//! AlphaZero search, batching and self-play.
+#![doc = include_str!("../README.md")]
+//! # The modules
 //!
 //! From the lowest layer to the highest:
 //!

@@ -1,4 +1,7 @@
-//! The games that ship with azpy, one file each, or a folder where that would be long.
+#![doc = include_str!("../README.md")]
+//! # The games
+//!
+//! One file each, or a folder where that would be long.
 //!
 //! | game | constructor | policy | observation |
 //! |---|---|---|---|

@@ -102,6 +102,32 @@ pub(crate) fn each(mut set: u32) -> impl Iterator<Item = u32> {
     })
 }
 
+/// The board in lines of text: the places `upper` and `lower`, twelve each from the left, as x numbers them from 1. Five
+/// rows a half; of more checkers the number stands in the fifth.
+pub(crate) fn rows_of_text([x, o]: [Side; 2], upper: &[u32], lower: &[u32]) -> Vec<String> {
+    const ROWS: u32 = 5;
+    let cell = |point: u32, row: u32| {
+        let (mine, theirs) = (x.count(point - 1), o.count(24 - point));
+        let (glyph, count) = if mine > 0 { ("x", mine) } else { ("o", theirs) };
+        match (count, row) {
+            (0, 0) => ".".to_owned(),
+            (count, 4) if count > ROWS => count.to_string(),
+            (count, row) if row < count => glyph.to_owned(),
+            _ => String::new(),
+        }
+    };
+    let line = |points: &[u32], text: &dyn Fn(u32) -> String| {
+        let half = |points: &[u32]| points.iter().map(|&point| format!("{:>3}", text(point))).collect::<String>();
+        format!("{} |{}", half(&points[..6]), half(&points[6..])).trim_end().to_owned()
+    };
+    let mut lines = vec![line(upper, &|point| point.to_string())];
+    lines.extend((0..ROWS).map(|row| line(upper, &|point| cell(point, row))));
+    lines.push(line(upper, &|_| String::new()));
+    lines.extend((0..ROWS).rev().map(|row| line(lower, &|point| cell(point, row))));
+    lines.push(line(lower, &|point| point.to_string()));
+    lines
+}
+
 /// The spots of a die, in thirds from its middle.
 pub(crate) fn pips(die: u8) -> Vec<(f32, f32)> {
     let mut spots = Vec::new();

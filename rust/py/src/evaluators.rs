@@ -5,12 +5,14 @@ use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use azpy_net::NetEvaluator;
 use numpy::PyArray4;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 
+use crate::net::Net;
 use crate::settings::{U64, whole, within};
 use crate::threads::exclusive;
 
@@ -69,6 +71,8 @@ pub(crate) type Turns = [Arc<Mutex<()>>];
 pub(crate) enum AnyEvaluator {
     Uniform,
     Rollout(u64),
+    /// A network of azpy's own, and its `network_id`.
+    Net(Box<NetEvaluator<Arc<azpy_net::Net>>>, u64),
     Python(PyEvaluator),
 }
 
@@ -86,6 +90,13 @@ impl AnyEvaluator {
         }
         if let Ok(rollout) = object.cast::<RolloutEvaluator>() {
             return Ok(Self::Rollout(rollout.get().0));
+        }
+        // `azpy.NetEvaluator` has it; a subclass has None there, and is asked as any other object.
+        if let Some(net) = object.getattr_opt("net")?
+            && let Ok(net) = net.cast::<Net>()
+        {
+            let net = &net.get().net;
+            return Ok(Self::Net(Box::new(NetEvaluator::new(net.clone())), net.id()));
         }
         Ok(Self::Python(PyEvaluator::new(py, shared, None)?))
     }
@@ -149,14 +160,14 @@ impl AnyEvaluator {
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Python(evaluator) => visit.call(&*evaluator.object),
-            Self::Uniform | Self::Rollout(_) => Ok(()),
+            Self::Uniform | Self::Rollout(_) | Self::Net(..) => Ok(()),
         }
     }
 
     /// Has the network count as another one for each game, where several games share a cache.
     pub(crate) fn in_game(mut self, spec: &str) -> Self {
         self.plays(spec);
-        if let Self::Python(PyEvaluator { network: Some(network), .. }) = &mut self {
+        if let Self::Python(PyEvaluator { network: Some(network), .. }) | Self::Net(_, network) = &mut self {
             let mut hasher = DefaultHasher::new();
             (*network, spec).hash(&mut hasher);
             *network = hasher.finish();
@@ -177,6 +188,7 @@ impl AnyEvaluator {
     pub(crate) fn network_id(&self) -> Option<u64> {
         match self {
             Self::Python(evaluator) => evaluator.network,
+            Self::Net(_, network) => Some(*network),
             Self::Uniform | Self::Rollout(_) => None,
         }
     }

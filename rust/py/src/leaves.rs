@@ -258,6 +258,11 @@ impl<G: Hosted> Evaluator<G> for AnyEvaluator {
         match self {
             Self::Uniform => Uniform.evaluate_batch(batch).map_err(never),
             Self::Rollout(seed) => Rollout { seed: *seed }.evaluate_batch(batch).map_err(never),
+            Self::Net(evaluator, _) => {
+                let states = batch.states;
+                evaluator.evaluate_batch(batch).map_err(EvaluatorError::new_err)?;
+                check_faults(states)
+            }
             Self::Python(evaluator) => evaluator.evaluate(batch),
         }
     }

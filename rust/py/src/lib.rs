@@ -5,7 +5,7 @@
 //!
 //! 1. [`errors`], [`settings`], [`threads`] (how background threads end).
 //! 2. [`hosted`] is what a game needs to be reached from Python, [`pygame`] a game written in Python.
-//! 3. [`evaluators`] are what may answer, [`result`] is what a search found ([`picture`] hands trees to what draws them),
+//! 3. [`evaluators`] are what may answer ([`net`]: azpy's own networks), [`result`] is what a search found ([`picture`] hands trees to what draws them),
 //!    and [`calls`] are requests to an engine.
 //! 4. [`doors`] has the small object-safe traits through which Python sees the core, which is compiled once a game.
 //! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
@@ -32,6 +32,7 @@ mod hosted;
 mod hub;
 mod leaves;
 mod model;
+mod net;
 mod picture;
 mod pygame;
 mod query;
@@ -99,6 +100,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("GameError", py.get_type::<errors::GameError>())?;
     module.add_class::<evaluators::RolloutEvaluator>()?;
     module.add_class::<evaluators::UniformEvaluator>()?;
+    module.add_class::<net::Net>()?;
     module.add_class::<query::GameNotation>()?;
     module.add_class::<query::Line>()?;
     module.add_class::<query::Query>()?;

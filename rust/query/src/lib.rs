@@ -1,4 +1,5 @@
-//! Queries about positions as JSON: an object is read, its moves are played, and what a search found is written.
+#![doc = include_str!("../README.md")]
+//! # The modules
 //!
 //! There is no Python here, no thread, no socket and no search: a server asks its engine in between, and a page without a
 //! server can do the same. From the lowest layer to the highest: `object` (JSON and its fields), `line` (positions that go

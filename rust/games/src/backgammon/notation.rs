@@ -23,7 +23,7 @@ use azpy_core::text::{play_line, shown};
 use super::Backgammon;
 use super::side::BAR;
 use crate::notation::Words;
-use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side};
+use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, rows_of_text};
 
 const KEYS: [&str; 7] = ["x", "o", "turn", "roll", "left", "closed", "plies"];
 const EXPECTED: &str =
@@ -220,32 +220,11 @@ fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
     }
 }
 
-/// The board as x sees it: x runs from 24 to 1 and o the other way. Five rows a half; of more checkers the number stands
-/// in the fifth.
+/// The board as x sees it: x runs from 24 to 1 and o the other way.
 pub(super) fn render(game: &Backgammon) -> String {
-    const ROWS: u32 = 5;
+    let (upper, lower): (Vec<_>, Vec<_>) = ((13..=24).collect(), (1..=12).rev().collect());
+    let mut lines = rows_of_text(game.sides, &upper, &lower);
     let [x, o] = game.sides;
-    let cell = |point: u32, row: u32| {
-        let (mine, theirs) = (x.count(point - 1), o.count(24 - point));
-        let (glyph, count) = if mine > 0 { ("x", mine) } else { ("o", theirs) };
-        match (count, row) {
-            (0, 0) => ".".to_owned(),
-            (count, 4) if count > ROWS => count.to_string(),
-            (count, row) if row < count => glyph.to_owned(),
-            _ => String::new(),
-        }
-    };
-    let line = |points: &[u32], text: &dyn Fn(u32) -> String| {
-        let half = |points: &[u32]| points.iter().map(|&point| format!("{:>3}", text(point))).collect::<String>();
-        format!("{} |{}", half(&points[..6]), half(&points[6..])).trim_end().to_owned()
-    };
-    let upper: Vec<_> = (13..=24).collect();
-    let lower: Vec<_> = (1..=12).rev().collect();
-    let mut lines = vec![line(&upper, &|point| point.to_string())];
-    lines.extend((0..ROWS).map(|row| line(&upper, &|point| cell(point, row))));
-    lines.push(line(&upper, &|_| String::new()));
-    lines.extend((0..ROWS).rev().map(|row| line(&lower, &|point| cell(point, row))));
-    lines.push(line(&lower, &|point| point.to_string()));
     let of_both = |number: fn(Side) -> u32| format!("x {}, o {}", number(x), number(o));
     lines.push(format!("bar: {}; off: {}", of_both(|side| side.count(BAR)), of_both(Side::off)));
     lines.push(state_text(game));

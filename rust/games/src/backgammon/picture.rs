@@ -101,7 +101,8 @@ fn draw_board(svg: &mut String) {
     }
 }
 
-/// Checkers on points and the bar, and those that are off as slabs in the tray.
+/// Checkers on points and the bar, and those that are off as slabs in the tray, with the pip count at its edge: how many
+/// points all checkers still have to go.
 fn draw_side(svg: &mut String, game: &Backgammon, player: Player) {
     let counts = game.checkers(player);
     let color = COLORS[player.index()];
@@ -113,6 +114,10 @@ fn draw_side(svg: &mut String, game: &Backgammon, player: Player) {
     let (bar, upper) = (MARGIN + 6.0 * STEP + GAP / 2.0, player == Player::Zero);
     let on_bar = counts[BAR as usize];
     draw_stack(svg, color, bar, on_bar, |row| middle_of(upper, ROWS - 1 - row.min(ROWS - 1)));
+    let to_go: u32 = counts.iter().zip(1..=BAR + 1).map(|(count, far)| count * far).sum();
+    let (middle, y) = (MARGIN + 12.0 * STEP + 1.5 * GAP, if upper { MARGIN + HEIGHT + 18.0 } else { MARGIN - 8.0 });
+    write!(svg, "<text x=\"{middle}\" y=\"{y}\" font-size=\"13\" font-weight=\"bold\" fill=\"{color}\">{to_go}</text>")
+        .unwrap();
     let x = MARGIN + 12.0 * STEP + GAP + 6.0;
     for slab in 0..counts[25] {
         let depth = 13.0 * slab as f32 + 4.0;

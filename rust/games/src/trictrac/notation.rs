@@ -24,7 +24,7 @@ use azpy_core::text::{play_line, shown};
 use super::{FIELDS, HIS_CORNER, POWER, Stage, Trictrac};
 use super::{HOLD, LEAVE, Plays};
 use crate::notation::{PLAYERS, Words, mark, read_number};
-use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side};
+use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, rows_of_text};
 use crate::trictrac::board::CORNER;
 
 const KEYS: [&str; 12] =
@@ -271,32 +271,10 @@ fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
     }
 }
 
-/// The board as x sees it: x runs from 1 at the lower left to 12, up, and back to 24. Five rows a half; of more checkers
-/// the number stands in the fifth.
+/// The board as x sees it: x runs from 1 at the lower left to 12, up, and back to 24.
 pub(super) fn render(game: &Trictrac) -> String {
-    const ROWS: u32 = 5;
-    let [x, o] = game.sides;
-    let cell = |field: u32, row: u32| {
-        let (mine, theirs) = (x.count(field - 1), o.count(24 - field));
-        let (glyph, count) = if mine > 0 { ("x", mine) } else { ("o", theirs) };
-        match (count, row) {
-            (0, 0) => ".".to_owned(),
-            (count, 4) if count > ROWS => count.to_string(),
-            (count, row) if row < count => glyph.to_owned(),
-            _ => String::new(),
-        }
-    };
-    let line = |fields: &[u32], text: &dyn Fn(u32) -> String| {
-        let half = |fields: &[u32]| fields.iter().map(|&field| format!("{:>3}", text(field))).collect::<String>();
-        format!("{} |{}", half(&fields[..6]), half(&fields[6..])).trim_end().to_owned()
-    };
-    let upper: Vec<_> = (13..=24).rev().collect();
-    let lower: Vec<_> = (1..=12).collect();
-    let mut lines = vec![line(&upper, &|field| field.to_string())];
-    lines.extend((0..ROWS).map(|row| line(&upper, &|field| cell(field, row))));
-    lines.push(line(&upper, &|_| String::new()));
-    lines.extend((0..ROWS).rev().map(|row| line(&lower, &|field| cell(field, row))));
-    lines.push(line(&lower, &|field| field.to_string()));
+    let (upper, lower): (Vec<_>, Vec<_>) = ((13..=24).rev().collect(), (1..=12).collect());
+    let mut lines = rows_of_text(game.sides, &upper, &lower);
     lines.extend(PLAYERS.map(|player| format!("{}: {}", mark(player), score_text(game, player))));
     lines.push(state_text(game));
     lines.join("\n")

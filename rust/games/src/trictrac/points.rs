@@ -162,34 +162,3 @@ pub(super) fn full_jans(side: Side) -> [bool; 3] {
 pub(super) fn holds_corner(side: Side) -> bool {
     is_single(side.many() & CORNER)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn marked(points: [u8; 2], runs: [bool; 2], more: u8) -> (Score, bool) {
-        let mut score = Score { points, holes: [0, 5], runs };
-        let hole = score.mark(Player::Zero, more, 12);
-        (score, hole)
-    }
-
-    #[test]
-    fn holes_count_double_where_the_run_is_unbroken() {
-        let won = |points, holes| (Score { points, holes: [holes, 5], runs: [true; 2] }, true);
-        // Eighteen points on eight: two holes, of which the first one is single.
-        assert_eq!(marked([8, 6], [false, true], 18), won([2, 0], 3));
-        assert_eq!(marked([0, 6], [true, false], 24), won([0, 0], 4));
-        assert_eq!(marked([10, 0], [false, true], 2), won([0, 0], 1));
-        // Holes beyond the game's are not counted.
-        assert_eq!(marked([0, 0], [true; 2], 84), won([0, 0], 12));
-    }
-
-    #[test]
-    fn a_mark_breaks_the_run_of_points_and_of_nothing_else() {
-        let on = |points, runs| (Score { points, holes: [0, 5], runs }, false);
-        assert_eq!(marked([0, 4], [true; 2], 4), on([4, 4], [true, false]));
-        assert_eq!(marked([0, 0], [true; 2], 4), on([4, 0], [true; 2]));
-        // Nothing is marked.
-        assert_eq!(marked([4, 4], [true; 2], 0), on([4, 4], [true; 2]));
-    }
-}

@@ -41,6 +41,19 @@ fn positions_are_read_as_they_are_written() {
 }
 
 #[test]
+fn the_picture_counts_the_pips_of_each_side() {
+    let start = Backgammon::default();
+    for (text, counts) in [
+        ("x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x", ["167", "167"]),
+        ("x=bar:2,6:3,off:10 o=1:1,off:14 turn=x", ["68", "1"]),
+    ] {
+        let svg = start.parse(text).unwrap().to_svg();
+        let bold = svg.split("font-weight=\"bold\"").skip(1).map(|rest| rest.split(['>', '<']).nth(1).unwrap());
+        assert_eq!(bold.collect::<Vec<_>>(), counts, "{text}");
+    }
+}
+
+#[test]
 fn keys_tell_apart_whatever_the_words_do() {
     let boards = [
         "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5",

@@ -1,8 +1,12 @@
-//! All tests of the games in one program: it compiles and links once. `cargo test --test all hex::` runs a part.
+//! All tests of the games in one program: it compiles and links once. `cargo test --test all hex::` runs a part. The
+//! modules from src have tests in them, for which the crate is not compiled a second time.
 
 mod backgammon;
 mod backgammon_text;
 mod boards;
+#[allow(dead_code)]
+#[path = "../../src/cells.rs"]
+mod cells;
 mod chess;
 mod chess_notation;
 mod chess_pgn;
@@ -14,6 +18,9 @@ mod go;
 mod go_sgf;
 mod golden;
 mod hex;
+#[allow(dead_code)]
+#[path = "../../src/key.rs"]
+mod key;
 mod notation;
 mod othello;
 mod touches;

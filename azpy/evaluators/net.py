@@ -1,0 +1,137 @@
+"""An evaluator that computes azpy's own networks itself, on the CPU: it needs no package besides numpy.
+
+`open_network` chooses between it and ONNX Runtime for everything that plays a stored network.
+"""
+
+import importlib.util
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from azpy import _core
+from azpy.devices import OWN, parse_devices
+from azpy.errors import MissingPackageError, ModelError, SettingsWarning, pip_install
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape
+from azpy.game import value_width
+from azpy.games.names import make_game
+from azpy.runs.reader import read_model, stored_network
+
+_CHECKED = "model.onnx"  # what a path of a checkpoint's model ends with
+
+
+class NetEvaluator(CheckedEvaluator):
+    """Answers batches of observations from a network of azpy's own, by azpy's own code for the CPU.
+
+    Searches ask it without the GIL, each thread for itself. ONNX Runtime is faster in large batches, see
+    docs/python.md; it takes networks of the user's own as well.
+
+    Args:
+        network: path of a run folder, which stands for its newest checkpoint, or of a checkpoint in its run folder.
+        game: a `State`, or anything with its shapes, or a game's name as `azpy.make_game` takes it; the network must
+            fit it. Needed for a run whose game is a Python class. A run with "+conv" also takes another size.
+
+    Attributes:
+        network_id: nonzero 64-bit hash of the network's shape and weights.
+        obs_shape: (C, H, W).
+        num_actions: A.
+        device: "azpy".
+        description: device and precision, in one line.
+        notes: empty, as nothing was chosen.
+
+    Raises:
+        ModelError: the network is of the user's own, or does not fit the game, or the path is no folder.
+        RunError: there is no checkpoint, or it is damaged, or in no run folder.
+        SettingsError: no such game; or `game` does not name the Python class of the run.
+
+    Example:
+        >>> azpy.Search(azpy.NetEvaluator("runs/connect_four"), simulations=400)  # doctest: +SKIP
+    """
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, network: str | os.PathLike[str], *, game: GameShape | str | None = None) -> None:
+        self.name = os.fspath(network)
+        shape: Any = make_game(game) if isinstance(game, str) else game
+        folder, settings, start = stored_network(Path(network), shape)
+        said = shape_of(start, settings.network, settings.value_smoothing)
+        try:
+            self._net = _core.Net(json.dumps(said), read_model(folder, "model.safetensors"))
+        except ValueError as error:
+            raise ModelError(f"{self.name}: {error}") from None
+        self.network_id, self.num_values = self._net.id, self._net.num_values
+        self.obs_shape, self.num_actions = self._net.obs_shape, self._net.num_actions
+        self.device, self.description = OWN, "CPU, fp32, azpy's own code"
+        if shape is not None:
+            self._check_fits(shape)
+        self._warm_up()
+
+    @property
+    def net(self) -> _core.Net | None:
+        """What searches ask in place of `evaluate_batch`; None in a subclass, which may answer otherwise."""
+        return self._net if type(self) is NetEvaluator else None
+
+    def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
+        return self._net.evaluate(observations)
+
+    def fork(self) -> Self:
+        """The same: threads share it."""
+        return self
+
+
+def shape_of(game: Any, spec: str, value_smoothing: float = 0.0) -> dict[str, Any]:
+    """What `_core.Net` and the crate azpy-net must know of a network besides its weights, as JSON has it.
+
+    Args:
+        game: any position of the game.
+        spec: of a network of azpy's own, see `azpy.learning.network.Network`.
+        value_smoothing: of the targets that a value of three classes learned from.
+    """
+    lists = {name: getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors")}
+    return {
+        "network": spec,
+        "obs_shape": [int(size) for size in game.obs_shape],
+        "num_actions": int(game.num_actions),
+        "num_values": value_width(game),
+        "value_smoothing": value_smoothing,
+        **{name: list(numbers) for name, numbers in lists.items() if numbers is not None},
+    }
+
+
+def open_network(
+    path: str | os.PathLike[str], device: str = "cpu", *, game: Any, threads: int = 1
+) -> OnnxEvaluator | NetEvaluator:
+    """The evaluator of a stored network: ONNX Runtime's, or azpy's own on "azpy", and where there is no ONNX Runtime.
+
+    A `SettingsWarning` says so if the device was not asked for by that name.
+
+    Args:
+        path: as `OnnxEvaluator` takes it.
+        device: as for `OnnxEvaluator`, or "azpy".
+        game: which the network must fit.
+        threads: of ONNX Runtime for one batch on the CPU.
+
+    Raises:
+        MissingPackageError: a model file, which needs ONNX Runtime, and that is not installed.
+        AzpyError: those of both evaluators.
+    """
+    kinds = {each.kind for each in parse_devices(device)}
+    if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
+        return OnnxEvaluator(path, device, game=game, threads=threads)
+    stored = Path(path).parent if Path(path).name == _CHECKED else Path(path)
+    install = pip_install("cpu")
+    if stored.is_file():
+        raise MissingPackageError(
+            f"azpy's own code plays runs and their checkpoints, and {path} is a model file: {install}, and give "
+            "another device than azpy"
+        )
+    evaluator = NetEvaluator(stored, game=game)
+    if kinds != {OWN}:
+        said = f"onnxruntime is not installed: azpy's own code computes the network; faster in large batches: {install}"
+        warnings.warn(said, SettingsWarning, stacklevel=2)
+    return evaluator

@@ -1,0 +1,71 @@
+//! A network as the search asks it.
+
+use std::borrow::Borrow;
+
+use azpy_core::evaluator::{Batch, Evaluator};
+use azpy_core::game::{Game, Payoff, Pov};
+
+use crate::net::{Net, Scratch};
+
+/// Answers for leaves by a network: an owned one, or one that several evaluators share, as `Arc<Net>`.
+#[derive(Debug)]
+pub struct NetEvaluator<N = Net> {
+    net: N,
+    scratch: Scratch,
+    observations: Vec<f32>,
+    logits: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl<N: Borrow<Net>> NetEvaluator<N> {
+    /// An evaluator with memory of its own.
+    pub fn new(net: N) -> Self {
+        Self { net, scratch: Scratch::default(), observations: Vec::new(), logits: Vec::new(), values: Vec::new() }
+    }
+
+    /// The network that answers.
+    pub fn net(&self) -> &Net {
+        self.net.borrow()
+    }
+}
+
+impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
+    type Error = String;
+
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
+        let (net, rows) = (self.net.borrow(), batch.rows());
+        let (actions, width) = (net.num_actions(), net.num_values());
+        let state = &batch.states[0];
+        let numbers = if G::Payoff::ZERO_SUM { 1 } else { state.num_players() };
+        let expected = (state.obs_shape(), state.num_actions(), numbers);
+        if expected != (net.obs_shape(), actions, width) {
+            return Err(format!(
+                "the network does not fit the game: it takes observations {:?} and gives {actions} logits and {width} \
+                 numbers as the value, expected {:?}, {} and {}",
+                net.obs_shape(),
+                expected.0,
+                expected.1,
+                expected.2,
+            ));
+        }
+        self.observations.resize(rows * net.obs_shape().iter().product::<usize>(), 0.0);
+        self.logits.resize(rows * actions, 0.0);
+        self.values.resize(rows * width, 0.0);
+        batch.fill(0..rows, &mut self.observations);
+        net.evaluate(&mut self.scratch, &self.observations, rows, &mut self.logits, &mut self.values);
+        for (row, logits) in self.logits.chunks_exact(actions).enumerate() {
+            let range = batch.range(row);
+            for (to, &action) in batch.logits[range.clone()].iter_mut().zip(&batch.actions[range]) {
+                *to = logits[action as usize];
+            }
+        }
+        for (to, from) in batch.values.iter_mut().flat_map(Pov::numbers_mut).zip(&self.values) {
+            *to = *from;
+        }
+        Ok(())
+    }
+
+    fn network(&self) -> Option<u64> {
+        Some(self.net().id())
+    }
+}

@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+//! # As torch has them
+//!
+//! `azpy/learning/network.py` describes the networks.
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod evaluator;
+mod layer;
+mod net;
+mod read;
+
+pub use crate::evaluator::NetEvaluator;
+pub use crate::net::{Net, Scratch};

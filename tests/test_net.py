@@ -1,0 +1,175 @@
+"""azpy's own code for its networks: torch's numbers, the search's bits, and what is said without ONNX Runtime."""
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from numpy.typing import NDArray
+
+import azpy
+from azpy import _core
+from azpy.cli.match import main
+from azpy.errors import MissingPackageError, ModelError, RunError, SettingsError, SettingsWarning
+from azpy.evaluators.net import NetEvaluator, open_network, shape_of
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.learning.export import check_parity, to_onnx
+from azpy.learning.network import Network, to_arrays
+from azpy.runs.folder import RunFolder
+from azpy.settings.presets import PRESETS
+from test_network import trained
+
+SPECS = ["2x16+wdl", "2x20+pool", "3x16+pool+conv", "1x24+conv+wdl", "0x8"]
+
+
+def own(game: Any, module: Network) -> _core.Net:
+    said = shape_of(game, module.spec, module.value_smoothing)
+    return _core.Net(json.dumps(said), safetensors.numpy.save(to_arrays(module)))
+
+
+def says_the_same(game: Any, module: Network) -> None:
+    rows = np.random.default_rng(0).random((3, *game.obs_shape), dtype=np.float32)
+    check_parity(module, SimpleNamespace(evaluate_batch=own(game, module).evaluate), rows, 1e-5)
+
+
+@pytest.mark.parametrize("game", PRESETS)
+def test_the_network_of_each_preset_says_what_torch_says(game: str) -> None:
+    start = azpy.make_game(game)
+    says_the_same(start, trained(Network.of(start, PRESETS[game]["network"])))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_networks_of_all_kinds_say_what_torch_says_on_boards_of_any_size(spec: str) -> None:
+    for game in ("go(size=5)", "breakthrough(width=5,height=6)", "connect_four(width=5,height=4)"):
+        start = azpy.make_game(game)
+        module = trained(Network.of(start, spec))
+        module.value_smoothing = 0.05 if module.three_classes else 0.0
+        says_the_same(start, module)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of Connect Four with a checkpoint of a network of its own."""
+    monkeypatch.chdir(tmp_path)
+    save(Path("c4"), trained(Network.of(azpy.make_game("connect_four"), "2x16")))
+    return Path("c4")
+
+
+def save(path: Path, module: Network, **settings: Any) -> None:
+    with RunFolder(path, {"game": "connect_four", "network": module.spec, **settings}) as folder:
+        folder.save_checkpoint(1, model=to_arrays(module), optimizer={}, state={}, onnx=to_onnx(module))
+
+
+@pytest.fixture
+def without_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+
+
+def test_a_run_is_opened_by_its_folder_and_answers_as_its_model_does(run: Path) -> None:
+    evaluator, model = NetEvaluator(run), OnnxEvaluator(run)
+    rows = np.random.default_rng(1).random((9, *evaluator.obs_shape), dtype=np.float32)
+    for mine, its in zip(evaluator.evaluate_batch(rows), model.evaluate_batch(rows), strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-5)
+    assert evaluator.row_exact
+    assert evaluator.network_id == NetEvaluator(run / "checkpoints/000001").network_id != model.network_id
+    again = pickle.loads(pickle.dumps(evaluator))
+    assert (again.network_id, again.net is not None) == (evaluator.network_id, True)
+    assert evaluator.fork() is evaluator
+
+
+class Asked(NetEvaluator):
+    """Answers in Python: a subclass may answer otherwise."""
+
+    batches = 0
+
+    def _evaluate(self, observations: NDArray[np.float32]) -> Any:
+        self.batches += 1
+        return super()._evaluate(observations)
+
+
+def test_searches_that_ask_in_rust_find_what_those_that_ask_in_python_find(run: Path) -> None:
+    start = azpy.make_game("connect_four")
+    in_rust, in_python = NetEvaluator(run), Asked(run)
+    found = [azpy.Search(one, simulations=300, eval_batch=8).run(start) for one in (in_rust, in_python)]
+    assert in_python.batches > 30
+    assert found[0].visits.tolist() == found[1].visits.tolist()
+    assert found[0].value == found[1].value
+    with azpy.Engine(in_rust, simulations=300, eval_batch=8) as engine:
+        assert engine.search(start).result(60).visits.tolist() == found[0].visits.tolist()
+    games = [
+        [
+            record.to_bytes()
+            for record in azpy.SelfPlay(start, one, games=6, slots=4, simulations=8, pipelines=2, seed=1)
+        ]
+        for one in (in_rust, in_python)
+    ]
+    assert sorted(games[0]) == sorted(games[1])
+
+
+def test_a_network_for_another_game_is_refused_before_it_answers(run: Path) -> None:
+    with pytest.raises(ModelError, match="does not fit the game"):
+        NetEvaluator(run, game="othello")
+    with pytest.raises(azpy.EvaluatorError, match="the network does not fit the game"):
+        azpy.Search(NetEvaluator(run), simulations=9).run(azpy.make_game("othello"))
+
+
+def test_without_onnxruntime_a_run_plays_and_one_line_says_so(
+    run: Path, without_onnxruntime: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(SettingsWarning, match="onnxruntime is not installed: azpy's own code computes the network"):
+        evaluator = azpy.load_run(run).evaluator
+    assert isinstance(evaluator, NetEvaluator)
+    assert main([str(run), "uniform:4", "--games", "2", "--simulations", "4"]) == 0
+    output = capsys.readouterr()
+    assert output.err.count("onnxruntime is not installed") == 1
+    assert "Error" not in output.err
+    with pytest.raises(MissingPackageError, match="is a model file: pip install onnxruntime"):
+        open_network(_model(run), game=azpy.make_game("connect_four"))
+    with pytest.raises(MissingPackageError, match="onnxruntime is not installed"):
+        open_network(run, "cuda", game=azpy.make_game("connect_four"))
+
+
+def _model(run: Path) -> Path:
+    return Path((run / "checkpoints/000001/model.onnx").rename(run / "alone.onnx"))
+
+
+def test_azpy_s_own_code_is_a_device_that_can_be_asked_for(
+    run: Path, capsys: pytest.CaptureFixture[str], one_line: Callable[..., str]
+) -> None:
+    command = [str(run), f"{run}/checkpoints/000001/model.onnx@2", "--games", "2", "--simulations", "4"]
+    assert main([*command, "--device", "azpy"]) == 0
+    assert "models run on: CPU, fp32, azpy's own code" in capsys.readouterr().out
+    with pytest.raises(SettingsError, match=r"azpy\.NetEvaluator"):
+        OnnxEvaluator(run, "azpy")
+    with pytest.raises(SettingsError, match="trains none"):
+        azpy.train("connect_four", device="azpy", out=str(run / "other"))
+    one_line(main, [*command, "--device", "azpy:1"], "az-match: device must be cpu, ")
+
+
+def test_what_azpy_s_own_code_cannot_compute_is_refused_by_name(tmp_path: Path, run: Path) -> None:
+    module = Network.of(azpy.make_game("connect_four"), "1x8")
+    with RunFolder(tmp_path / "own", {"game": "connect_four", "network": "my_nets:make"}) as folder:
+        folder.save_checkpoint(1, model=to_arrays(module), optimizer={}, state={}, onnx=b"")
+    with pytest.raises(ModelError, match="my_nets:make is a torch module of one's own"):
+        NetEvaluator(tmp_path / "own")
+    with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
+        NetEvaluator(tmp_path / "nowhere")
+    (run / "checkpoints/000001/model.safetensors").write_bytes(b"1234")
+    with pytest.raises(RunError, match=r"model\.safetensors differs"):
+        NetEvaluator(run)
+
+
+def test_a_network_of_any_size_plays_on_another_board(tmp_path: Path) -> None:
+    start, other = azpy.make_game("go(size=5)"), azpy.make_game("go(size=7)")
+    module = trained(Network.of(start, "2x16+pool+conv"))
+    save(tmp_path / "go", module, game="go(size=5)")
+    evaluator, larger = NetEvaluator(tmp_path / "go", game=other), Network.of(other, module.spec)
+    larger.load_state_dict(module.state_dict())
+    rows = np.random.default_rng(0).random((2, *other.obs_shape), dtype=np.float32)
+    check_parity(larger.eval(), evaluator, rows, 1e-5)
