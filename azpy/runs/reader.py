@@ -198,7 +198,7 @@ class Checkpoint:
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads a checkpoint's folder and compares every file with its manifest."""
     manifest = _read_manifest(folder)
-    if manifest and CHECKPOINT_FILES[1] not in manifest:
+    if manifest and CHECKPOINT_FILES[1] not in manifest and not (folder / CHECKPOINT_FILES[1]).exists():
         raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
