@@ -101,13 +101,13 @@ bench: $(VENV)/.train
 wheel: $(VENV)/.wheel
 
 # A wheel as a release has it, in dist: make release TARGET=aarch64-unknown-linux-musl. For Linux zig links it, for
-# glibc 2.17 or musl 1.2: maturin refuses a wheel that needs more. Without INTERPRETER one wheel serves Python 3.11 and
-# later, but none without the GIL; abi3audit looks for what is not in 3.11's stable ABI. INTERPRETER=python3.14t builds
-# the wheel for that one.
+# glibc 2.17 or musl 1.2: maturin refuses a wheel that needs more, and finds zig by the python of the path. Without
+# INTERPRETER one wheel serves Python 3.11 and later, but none without the GIL; abi3audit looks for what is not in 3.11's
+# stable ABI. INTERPRETER=python3.14t builds the wheel for that one.
 release: $(BIN)/maturin$(EXE)
 	$(BIN)/python -m pip install "maturin[zig]>=1.10,<2" abi3audit
 	rustup target add $(TARGET)
-	env -u MAKEFLAGS -u PYO3_PYTHON $(BIN)/maturin build --out dist --target $(TARGET) \
+	env -u MAKEFLAGS -u PYO3_PYTHON PATH="$(BIN):$$PATH" $(BIN)/maturin build --out dist --target $(TARGET) \
 		$(if $(findstring linux,$(TARGET)),--zig) $(addprefix --interpreter ,$(INTERPRETER))
 	$(if $(INTERPRETER),,$(BIN)/abi3audit --strict dist/azpy-*-abi3-*.whl)
 
