@@ -26,7 +26,7 @@ from azpy.learning.network import Network, to_arrays
 from azpy.runs.folder import RunFolder
 from azpy.settings.presets import PRESETS
 
-SPECS = ["2x16+wdl", "2x20+pool", "3x16+pool+conv", "1x24+conv+wdl", "0x8"]
+SPECS = ["2x16+wdl", "2x20+pool", "3x96+pool+conv", "1x24+conv+wdl", "0x8"]
 
 
 def fitted(network: Network) -> Network:
@@ -94,7 +94,7 @@ def test_a_run_is_opened_by_its_folder_and_answers_as_its_model_does(run: Path) 
     assert evaluator.row_exact
     assert evaluator.network_id == NetEvaluator(run / "checkpoints/000001").network_id != model.network_id
     again = pickle.loads(pickle.dumps(evaluator))
-    assert (again.network_id, again.net is not None) == (evaluator.network_id, True)
+    assert (again.network_id, again._azpy_net is not None) == (evaluator.network_id, True)
     assert evaluator.fork() is evaluator
 
 
@@ -106,6 +106,24 @@ class Asked(NetEvaluator):
     def _evaluate(self, observations: NDArray[np.float32]) -> Any:
         self.batches += 1
         return super()._evaluate(observations)
+
+
+class Even:
+    """Holds an evaluator, as many do, and answers otherwise."""
+
+    def __init__(self, net: NetEvaluator) -> None:
+        self.net = net._azpy_net
+        self.batches = 0
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
+        self.batches += 1
+        return np.zeros((len(observations), 7), np.float32), np.zeros(len(observations), np.float32)
+
+
+def test_who_holds_a_network_is_asked_itself(run: Path) -> None:
+    even = Even(NetEvaluator(run))
+    azpy.Search(even, simulations=20).run(azpy.make_game("connect_four"))
+    assert even.batches > 0
 
 
 def test_searches_that_ask_in_rust_find_what_those_that_ask_in_python_find(run: Path) -> None:
@@ -144,9 +162,9 @@ def test_without_onnxruntime_a_run_plays_and_one_line_says_so(
     output = capsys.readouterr()
     assert output.err.count("onnxruntime is not installed") == 1
     assert "Error" not in output.err
-    shutil.copy(run / "checkpoints/000001/model.onnx", "alone.onnx")
+    shutil.copy(run / "checkpoints/000001/model.onnx", "model.onnx")
     with pytest.raises(MissingPackageError, match="is a model file: pip install onnxruntime"):
-        open_network("alone.onnx", game=azpy.make_game("connect_four"))
+        open_network("model.onnx", game=azpy.make_game("connect_four"))
     with pytest.raises(MissingPackageError, match="onnxruntime is not installed"):
         open_network(run, "cuda", game=azpy.make_game("connect_four"))
 

@@ -72,7 +72,7 @@ class NetEvaluator(CheckedEvaluator):
         self._warm_up()
 
     @property
-    def net(self) -> _core.Net | None:
+    def _azpy_net(self) -> _core.Net | None:
         """What searches ask in place of `evaluate_batch`; None in a subclass, which may answer otherwise."""
         return self._net if type(self) is NetEvaluator else None
 
@@ -123,7 +123,9 @@ def open_network(
     kinds = {each.kind for each in parse_devices(device)}
     if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
         return OnnxEvaluator(path, device, game=game, threads=threads)
-    stored = Path(path).parent if Path(path).name == _CHECKED else Path(path)
+    stored = Path(path)
+    if stored.name == _CHECKED and (stored.parent / "manifest.json").is_file():
+        stored = stored.parent  # a checkpoint: its manifest vouches for the weights beside the model
     install = pip_install("cpu")
     if stored.is_file():
         raise MissingPackageError(

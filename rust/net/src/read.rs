@@ -66,6 +66,9 @@ impl Shape {
                 shape.num_values
             ));
         }
+        if !(0.0..0.75).contains(&shape.value_smoothing) {
+            return Err(format!("value_smoothing must be from 0 to below 0.75, got {}", shape.value_smoothing));
+        }
         if (spec.has_any_size || spec.pools) && area == 1 {
             return Err(format!("network {name:?} needs a board, and the game has flat features"));
         }
@@ -169,7 +172,10 @@ impl<'a> Weights<'a> {
             weights.iter_mut().for_each(|weight| *weight = (f64::from(*weight) * scale) as f32);
             *bias = (f64::from(*bias) * scale + shift) as f32;
         }
-        Ok(matrix)
+        if matrix.weights.iter().chain(&matrix.bias).all(|number| number.is_finite()) {
+            return Ok(matrix);
+        }
+        Err(format!("the weights are damaged: {name} and its batch norm make NaN or infinity"))
     }
 
     /// What batch norm multiplies each channel by, and adds then.
@@ -177,6 +183,9 @@ impl<'a> Weights<'a> {
         let [weight, bias, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
             .map(|part| self.get(&format!("{name}.{part}"), &[channels]));
         let (weight, bias, mean, variance) = (weight?, bias?, mean?, variance?);
+        if variance.iter().any(|&variance| variance < 0.0) {
+            return Err(format!("the weights are damaged: {name}.running_var is below 0"));
+        }
         let norms = (0..channels).map(|channel| {
             let scale = f64::from(weight[channel]) / (f64::from(variance[channel]) + EPSILON).sqrt();
             (scale, f64::from(bias[channel]) - f64::from(mean[channel]) * scale)

@@ -289,6 +289,7 @@ fn what_is_no_network_of_azpy_is_refused_with_the_reason() {
         ("1x16", "1x16+wdl+pool", "BLOCKSxCHANNELS"),
         ("1x16", "1x16+conv", "policy_planes"),
         ("[2,3,3]", "[2,0,3]", "no network takes"),
+        ("\"value_smoothing\":0.0", "\"value_smoothing\":0.8", "below 0.75"),
         ("\"num_values\":1", "\"num_values\":7", "7 numbers"),
         ("\"action_cells\":null", "\"action_cells\":[9]", "the cell 9"),
         ("\"action_cells\":null", "\"action_cells\":[1,2]", "equal groups"),
@@ -301,6 +302,15 @@ fn what_is_no_network_of_azpy_is_refused_with_the_reason() {
     for end in [0, 7, 40, bytes.len() - 1] {
         assert!(refused(&shape, &bytes[..end]).contains("safetensors"));
     }
-    weights.made.get_mut("value.5.bias").unwrap().1[0] = f32::NAN;
-    assert!(refused(&shape, &weights.bytes()).contains("value.5.bias holds NaN"));
+    for (name, number, said) in [
+        ("value.5.bias", f32::NAN, "value.5.bias holds NaN"),
+        ("trunk.0.1.running_var", -1.0, "trunk.0.1.running_var is below 0"),
+        ("trunk.0.1.weight", f32::MAX, "trunk.0 and its batch norm make NaN or infinity"),
+    ] {
+        let mut damaged = Weights::new(1);
+        case.answer(&mut damaged, &[0.0; 18]);
+        damaged.made.get_mut(name).unwrap().1.fill(number);
+        damaged.made.get_mut("trunk.0.0.bias").unwrap().1.fill(2.0);
+        assert!(refused(&shape, &damaged.bytes()).contains(said), "{}", refused(&shape, &damaged.bytes()));
+    }
 }

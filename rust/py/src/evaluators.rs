@@ -92,7 +92,7 @@ impl AnyEvaluator {
             return Ok(Self::Rollout(rollout.get().0));
         }
         // `azpy.NetEvaluator` has it; a subclass has None there, and is asked as any other object.
-        if let Some(net) = object.getattr_opt("net")?
+        if let Some(net) = object.getattr_opt("_azpy_net")?
             && let Ok(net) = net.cast::<Net>()
         {
             let net = &net.get().net;

@@ -60,7 +60,12 @@ impl Net {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let (net, shape) = (&*self.net, observations.shape());
         if shape[1..] != net.obs_shape() {
-            return Err(PyValueError::new_err(format!("observations are {shape:?}, expected [B, C, H, W]")));
+            return Err(PyValueError::new_err(format!(
+                "observations are {shape:?}, expected [B, {}, {}, {}]",
+                net.obs_shape()[0],
+                net.obs_shape()[1],
+                net.obs_shape()[2]
+            )));
         }
         let (rows, actions, width) = (shape[0], net.num_actions(), net.num_values());
         let view = observations.as_array();
