@@ -33,7 +33,6 @@ SIDE_BY_SIDE = --numprocesses $(TESTERS) --dist worksteal
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
 EXTRAS ?= dev
 DEV = $(VENV)/.dev-$(EXTRAS)
-PACKAGES = $(VENV)/.packages-$(EXTRAS)
 # What most tests import.
 USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx pyspiel)
 # What `make quick` asks of Python.
@@ -47,9 +46,10 @@ train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
 	@echo "The commands are in $(VENV)/bin: 'source $(VENV)/bin/activate' puts them on the path of this shell."
 
-# Two jobs keep two cores busy: most of these programs use one core for most of their time. Packages are installed while
-# cargo compiles the wheel, because pytest, which takes longest, waits for both.
-test: $(BIN)/maturin$(EXE)
+# The wheel comes first: pip, which uses one core, then installs packages while cargo compiles. Two jobs keep two cores
+# busy: most of these programs use one core for most of their time.
+test: tools
+	$(MAKE) --no-print-directory $(LIGHT)/.built
 	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
 quick: $(DEV)
@@ -61,11 +61,11 @@ lowest: $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install uv
 	$(BIN)/uv pip compile --quiet --no-sources --resolution lowest-direct --python $(BIN)/python \
 		--extra cpu --extra train --extra test --output-file "$(VENV)/lowest.txt" pyproject.toml
-	rm -f $(VENV)/.dev-* $(VENV)/.packages-*
+	rm -f $(VENV)/.dev-*
 	PIP_CONSTRAINT="$(abspath $(VENV))/lowest.txt" $(MAKE) --no-print-directory quick EXTRAS=cpu,train,test
 
 # A development build: Python sees edits of azpy/*.py at once, and edits of Rust after another `make build`.
-build: $(BIN)/maturin$(EXE) $(PACKAGES)
+build: $(BIN)/maturin$(EXE)
 	rm -f $(VENV)/.wheel $(VENV)/.dev-*
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
@@ -145,7 +145,6 @@ tools:
 # Stamps: make does not repeat a step whose result is up to date.
 #   .wheel  dist/ holds the wheel for users, and it is installed
 #   .train  the packages of az-train, and of az-play's board, are installed beside it
-#   .packages-*  the packages of these extras are installed
 #   .dev-*  a wheel with the same sources is installed, for users or for tests, and so are the packages of these extras
 #   .built  the folder light holds such a wheel; .wheel takes it away, so that no lighter one is installed after it
 $(BIN)/python$(EXE): | tools
@@ -190,20 +189,9 @@ $(LIGHT)/.built: $(SOURCES) $(BIN)/maturin$(EXE) | tools
 	fi
 	@touch $@
 
-# uv unpacks and downloads several packages at once, and compiles no module of Python: most are never imported. It gets
-# pip's settings of where packages are, and takes the newest of all places as pip does. What uv cannot install is left
-# to pip, which looks at all packages once more for $(DEV).
-comma := ,
-PLACES = $$($(BIN)/python -m pip config list | \
-	sed -nE "s/^.*\.(constraint|extra-index-url|find-links|index-url)='(.*)'/--\1 \2/p")
-$(PACKAGES): pyproject.toml | $(BIN)/python$(EXE)
-	$(BIN)/python -m pip install uv
-	-$(BIN)/uv pip install --python $(BIN)/python --index-strategy unsafe-best-match $(PLACES) \
-		--requirement pyproject.toml $(addprefix --extra ,$(subst $(comma), ,$(EXTRAS)))
-	@touch $@
-
-# The imports have the used modules compiled once. Otherwise each process of pytest compiles them.
-$(DEV): $(LIGHT)/.built $(PACKAGES)
+# pip would compile every module of these packages, and few are ever imported. The imports have the used ones compiled
+# once. Otherwise each process of pytest compiles them.
+$(DEV): $(LIGHT)/.built
 	$(call install,$(LIGHT))
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install --no-compile "$$wheel[$(EXTRAS)]"
 	$(ELSEWHERE) $(BIN)/python -c "import importlib, sys; [*map(importlib.import_module, sys.argv[1:])]" $(USED)
