@@ -63,6 +63,8 @@ def lock(descriptor: int) -> None:
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EDEADLK):  # a share without locks is not in use
+                raise
             raise BlockingIOError(error.errno, error.strerror) from error
     else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,7 +111,10 @@ def move(source: Path, target: Path) -> None:
 
 
 def open_plain(path: Path) -> int:
-    """A descriptor to read a file, without a wait where it is a pipe; `OSError` where it is a link or a socket."""
+    """A descriptor to read a file, without a wait where it is a pipe; `OSError` where it is a link or a socket.
+
+    Windows follows links.
+    """
     if sys.platform == "win32":
         flags = os.O_BINARY
     else:

@@ -1,5 +1,6 @@
 """Matches: fair by construction, counted right, and repeatable."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from azpy.errors import SettingsError
 from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
+from azpy.matches.ratings import elo
 from azpy.matches.results import MatchResult
 from oracles import Countdown, Solver, pairs_of, whole_match
 
@@ -46,6 +48,12 @@ def test_the_score_is_the_share_of_the_points() -> None:
     assert (result.games, result.wins, result.losses, result.score) == (100, 90, 10, 0.9)
     assert result.seats == ((50, 0, 0), (40, 0, 10))
     assert result_of((1.0, 0.5), (0.5, 0.0)).score == 0.5
+
+
+def test_elo_is_the_logistic_model_s_and_stays_finite() -> None:
+    assert result_of((1.0, 1.0), (1.0, 0.0)).elo == pytest.approx(elo(0.75))
+    assert math.isfinite(result_of(*[(1.0, 1.0)] * 5).elo)
+    assert result_of(*[(0.0, 0.0)] * 5).elo == pytest.approx(-result_of(*[(1.0, 1.0)] * 5).elo)
 
 
 def test_each_opening_is_played_from_both_seats() -> None:

@@ -97,7 +97,7 @@ def test_its_readme_says_who_plays_and_how(run: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "the player of checkpoint 2 in xo\n"
     start, front, text = Path("xo/README.md").read_text().split("---\n", 2)
     assert start == ""
-    fields = "license: cc-by-4.0\nlibrary_name: azpy\npipeline_tag: reinforcement-learning\ntags:\n- azpy\n"
+    fields = 'license: "cc-by-4.0"\nlibrary_name: azpy\npipeline_tag: reinforcement-learning\ntags:\n- azpy\n'
     assert front.startswith(fields)
     assert front.endswith('- "tic_tac_toe"\n')
     for fact in (
@@ -120,7 +120,7 @@ def test_its_readme_says_who_plays_and_how(run: Path, capsys: pytest.CaptureFixt
 def test_an_older_checkpoint_comes_with_what_was_known_of_it(run: Path) -> None:
     assert main(["run", "--card", "xo", "--checkpoint", "1"]) == 0
     text = Path("xo/README.md").read_text()
-    assert "license: unknown\n" in text
+    assert 'license: "unknown"\n' in text
     assert "Iteration 1, 1.0 minutes, 8 games, 60 positions. Last matches: 0.25" in text
     assert "These levels were calibrated with the network of iteration 2." in text
     assert azpy.load_run("xo").evaluator.network_id == azpy.OnnxEvaluator("run/checkpoints/000001").network_id
@@ -132,14 +132,17 @@ def test_the_game_of_another_s_code_is_typed(tmp_path: Path, monkeypatch: pytest
     assert main(["run", "--card", "mine"]) == 0
     text = Path("mine/README.md").read_text()
     assert "    az-play mine --game oracles:Countdown\n" in text
-    assert 'azpy.load_run("mine", "oracles:Countdown")' in text
+    assert "azpy.load_run('mine', 'oracles:Countdown')" in text
     assert '- "Countdown"\n' in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--card", "run"], "run exists and is no empty folder: give a new one"),
+        (["--card", "run"], "--card takes a folder outside of the run"),
+        (["--card", "run/mine"], "--card takes a folder outside of the run"),
+        (["--card", "."], ". exists: give a new folder"),
+        (["--card", "two\nlines"], "--card takes a folder whose name can be printed"),
         (["--card", "run/config.toml"], "--card run/config.toml is among the own files of run"),
         (["--card", "xo", "--license", "All rights: none"], "--license takes a name such as apache-2.0 or cc-by-4.0"),
         (["--npz", "x", "--license", "mit"], "--license goes with --card"),

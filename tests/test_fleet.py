@@ -94,7 +94,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
     return found
 
 
-@pytest.mark.parametrize("workers", [4])
+@pytest.mark.parametrize("workers", [1, 4])
 def test_any_number_of_workers_gives_the_same_games_and_weights(
     workers: int, straight: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -37,7 +37,10 @@ VARIANTS: dict[str, list[Position]] = {
 }
 
 
-@pytest.mark.parametrize(("simulations", "eval_batch"), [(400, 1), (400, 8)])
+SEARCHES = [(400, 1), (400, 8), pytest.param(6400, 64, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("simulations", "eval_batch"), SEARCHES)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_only_winning_action_is_chosen(variant: str, simulations: int, eval_batch: int) -> None:
     positions = forced(list(VARIANTS[variant]))
@@ -49,7 +52,7 @@ def test_the_only_winning_action_is_chosen(variant: str, simulations: int, eval_
         assert result.visits.max() >= 2 * max(others), f"{position.__dict__}: {result.visits}"
 
 
-@pytest.mark.parametrize(("simulations", "eval_batch"), [(400, 1), (400, 8)])
+@pytest.mark.parametrize(("simulations", "eval_batch"), SEARCHES)
 @pytest.mark.parametrize("player", [0, 1])
 def test_a_win_in_hand_is_taken_before_the_dice_decide(player: int, simulations: int, eval_batch: int) -> None:
     for heap, roll in [(1, 1), (2, 2), (2, 3), (3, 3)]:

@@ -93,7 +93,7 @@ def test_hex_with_swap_is_openspiels(size: int) -> None:
 
 def test_othello_is_openspiels() -> None:
     start, theirs = both("othello", "othello")
-    assert {play_both(start, theirs, seed) for seed in range(40)} >= {-1, 1}
+    assert {play_both(start, theirs, seed) for seed in range(20)} == {-1, 0, 1}
 
 
 @pytest.mark.parametrize(("size", "k", "games"), [(4, 4, 100), (9, 5, 10), (15, 5, 3)])

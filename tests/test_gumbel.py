@@ -74,8 +74,9 @@ SCALES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("options", "transform"), SCALES, ids=["raw", "rescaled"])
+@pytest.mark.parametrize(
+    ("options", "transform"), [SCALES[0], pytest.param(*SCALES[1], marks=pytest.mark.slow)], ids=["raw", "rescaled"]
+)
 def test_values_are_scaled_as_mctx_scales_them(options: dict[str, Any], transform: dict[str, Any]) -> None:
     pytest.importorskip("mctx")
     positions = roots("tic_tac_toe", 2, 40)

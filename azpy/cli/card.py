@@ -33,16 +33,21 @@ def write_card(run: StoredRun, iteration: int, folder: str, license_name: str) -
     Args:
         run: whose player it is.
         iteration: of the checkpoint.
-        folder: is made; it may exist if it is empty.
+        folder: is made.
         license_name: of the weights, as Hugging Face calls the license.
 
     Raises:
-        SettingsError: no name of a license.
-        RunError: a folder that is not empty or cannot be written, no such checkpoint, or one that is damaged.
+        SettingsError: no name of a license, or a folder whose name cannot be printed, or that is in the run's.
+        RunError: something of this name is there, or it cannot be written; no such checkpoint, or a damaged one.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", license_name):
         raise SettingsError(f"--license takes a name such as apache-2.0 or cc-by-4.0, got {license_name[:40]!r}")
-    called, checkpoint = Path(os.path.realpath(folder)).name, f"checkpoints/{iteration:06d}"
+    place, checkpoint = Path(os.path.realpath(folder)), f"checkpoints/{iteration:06d}"
+    called = place.name
+    if not called.isprintable():  # it stands in README.md
+        raise SettingsError(f"--card takes a folder whose name can be printed, got {called!a}")
+    if place.is_relative_to(os.path.realpath(run.path)):
+        raise SettingsError(f"--card takes a folder outside of the run, which keeps its own files in {run.path}")
     parts = {name: run.model(iteration, name) for name in _PUBLISHED}
     manifest = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
     # The format is that of this version, which writes the file anew.
@@ -88,7 +93,7 @@ _LEVELS = """
 {rows}"""
 
 _README = """---
-license: {license}
+license: "{license}"
 library_name: azpy
 pipeline_tag: reinforcement-learning
 tags:
@@ -156,7 +161,7 @@ def _readme(facts: Mapping[str, str], run: StoredRun, made_with: Mapping[str, An
         tag=json.dumps(name_of(game).rpartition(":")[2]),
         play=shlex.join(["az-play", path, *typed]),
         match=shlex.join(["az-match", path, "mcts:1000", *typed]),
-        load=", ".join(map(json.dumps, [path, *typed[1:]])),
+        load=", ".join(map(repr, [path, *typed[1:]])),
         code=f"\nThe game `{game}` is code of its own, which has to be where these commands run." if coded else "",
         strength=summary(rows) + scores,
         network=settings.network,

@@ -208,15 +208,15 @@ def output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder to fill, which then takes the place that a user chose, whole or not at all.
+    """A new folder to fill, which then takes the place that a user chose, whole or not at all.
 
     Raises:
-        RunError: something other than an empty folder is in this place, or the folder cannot be written.
+        RunError: something is in this place, or the folder cannot be written.
     """
     chosen, final = Path(path), Path(os.path.realpath(path))
     with disk_errors(chosen):
-        if final.exists() and not (final.is_dir() and not any(final.iterdir())):
-            raise RunError(f"{chosen} exists and is no empty folder: give a new one")
+        if os.path.lexists(chosen):  # one that is there has an owner, rights, and perhaps a shell that stands in it
+            raise RunError(f"{chosen} exists: give a new folder")
         # A random name: two exports may run at once in a user's folder.
         temporary = final.with_name(TEMPORARY + secrets.token_hex(8))
         try:

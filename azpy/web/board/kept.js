@@ -12,7 +12,7 @@ const MOST = 50; // games before
  * @property {string} id of the game
  * @property {string} game its name
  * @property {string[]} players who played it
- * @property {string[]} advisers who advised
+ * @property {string[]} [advisers] who advised
  * @property {any} record as `Game.toNodes` writes it
  * @property {string[]} at the moves to where the board stands
  * @property {boolean} isPaused
@@ -22,7 +22,7 @@ const MOST = 50; // games before
 
 /** Whether something that was kept is a game. @param {any} one */
 function isKept(one) {
-  const parts = [one?.record?.nodes, one?.players, one?.advisers, one?.at];
+  const parts = [one?.record?.nodes, one?.players, one?.advisers ?? [], one?.at]; // older ones have no advisers
   return parts.every(Array.isArray) && typeof one.game === "string";
 }
 

@@ -83,7 +83,7 @@ function goBack(kept) {
     game = new Game(); // something else was kept
   }
   settings.choose(kept.game);
-  settings.take(kept.players, kept.advisers);
+  settings.take(kept.players, kept.advisers ?? []);
   play.isPaused = kept.isPaused;
   if (kept.id !== last()?.id) turnToPerson();
   const started = start(game, kept.used);
