@@ -30,7 +30,7 @@ from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs.packed import check_packing
 from azpy.system import FAILED_DEVICE, move, sync_folder
-from azpy.system import lock_folder as lock
+from azpy.system import lock_folder as lock_existing
 
 INT8_MODEL = "model.int8.onnx"  # in a checkpoint whose int8 model played
 _STDOUT = 1  # the descriptor
@@ -81,7 +81,7 @@ def lock_folder(path: Path) -> int:
     """Makes the folder if needed and locks it for this process; closing the returned descriptor unlocks it."""
     path.mkdir(parents=True, exist_ok=True)
     try:
-        return lock(path)
+        return lock_existing(path)
     except BlockingIOError:
         raise RunError(f"{path} is in use by another process") from None
 
