@@ -15,7 +15,9 @@ from typing import NamedTuple
 from azpy.errors import EXTRAS, SettingsError, pip_install
 
 # Rows that a batch is padded to on a GPU: few shapes, so each is prepared once.
-BUCKETS = (8, 32, 128, 256, 512)
+BUCKETS = (8, 32, 128, 256, 512, 1024, 2048)
+
+_EIGHT = 8  # rows that a GPU's matrix units take at once
 
 
 class _Kind(NamedTuple):
@@ -177,6 +179,16 @@ def default_cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "azpy" / "tensorrt"
 
 
+def buckets_for(batch: int, buckets: Sequence[int] = BUCKETS) -> tuple[int, ...]:
+    """The buckets for batches of so many rows at most: the last holds no row in vain.
+
+    Example:
+        >>> buckets_for(171)
+        (8, 32, 128, 176)
+    """
+    return (*(rows for rows in buckets if rows < batch), -(-batch // _EIGHT) * _EIGHT)
+
+
 def chunks(rows: int, buckets: Sequence[int]) -> list[tuple[int, int, int]]:
     """How a batch is cut: (begin, end, bucket) of each part, at least one; each in the smallest bucket that holds it.
 
@@ -253,6 +265,6 @@ def no_gpu() -> str | None:
     """Why "auto" is the CPU here, or None if there may be a GPU: says it without loading ONNX Runtime."""
     if importlib.util.find_spec(KINDS["webgpu"].plugin):
         return None
-    if installed_version("onnxruntime-gpu") is None:
-        return f"neither onnxruntime-gpu nor {EXTRAS['webgpu'][0]} is installed"
+    if installed_version("onnxruntime-gpu") is None and installed_version("torch") is None:
+        return f"neither torch nor onnxruntime-gpu nor {EXTRAS['webgpu'][0]} is installed"
     return driver_problem()

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy import devices as providers
-from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
+from azpy.devices import BUCKETS, Device, buckets_for, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator, _Runner
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
@@ -68,11 +68,12 @@ def test_a_gpu_casts_no_observations_in_silence(device: str, tmp_path: Path, mon
 
 
 def test_batches_are_cut_into_buckets() -> None:
-    assert [chunks(count, BUCKETS)[0][2] for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 512]
+    assert [chunks(count, BUCKETS)[0][2] for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 2048]
+    assert [buckets_for(batch) for batch in (1, 64, 129)] == [(8,), (8, 32, 64), (8, 32, 128, 136)]
     assert chunks(0, BUCKETS) == [(0, 0, 8)]
     assert chunks(5, BUCKETS) == [(0, 5, 8)]
     assert chunks(512, BUCKETS) == [(0, 512, 512)]
-    assert chunks(1100, BUCKETS) == [(0, 512, 512), (512, 1024, 512), (1024, 1100, 128)]
+    assert chunks(1100, BUCKETS[:5]) == [(0, 512, 512), (512, 1024, 512), (1024, 1100, 128)]
 
 
 @pytest.mark.parametrize("buckets", [(), (0, 8), (8, 8), (32, 8)])
@@ -105,7 +106,7 @@ def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.calls.index("preload") < len(machine.calls) - 1
     assert machine.calls[-2:] == ["preload", "session"]
     assert evaluator.device == "cuda:1"
-    assert evaluator.description == "CUDA, GPU 1, fp32, batches of 8, 32, 128, 256, 512 rows"
+    assert evaluator.description == "CUDA, GPU 1, fp32, batches of 8, 32, 128, 256, 512, 1024, 2048 rows"
     assert evaluator.notes == ()
 
 
@@ -288,7 +289,8 @@ def test_auto_takes_cuda_where_it_loads_and_is_faster(monkeypatch: pytest.Monkey
     machine = install(monkeypatch)
     monkeypatch.setattr("azpy.evaluators.onnx.usable_cores", lambda: 4)
     for on_gpu, device in ((500.0, "cuda:0"), (300.0, "cpu")):
-        monkeypatch.setattr(_Runner, "rate", lambda self, rows, on_gpu=on_gpu: on_gpu if self._buckets else 100.0)
+        rates = iter((100.0, on_gpu))
+        monkeypatch.setattr("azpy.evaluators.onnx.rate", lambda *_, rates=rates: next(rates))
         evaluator = OnnxEvaluator(MODEL, "auto")
         assert evaluator.device == device
         found = f"CUDA answers {on_gpu:,.0f} rows/s of this network, the CPU 400, in batches of 64"

@@ -15,9 +15,10 @@ from torch import nn
 import azpy
 from azpy.errors import DeviceError, ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.evaluators.torch import TorchEvaluator
+from azpy.evaluators.torch import FusedTrunk, TorchEvaluator, _folded, _fused, evaluator_of_model
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network, to_arrays
+from azpy.learning.own import network_of
 from azpy.runs.folder import RunFolder
 from test_positions import HEAP
 
@@ -346,3 +347,48 @@ def test_a_module_that_cannot_be_exported_leaves_no_file(tmp_path: Path) -> None
     with pytest.raises(ModelError, match="the exported model differs from the network"):
         azpy.export_onnx(moody, GAME, tmp_path / "model.onnx")
     assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize("spec", ["3x16", "4x16+pool"])
+def test_the_fused_trunk_computes_what_the_trunk_computes(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    """On the CPU, with what cuDNN's fused convolutions are said to compute; tests/test_gpu.py runs theirs."""
+
+    def convolved(x: Any, weight: Any, bias: Any, *place: Any) -> Any:
+        return torch.relu(torch.conv2d(x, weight, bias, *place))
+
+    def added(x: Any, weight: Any, skip: Any, share: float, bias: Any, *place: Any) -> Any:
+        return torch.relu(torch.conv2d(x, weight, bias, *place) + share * skip)
+
+    monkeypatch.setattr(torch, "cudnn_convolution_relu", convolved)
+    monkeypatch.setattr(torch, "cudnn_convolution_add_relu", added)
+    folded: Any = _folded(network(spec=spec), GAME.obs_shape, 1)
+    fused = _fused(folded.trunk)
+    assert isinstance(fused, FusedTrunk)
+    x = torch.from_numpy(rows(9))
+    with torch.no_grad():
+        torch.testing.assert_close(fused(x), folded.trunk(x))
+    monkeypatch.setattr(torch, "cudnn_convolution_relu", fails)
+    assert _fused(folded.trunk) is folded.trunk
+
+
+def fails(*_: Any) -> Any:
+    raise RuntimeError("no such kernel")
+
+
+@pytest.mark.parametrize("spec", ["2x16", "2x16+pool+wdl", f"{__name__}:own_network"])
+def test_a_run_s_model_is_played_by_torch_under_the_number_it_has_in_onnx_runtime(spec: str) -> None:
+    smoothing = 0.1 if spec.endswith("+wdl") else 0.0
+    module: Any = network(spec=spec) if ":" not in spec else network_of(GAME, spec)
+    module.value_smoothing = smoothing
+    model = to_onnx(module)
+    mine = evaluator_of_model(model, spec, "cpu", game=GAME, precision="fp32", value_smoothing=smoothing, batch=100)
+    exact = OnnxEvaluator(model, game=GAME)
+    assert mine.network_id == exact.network_id
+    assert mine.description.endswith("batches of 8, 32, 104 rows")
+    for one, other in zip(mine.evaluate_batch(rows(40)), exact.evaluate_batch(rows(40)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def own_network(obs_shape: tuple[int, int, int], num_actions: int) -> nn.Module:
+    torch.manual_seed(5)
+    return nn.Sequential(Plain(num_actions))

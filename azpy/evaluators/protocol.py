@@ -5,8 +5,9 @@ what azpy's own evaluators of networks share: what a network must show before it
 network library.
 """
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -20,6 +21,7 @@ Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], value
 
 _WARM_UP_ROWS = 2
 _FEW_ROWS = 7
+_TIMED_SECONDS, _TIMED_BATCHES = 0.2, 50  # for each device that "auto" compares; at least three batches
 
 
 @runtime_checkable
@@ -104,6 +106,7 @@ class CheckedEvaluator(ABC):
         network_id: nonzero 64-bit hash of the weights.
         device: where it runs: "cpu", "cuda:0", ...
         description: device, precision and batches in one line.
+        notes: why "auto" took or passed over a device; one line each.
     """
 
     name: str
@@ -113,6 +116,7 @@ class CheckedEvaluator(ABC):
     network_id: int
     device: str
     description: str
+    notes: Sequence[str] = ()
     _batches: Sequence[int] = (64,)  # rows of batches that play: libraries choose other kernels for other sizes
 
     @abstractmethod
@@ -205,6 +209,18 @@ class CheckedEvaluator(ABC):
 def _same(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> bool:
     """Whether all bits are the same."""
     return all(mine.tobytes() == its.tobytes() for mine, its in zip(one, other, strict=True))
+
+
+def rate(answers: Callable[[NDArray[np.float32]], Answer], rows: int, obs_shape: Sequence[int]) -> float:
+    """Rows a second in batches of this size, by the fastest of some."""
+    batch = np.zeros((rows, *obs_shape), np.float32)
+    begin = time.perf_counter()
+    times = list[float]()
+    while len(times) < 4 or (len(times) < _TIMED_BATCHES and time.perf_counter() - begin < _TIMED_SECONDS):
+        started = time.perf_counter()
+        answers(batch)
+        times.append(time.perf_counter() - started)
+    return rows / min(times[1:])
 
 
 def first_line(error: Exception) -> str:

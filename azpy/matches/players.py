@@ -17,8 +17,9 @@ import numpy as np
 from azpy import _core
 from azpy.devices import OWN
 from azpy.errors import ModelError, SettingsError, SettingsWarning
-from azpy.evaluators.net import NetEvaluator, open_network
+from azpy.evaluators.choice import open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
+from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
@@ -52,7 +53,7 @@ class Entrant:
     name: str  # the kind or the path of the checkpoint or model, and the given search options
     simulations: int | None  # a move; None for a player that does not search
     player: Player | Follower  # picks the actions
-    network: OnnxEvaluator | NetEvaluator | None = None  # evaluates the model; None without a model
+    network: CheckedEvaluator | None = None  # evaluates the model; None without a model
     about: str = ""  # what another program says that it is
 
     def __str__(self) -> str:
@@ -190,7 +191,7 @@ def load_players(
     """
 
     @cache
-    def open_model(path: Path) -> OnnxEvaluator | NetEvaluator:
+    def open_model(path: Path) -> CheckedEvaluator:
         try:
             return open_network(path, device, game=start, threads=usable_cores())
         except ModelError:
