@@ -52,7 +52,7 @@ def test_each_generation_that_passes_plays_in_it(tmp_path: Path) -> None:
         events = list(trainer.run())
         plays = [evaluator.network_id for evaluator in trainer._generations.ready.evaluators]
     started = next(event for event in events if isinstance(event, Started))
-    assert "fp32, batches of 4, 8 rows (fp16 once it passes its check)" in started.evaluator
+    assert "fp32, batches of 4, 16 rows (fp16 once it passes its check)" in started.evaluator
     first = read_checkpoint(tmp_path / "checkpoints/000001")
     assert "precision" not in first.state  # a run that goes on has the check again
     assert plays == [network_id(read_checkpoint(tmp_path / "checkpoints/000002").onnx, "fp16")]

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy import devices as providers
-from azpy.devices import BUCKETS, Device, buckets_for, chunks, misplaced, parse_devices, provider_options
+from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator, _Runner
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
@@ -68,12 +68,11 @@ def test_a_gpu_casts_no_observations_in_silence(device: str, tmp_path: Path, mon
 
 
 def test_batches_are_cut_into_buckets() -> None:
-    assert [chunks(count, BUCKETS)[0][2] for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 2048]
-    assert [buckets_for(batch) for batch in (1, 64, 129)] == [(8,), (8, 32, 64), (8, 32, 128, 136)]
+    assert [chunks(count, BUCKETS)[0][2] for count in (1, 8, 9, 128, 129, 512, 4000)] == [8, 8, 32, 128, 256, 512, 512]
     assert chunks(0, BUCKETS) == [(0, 0, 8)]
     assert chunks(5, BUCKETS) == [(0, 5, 8)]
     assert chunks(512, BUCKETS) == [(0, 512, 512)]
-    assert chunks(1100, BUCKETS[:5]) == [(0, 512, 512), (512, 1024, 512), (1024, 1100, 128)]
+    assert chunks(1100, BUCKETS) == [(0, 512, 512), (512, 1024, 512), (1024, 1100, 128)]
 
 
 @pytest.mark.parametrize("buckets", [(), (0, 8), (8, 8), (32, 8)])
@@ -100,13 +99,13 @@ def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = OnnxEvaluator(MODEL, "cuda:1")
     (session,) = machine.gpu_sessions
     assert [name for name, _ in session.asked] == [CUDA]  # with the CPU in the list it could not be refused
-    assert options_of(session, CUDA) == {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
+    assert options_of(session, CUDA) == {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}
     assert session.options.config["session.intra_op.allow_spinning"] == "0"
     assert not session.falls_back
     assert machine.calls.index("preload") < len(machine.calls) - 1
     assert machine.calls[-2:] == ["preload", "session"]
     assert evaluator.device == "cuda:1"
-    assert evaluator.description == "CUDA, GPU 1, fp32, batches of 8, 32, 128, 256, 512, 1024, 2048 rows"
+    assert evaluator.description == "CUDA, GPU 1, fp32, batches of 8, 32, 128, 256, 512 rows"
     assert evaluator.notes == ()
 
 
@@ -326,7 +325,7 @@ def planned(kind: str) -> dict[str, dict[str, str]]:
 
 
 def test_options_of_cuda_and_tensorrt() -> None:
-    cuda = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
+    cuda = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}
     assert planned("cuda") == {CUDA: cuda}
     both = planned("tensorrt")
     assert list(both) == [TENSORRT, CUDA]  # what TensorRT cannot take runs on the same GPU

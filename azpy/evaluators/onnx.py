@@ -22,7 +22,6 @@ from azpy.devices import (
     BUCKETS,
     OWN,
     Device,
-    buckets_for,
     check_precision,
     chunks,
     default_cache_dir,
@@ -133,10 +132,9 @@ class OnnxEvaluator(CheckedEvaluator):
         self.obs_shape, self.num_actions = self.signature.obs_shape, self.signature.num_actions
         self.num_values = self.signature.num_values
         fixed = self.signature.batch
-        if fixed is not None:
-            buckets = (fixed,)
-        elif batch is not None:
-            buckets = buckets_for(batch, buckets)
+        buckets = buckets if fixed is None else (fixed,)
+        if batch is not None:
+            buckets = buckets[: 1 + sum(rows < batch for rows in buckets)]
         batch = batch or _CPU_ROWS
         if shape is not None:
             way = "; azpy.learning.export.for_board writes an fp32 model with +conv for another size of its game"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy._core import State
-from azpy.devices import BUCKETS, buckets_for, chunks
+from azpy.devices import BUCKETS, chunks
 from azpy.errors import DeviceError, ModelError, SettingsError, missing_to_train
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
 
@@ -42,6 +42,8 @@ _COMPARED_ROWS = 16
 _WARM_UPS = 3
 _FOLDED_ROWS, _FOLDED_ERROR = 3, 1e-3
 _FUSED_SIDE = 8  # of a board that is tried
+_BUCKETS = (*BUCKETS, 1024, 2048)
+_EIGHT = 8  # rows that a GPU's matrix units take at once
 _CAPTURE = threading.Lock()  # torch captures one graph at a time
 _BYTE, _BYTES = 0xFF, 0xFFFF  # the largest numbers in one byte and in two
 
@@ -67,7 +69,7 @@ class TorchEvaluator(CheckedEvaluator):
             `obs_shape` of its own, and for a run whose game is a Python class. A run with "+conv" also takes a `State`
             of another size. With `buckets`, the planes of a game that can be bytes travel as bytes.
         buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
-            CUDA graph, and (): no graphs. If not given: 8 to 512 on CUDA, and none elsewhere.
+            CUDA graph, and (): no graphs. If not given: 8 to 2,048 on CUDA, and none elsewhere.
 
     Attributes:
         network_id: nonzero 64-bit hash of the module's structure and weights.
@@ -118,7 +120,7 @@ class TorchEvaluator(CheckedEvaluator):
         if shape is not None:
             self._check_fits(shape)
         self.network_id = _hash(module)
-        buckets = BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
+        buckets = _BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
         if list(buckets) != sorted(set(buckets)) or (buckets and buckets[0] < 1):
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
         self.plane_divisors = getattr(shape, "plane_divisors", None) if buckets else None
@@ -435,7 +437,9 @@ def evaluator_of_model(
     module = network_of_model(model, game, network)
     smoothing: Any = value_smoothing  # of any type: torch's modules declare their attributes as tensors
     module.value_smoothing = smoothing
-    buckets = BUCKETS if batch is None else buckets_for(batch)
+    # The last holds no row in vain: pipelines nearly always send full batches.
+    last = () if batch is None else (-(-batch // _EIGHT) * _EIGHT,)
+    buckets = (*(rows for rows in _BUCKETS if batch is None or rows < batch), *last)
     evaluator = TorchEvaluator(module, device, precision=precision, game=game, buckets=buckets)
     evaluator.network_id = network_id(model, precision)
     return evaluator

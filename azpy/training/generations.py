@@ -13,10 +13,10 @@ from torch.nn import Module
 
 from azpy import _core
 from azpy.errors import DeviceError, ModelError
-from azpy.evaluators.choice import open_model
+from azpy.evaluators.choice import open_model, torch_has_cuda
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
-from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.evaluators.onnx import network_id
 from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.fleet.fleet import Lineup
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
@@ -25,7 +25,7 @@ from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
 _PARITY_ROWS = 64
-_TF32_TOLERANCE = 2e-2  # TensorRT's layers and torch's convolutions on CUDA may keep 10 bits of a number
+_TF32_TOLERANCE = 2e-2  # NVIDIA's libraries may keep 10 bits of a number
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 
 
@@ -185,7 +185,8 @@ class Generations:
     @property
     def reduced(self) -> str:
         """The precision that the settings ask for on a GPU."""
-        auto = "fp16" if all(device.startswith("cuda") for device in self._devices) else "fp32"
+        by_torch = all(device.startswith("cuda") for device in self._devices) and torch_has_cuda()
+        auto = "fp16" if by_torch else "fp32"
         return {"int8": "fp32", "auto": auto}.get(self._settings.precision, self._settings.precision)
 
     @property
@@ -195,8 +196,8 @@ class Generations:
 
 
 def _tolerance(evaluator: CheckedEvaluator) -> float:
-    in_full = isinstance(evaluator, OnnxEvaluator) and not evaluator.device.startswith("tensorrt")
-    return PARITY_TOLERANCE if in_full else _TF32_TOLERANCE
+    on_nvidia = evaluator.device.startswith(("cuda", "tensorrt"))
+    return _TF32_TOLERANCE if on_nvidia else PARITY_TOLERANCE
 
 
 def _figures(precision: str, found: Drift) -> dict[str, float]:
