@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from azpy import devices as providers
 from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
-from azpy.evaluators.onnx import OnnxEvaluator, _Runner
+from azpy.evaluators.onnx import OnnxEvaluator
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
 
 MODEL = b"any model"
