@@ -153,7 +153,7 @@ def checkpoint_at(path: Path) -> Path:
         if not there:
             raise RunError(f"{path} has no checkpoint yet: az-train saves one after each iteration")
         return path / f"checkpoints/{there[-1]:06d}"
-    if not (path / "model.onnx").is_file():
+    if not any((path / name).is_file() for name in ("model.onnx", CHECKPOINT_FILES[0])):
         raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
     return path
 
