@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def test_each_plays_its_game_by_its_name(name: str) -> None:
     (entrant,) = load_players([spec], start, 100)
     assert (entrant.name, entrant.simulations) == (name, 40)
     assert isinstance(entrant.network, NetEvaluator)
-    result = azpy.match(name, "random", games=2, simulations=20)
+    result = azpy.match(name, "random", games=2, simulations=4)
     assert (result.wins, result.losses) == (2, 0)
 
 
@@ -46,3 +47,28 @@ def test_go_plays_on_other_boards() -> None:
 def test_a_name_without_a_player_is_refused() -> None:
     with pytest.raises(SettingsError, match="connect_four, go, tic_tac_toe"):
         parse_player("othello")
+
+
+def test_nobody_beats_the_player_of_tic_tac_toe() -> None:
+    (entrant,) = load_players([parse_player("tic_tac_toe@100")], make_game("tic_tac_toe"), 100)
+    player: Any = entrant.player
+    least: dict[tuple[str, int], float] = {}
+
+    def worst(state: azpy.State, seat: int) -> float:
+        """What the player of this seat gets in the worst line of play."""
+        if state.is_terminal:
+            return state.outcomes()[seat]
+        at = state.to_text(), seat
+        if at not in least:
+            own = state.turn == seat
+            actions = player.select_actions([state], 0) if own else state.legal_actions()
+            least[at] = min(worst(after(state, int(action)), seat) for action in actions)
+        return least[at]
+
+    assert [worst(make_game("tic_tac_toe"), seat) for seat in (0, 1)] == [0, 0]
+
+
+def after(state: azpy.State, action: int) -> azpy.State:
+    state = state.clone()
+    state.play(action)
+    return state
