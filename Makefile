@@ -39,7 +39,7 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
+.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
 	sdist crates smoke clean tools
 
 train: $(VENV)/.train
@@ -69,6 +69,11 @@ build: $(BIN)/maturin$(EXE)
 	rm -f $(VENV)/.wheel $(VENV)/.dev-*
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
+
+# The program of pages without a server (az-export --web). The built one stands in the tree: after an edit of the crates
+# that it is made of, run this and commit what it writes.
+wasm: tools
+	$(PYTHON) rust/web/build.py
 
 lint: lint-rust lint-python
 
@@ -118,7 +123,7 @@ sdist: $(BIN)/maturin$(EXE)
 
 # The crates as a registry gets them, each compiled from what its package holds.
 crates:
-	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-net azpy-query)
+	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-query)
 
 # Installs the wheel that dist has for $(PYTHON), with nothing but what it needs, and tries it.
 smoke: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
