@@ -139,7 +139,7 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
             text = (tmp_path / name).read_text(encoding="utf-8")
             assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
     player = json.loads((tmp_path / "player.json").read_text())
-    assert player["about"]["game"] == "hex(size=5)"
+    assert player["about"]["game"] == model.served.start.game
 
 
 @pytest.mark.filterwarnings("ignore:.* is no setting of azpy")  # the runs are of a version before 0.1.0
