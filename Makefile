@@ -39,8 +39,8 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
-	sdist crates smoke clean tools
+.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench wheel \
+	release sdist crates smoke clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
@@ -123,7 +123,7 @@ sdist: $(BIN)/maturin$(EXE)
 
 # The crates as a registry gets them, each compiled from what its package holds.
 crates:
-	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-query)
+	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-net azpy-query)
 
 # Installs the wheel that dist has for $(PYTHON), with nothing but what it needs, and tries it.
 smoke: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

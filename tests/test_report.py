@@ -251,7 +251,7 @@ def test_a_page_says_what_scores_are_of_one_player_and_of_several(game: Any, fac
     start, row = azpy.State(game()), match(2, 0.7, "random") | {"players": game.num_players, "wins": 3, "losses": 1}
     with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, pipelines=1, simulations=4, games=20) as games:
         records = list(games)
-    page = page_of("toss", records, [row | facts, row | facts | {"opponent": "mcts-100"}], start)
+    page = page_of("toss", records, [row | facts, row | facts | {"opponent": "mcts-100"}], start, drawn=True)
     assert [text for text in texts if text not in page.text] == []
 
 

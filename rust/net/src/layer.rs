@@ -156,7 +156,6 @@ fn tiles<S: Simd, const R: usize, const Q: usize, const V: usize>(
 }
 
 /// R positions from `begin` on, the last one again where there are no more; returns R.
-#[expect(clippy::needless_range_loop, reason = "numbers that the compiler unrolls, of several arrays at once")]
 #[inline(always)]
 fn tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -262,9 +261,9 @@ mod tests {
                     layer.run(&job, &mut to);
                     assert_eq!(to[..layer.width], before[..layer.width], "nothing else is written");
                     for position in 0..positions {
-                        for output in 0..outputs {
+                        for (output, bias) in bias.iter().enumerate() {
                             let place = (position + 1) * layer.width + output;
-                            let mut sum = bias[output] + if add { before[place] } else { 0.0 };
+                            let mut sum = bias + if add { before[place] } else { 0.0 };
                             for (tap, &cell) in taps.iter().enumerate() {
                                 for input in 0..inputs {
                                     let read = from[(at[position] as usize + cell) * stride + input];

@@ -1,7 +1,7 @@
-//! The forward pass of azpy's own networks on the CPU: residual towers and MLPs, as `azpy/learning/network.py` has them.
+#![doc = include_str!("../README.md")]
+//! # As torch has them
 //!
-//! A network is read from its weights, the bytes of a safetensors file, and from a small JSON that says its shape. It
-//! opens no files and starts no threads, so it runs in a browser as well.
+//! `azpy/learning/network.py` describes the networks.
 #![forbid(unsafe_code)]
 
 mod assemble;
