@@ -1,5 +1,6 @@
 """A page without a server (az-export --web): what is written, and that it answers as a server does."""
 
+import gzip
 import json
 import re
 import runpy
@@ -7,7 +8,8 @@ import shutil
 import subprocess
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -19,11 +21,12 @@ import pytest
 
 from azpy import _core
 from azpy.cli.export import main as az_export
-from azpy.errors import SettingsError
+from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_game
 from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import Model, open_model
-from azpy.web.page import refuse_game, write_page
+from azpy.web import page as web_page
+from azpy.web.page import check_page, write_page
 from browser import Board, needs_browser
 from talks import PATIENCE
 from test_queries import Asker
@@ -45,8 +48,8 @@ def served_by(game: str) -> Iterator[Model]:
         model.close()
 
 
-def ask_page(folder: Path, queries: list[dict[str, Any]]) -> list[list[Any]]:
-    """The answers of a page's program to each query, in node."""
+def ask_page(folder: Path, queries: Sequence[object]) -> list[list[Any]]:
+    """The answers of a page's program to each query, or list of queries asked at once, in node."""
     assert NODE is not None
     lines = "".join(json.dumps(query) + "\n" for query in queries)
     command = [NODE, str(Path(__file__).parent / "ask_page.mjs"), str(folder)]
@@ -115,30 +118,49 @@ def compare(game: str, count: int, seed: int, folder: Path) -> None:
     "game", ["connect_four", "chess", "go(size=5)", "backgammon", "connect_four_for_three", "game2048"]
 )
 def test_the_page_answers_as_the_server_does(game: str, tmp_path: Path) -> None:
-    compare(game, 25, 1, tmp_path)
+    compare(game, 25, 1, tmp_path / "page")
 
 
 @needs_node
 @pytest.mark.slow
 @pytest.mark.parametrize("game", sorted(_core.BUILT_IN))
 def test_the_page_answers_many_queries_as_the_server_does(game: str, tmp_path: Path) -> None:
-    compare(game, 450, 2, tmp_path)
+    compare(game, 450, 2, tmp_path / "page")
+
+
+@needs_node
+def test_a_stopped_search_answers_before_the_others_go_on(tmp_path: Path) -> None:
+    with served_by("hex(size=5)") as model:
+        write_page(tmp_path / "page", model.served, None, b"")
+    (answers,) = ask_page(
+        tmp_path / "page",
+        [
+            [
+                {"id": "hint", "simulations": 100_000, "priority": "ponder"},
+                {"id": "move", "simulations": 1000, "priority": "play"},
+                {"id": "stop", "action": "terminate", "terminateId": "hint"},
+            ]
+        ],
+    )
+    assert [answer["id"] for answer in answers] == ["stop", "hint", "move"]
 
 
 def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
     with served_by("hex(size=5)") as model:
-        sizes = write_page(tmp_path, model.served, None, b"")
-    there = {
-        path.relative_to(tmp_path).as_posix(): path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()
-    }
+        sizes = write_page(folder, model.served, None, b"")
+        with pytest.raises(RunError, match="exists: give a new folder"):
+            write_page(folder, model.served, None, b"")
+    there = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     assert there == sizes
-    assert {"index.html", "about", "player.json", "board/azpy.wasm", "board/worker.js"} <= set(there)
+    assert {"index.html", "about", "player.json", "board/azpy.wasm.gz", "board/worker.js"} <= set(there)
+    assert (folder / "index.html").read_text().count("""content="default-src 'none'; """) == 1
     assert "weights.safetensors" not in there
     for name in there:
         if name.endswith((".html", ".js", ".css")):
-            text = (tmp_path / name).read_text(encoding="utf-8")
+            text = (folder / name).read_text(encoding="utf-8")
             assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
-    player = json.loads((tmp_path / "player.json").read_text())
+    player = json.loads((folder / "player.json").read_text())
     assert player["about"]["game"] == model.served.start.game
 
 
@@ -170,12 +192,17 @@ def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.filterwarnings("ignore:.* is no setting of azpy")
-def test_a_folder_with_other_files_is_no_place_for_a_page(tmp_path: Path, one_line: Any) -> None:
+def test_a_page_that_cannot_be_written_is_refused_in_a_line(
+    tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with zipfile.ZipFile(Path(__file__).parent / "data/pool.zip") as archive:
         archive.extractall(tmp_path)
     run = str(tmp_path / "pool")
-    assert "this folder has other files in it" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
+    assert "exists: give a new folder" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
     assert "is among the own files of" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
+    monkeypatch.setattr(web_page, "_PROGRAM", "no.wasm.gz")
+    said = one_line(az_export, [run, "--web", str(tmp_path / "new")], "az-export: ")
+    assert "this installation lacks azpy/web/board/no.wasm.gz" in said
 
 
 @pytest.mark.parametrize(
@@ -187,29 +214,58 @@ def test_a_folder_with_other_files_is_no_place_for_a_page(tmp_path: Path, one_li
 )
 def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)):
-        refuse_game(game)
+        check_page(game)
 
 
 @pytest.mark.skipif(not (REPOSITORY / "rust/web").exists(), reason="needs the source tree")
 def test_the_program_was_built_of_these_sources() -> None:
     build = runpy.run_path(str(REPOSITORY / "rust/web/build.py"))
-    assert build["HASH"].read_text().strip() == build["hash_of_sources"](), "run `make wasm`, and commit what it writes"
+    program = gzip.decompress(build["PROGRAM"].read_bytes())
+    built_of = build["section"](build["hash_of_sources"]())
+    assert program.endswith(built_of), "the program is of other sources: run `make wasm`, and commit what it writes"
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """A static host that keeps no log."""
+    """A static host that counts what it was asked for."""
+
+    def __init__(self, asked: Counter[str], *arguments: Any, **options: Any) -> None:
+        self.asked = asked
+        super().__init__(*arguments, **options)
 
     def log_message(self, *_: object) -> None:
-        pass
+        self.asked[self.path] += 1
+
+
+@contextmanager
+def hosted(folder: Path, asked: Counter[str]) -> Iterator[ThreadingHTTPServer]:
+    host = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, asked, directory=str(folder)))
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    try:
+        yield host
+    finally:
+        host.shutdown()
+        host.server_close()
+
+
+@needs_browser
+def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> None:
+    with served_by("tic_tac_toe") as model:
+        write_page(tmp_path / "page", model.served, None, b"")
+    (tmp_path / "page/board/azpy.wasm.gz").write_bytes(b"no program")
+    with hosted(tmp_path, asked := Counter()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
+        board.until(lambda: "Load the page anew" in board.one("connected").text)
+        assert "WebAssembly" in board.one("problem_text").text
+        assert asked["/page/board/azpy.wasm.gz"] == 3
+        board.errors()
+        board.driver.get("about:blank")
 
 
 @needs_browser
 def test_people_play_on_a_page_below_the_root_of_a_static_host(board: Board, tmp_path: Path) -> None:
     with served_by("tic_tac_toe") as model:
         write_page(tmp_path / "a/page", model.served, None, b"")
-    host = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
-    threading.Thread(target=host.serve_forever, daemon=True).start()
-    try:
+    with hosted(tmp_path, Counter()) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/a/page/")
         board.until(lambda: board.one("connected").text == "plays in this browser")
         host.shutdown()  # all that the page needs is there
@@ -222,5 +278,3 @@ def test_people_play_on_a_page_below_the_root_of_a_static_host(board: Board, tmp
         assert not board.one("problem").is_displayed()
         assert board.errors() == []
         board.driver.get("about:blank")
-    finally:
-        host.server_close()

@@ -36,7 +36,7 @@ from azpy.runs import exports, storage
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, check_rules, read_model
 from azpy.serving.models import open_player
 from azpy.settings.run import is_own
-from azpy.web.page import refuse_game, write_page
+from azpy.web.page import check_page, write_page
 
 _TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
@@ -58,7 +58,7 @@ def _parser() -> Parser:
     add("--card", type=not_empty, metavar="FOLDER", help="a player to publish; a new folder")
     text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
     add("--license", type=not_empty, metavar="NAME", help=text)
-    add("--web", type=not_empty, metavar="FOLDER", help="a page on which people play the model in their browsers")
+    add("--web", type=not_empty, metavar="FOLDER", help="a page to play the model on, for any host; a new folder")
     add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
@@ -86,7 +86,7 @@ def _export(arguments: Sequence[str]) -> int:
         if name in targets and name_of(game) != only:
             raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
     if "web" in targets:  # before what takes time
-        _check_page(run, Path(targets["web"]))
+        _check_page(run)
     if wants_games:
         games, event = _games(run, options.iterations), str(run.path)
         writers: dict[str, Callable[..., int]] = {
@@ -130,17 +130,15 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
             raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
 
 
-def _check_page(run: StoredRun, folder: Path) -> None:
-    """Refuses a run that cannot be played without a server, and a folder with other things in it."""
-    refuse_game(str(run.settings.game))
+def _check_page(run: StoredRun) -> None:
+    """Refuses a run that cannot be played without a server."""
+    check_page(str(run.settings.game))
     network = str(run.settings.network)
     if is_own(network):
         raise SettingsError(
             f"--web: {network} is a network of your own, in torch, and the page has azpy's networks alone: "
             "az-play and az-serve play this run; a page needs a run with a --network such as 4x32+pool"
         )
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "player.json").is_file():
-        raise SettingsError(f"--web {folder}: this folder has other files in it: give a new folder or an earlier page")
 
 
 def _page(run: StoredRun, iteration: int, folder: Path, game: str | None) -> int:

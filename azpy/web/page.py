@@ -3,7 +3,6 @@
 The program is `board/azpy.wasm.gz`, which `make wasm` builds of rust/web. docs/board.md says how the page is served.
 """
 
-import gzip
 import json
 from collections.abc import Mapping
 from importlib.resources import files
@@ -19,7 +18,15 @@ from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import Served
 from azpy.serving.queries import about
 
-_PACKED = "azpy.wasm.gz"
+_PROGRAM = "azpy.wasm.gz"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""The page's content security policy, as the server sends it."""
+# What WebAssembly needs besides, and where the page has it.
+_WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
+_HEAD = '<meta charset="utf-8">'
 # What a server would say of itself. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -32,22 +39,27 @@ def assets() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in found if file.name.rpartition(".")[2] in TYPES}
 
 
-def refuse_game(game: str, to_do: str = "az-play and az-serve play it") -> None:
-    """Raises a `SettingsError` if a page without a server cannot play a game, see `make_game`."""
+def check_page(game: str) -> None:
+    """Raises a `SettingsError` if no page without a server can be written for a game, see `make_game`."""
+    if not (files("azpy.web") / "board" / _PROGRAM).is_file():
+        raise SettingsError(
+            f"--web: this installation lacks azpy/web/board/{_PROGRAM}, the program of such pages: install azpy from a "
+            "wheel, or run `make wasm` in its source tree"
+        )
     if name_of(game) in _core.BUILT_IN:
         return
     if is_python_class(game):
         why = "it is written in Python, and the page has no Python: docs/own_game.md says how to write it in Rust"
     else:
         why = f"the page's program has these games: {', '.join(_core.BUILT_IN)}"
-    raise SettingsError(f"--web: {game} cannot be played in the browser alone. {why}. {to_do}")
+    raise SettingsError(f"--web: {game} cannot be played in the browser alone. {why}. az-play and az-serve play it")
 
 
 def write_page(folder: Path, served: Served, network: Mapping[str, Any] | None, weights: bytes) -> dict[str, int]:
-    """Writes a page on which people play `served`. Its files replace those of an earlier page.
+    """Writes a page on which people play `served`, whole or not at all.
 
     Args:
-        folder: where; it is made if it is not there.
+        folder: a new one.
         served: the player.
         network: what its network is, as `Net::read` of rust/net takes it; None for a player without a network.
         weights: those of the network, as a safetensors file.
@@ -56,11 +68,10 @@ def write_page(folder: Path, served: Served, network: Mapping[str, Any] | None, 
         The bytes of each file.
 
     Raises:
-        SettingsError: the game cannot be played there.
-        RunError: a file that cannot be written.
+        SettingsError: the game cannot be played there, or the program of such pages is missing.
+        RunError: something of this name is there, or it cannot be written.
     """
-    refuse_game(served.start.game)
-    program = files("azpy.web") / "board" / _PACKED
+    check_page(served.start.game)
     player = {
         "about": about("main", served, CLIENT_LIMITS),
         "temperature": served.temperature,
@@ -68,21 +79,18 @@ def write_page(folder: Path, served: Served, network: Mapping[str, Any] | None, 
         "options": served.options,
         "network": network,
     }
-    page = {f"board/{name}": data for name, data in assets().items() if name != "index.html"}
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.replace(*_WITH_PROGRAM)}">'
+    page = {f"board/{name}": data for name, data in assets().items()}
+    page["index.html"] = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
     page |= {
-        "board/azpy.wasm": gzip.decompress(program.read_bytes()),
+        f"board/{_PROGRAM}": (files("azpy.web") / "board" / _PROGRAM).read_bytes(),
         "player.json": json.dumps(player, allow_nan=False).encode(),
-        # What the server would say of itself; the page asks for it first.
-        "about": json.dumps(
-            {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
-        ).encode(),
-        "index.html": assets()["index.html"],
+        "about": json.dumps(_ABOUT).encode(),
     }
     if network is not None:
         page["weights.safetensors"] = weights
-    with storage.disk_errors(folder):
-        (folder / "board").mkdir(parents=True, exist_ok=True)
-    for name, data in page.items():
-        with storage.output(folder / name) as file:
-            file.write(data)
+    with storage.output_folder(folder) as new:
+        (new / "board").mkdir()
+        for name, data in page.items():
+            storage.write_synced(new / name, data)
     return {name: len(data) for name, data in page.items()}

@@ -5,8 +5,8 @@ that cannot be had, AZPY_WASM_TOOLS names a folder with Debian's packages rustc-
 libstd-rust-web-dev, cargo-web, rust-web-src, lld-22, libllvm22 and what they need, unpacked by `dpkg -x`; the standard
 library is then built too.
 
-The program stands in the tree packed, with a hash of its sources beside it. A test compares the hash, so whoever
-changes these sources builds the program anew.
+The program stands in the tree packed. Its last section is a hash of its sources, which a test compares: whoever changes
+these sources builds the program anew.
 """
 
 import gzip
@@ -18,7 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "azpy/web/board/azpy.wasm.gz"
-HASH = ROOT / "azpy/web/board/azpy.wasm.sources"
 CRATES = ("core", "games", "net", "query", "web")
 TARGET = "wasm32-unknown-unknown"
 
@@ -26,12 +25,18 @@ TARGET = "wasm32-unknown-unknown"
 def hash_of_sources() -> str:
     """SHA-256 of all files that the program is built of, in the order of their names."""
     crates = [ROOT / "rust" / name for name in CRATES]
-    sources = [ROOT / "Cargo.lock", ROOT / "Cargo.toml", *(crate / "Cargo.toml" for crate in crates)]
+    sources = [Path(__file__), ROOT / "Cargo.lock", ROOT / "Cargo.toml", *(crate / "Cargo.toml" for crate in crates)]
     sources += sorted(source for crate in crates for source in (crate / "src").rglob("*.rs"))
     said = hashlib.sha256()
     for source in sources:
         said.update(source.relative_to(ROOT).as_posix().encode() + b"\0" + source.read_bytes() + b"\0")
     return said.hexdigest()
+
+
+def section(text: str) -> bytes:
+    """The hash as a section of a program: 0, the bytes that follow, those of its name, its name, its text."""
+    content = b"\x07sources" + text.encode()
+    return bytes([0, len(content)]) + content
 
 
 def main() -> int:
@@ -58,10 +63,9 @@ def main() -> int:
         print("the program cannot be built: rustup target add wasm32-unknown-unknown (see rust/web/build.py)")
         return code
     target = Path(environment.get("CARGO_TARGET_DIR", ROOT / "target"))
-    program = (target / TARGET / "page/azpy_web.wasm").read_bytes()
+    program = (target / TARGET / "page/azpy_web.wasm").read_bytes() + section(before)
     # Equal programs are equal files: no name and no time in them.
     PROGRAM.write_bytes(gzip.compress(program, 9, mtime=0))
-    HASH.write_text(before + "\n")
     print(f"{PROGRAM.relative_to(ROOT)}: {PROGRAM.stat().st_size:,} bytes, {len(program):,} unpacked")
     return 0
 

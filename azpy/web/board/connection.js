@@ -11,7 +11,7 @@ export const AGAIN = 1000; // milliseconds until a server that was busy is asked
  * @property {() => void} stop has the search answer with what it knows
  */
 
-/** Events: `open`, `lost`, `problem` (its `detail` is a text). */
+/** Events: `open`, `lost`, `ended` (after it there is no other try), `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
   /**
    * @param {() => any} connect makes a WebSocket, or what stands in for one
@@ -50,7 +50,8 @@ export class Connection extends EventTarget {
     socket.addEventListener("close", () => {
       for (const one of this.waiting.values()) one.reject(new Lost());
       this.waiting.clear();
-      this.again();
+      if (socket.isLast) this.dispatchEvent(new Event("ended"));
+      else this.again();
     });
   }
 

@@ -12,12 +12,15 @@ export class Engine {
 
   /**
    * Opens a player.
-   * @param {BufferSource} program the WebAssembly
+   * @param {Uint8Array<ArrayBuffer>} packed the WebAssembly, by gzip; a host may have unpacked it
    * @param {string} player its JSON, as `az-export --web` writes it
    * @param {Uint8Array} weights of its network; empty without one
    * @returns {Promise<Engine>} it fails with the reason if the player cannot be opened
    */
-  static async open(program, player, weights) {
+  static async open(packed, player, weights) {
+    const isPacked = packed[0] === 0x1f && packed[1] === 0x8b;
+    const unpacked = () => new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
+    const program = isPacked ? await unpacked().arrayBuffer() : packed;
     const { instance } = await WebAssembly.instantiate(program, {});
     const engine = new Engine(instance.exports);
     const text = encoder.encode(player);

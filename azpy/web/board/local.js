@@ -1,11 +1,16 @@
 // What stands in for the server's WebSocket on a page without a server? A worker that has the search and the network.
 
+const MOST_STARTS = 3; // of a worker that fails: each loads the program anew
+
+let starts = 0;
+
 /** As a WebSocket, as far as `Connection` uses one. Events: `open`, `message`, `close`. */
 export class LocalSocket extends EventTarget {
   longest = Infinity; // bytes of a message
 
   constructor() {
     super();
+    this.isLast = ++starts === MOST_STARTS; // none is to follow it
     /** @type {number} */
     this.readyState = WebSocket.CONNECTING;
     this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });

@@ -252,11 +252,15 @@ async function main() {
   });
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
-  connection.addEventListener("lost", () => {
-    tellConnection("lost", `${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
+  const stop = (/** @type {string} */ why) => {
+    tellConnection("lost", why);
     play.isThinking = false;
     render(true);
+  };
+  connection.addEventListener("lost", () => {
+    stop(`${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
   });
+  connection.addEventListener("ended", () => stop("The search stopped again and again. Load the page anew."));
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;

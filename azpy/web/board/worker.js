@@ -12,7 +12,7 @@ const turns = new MessageChannel(); // a timer would wait 4 ms each time
 /** @param {unknown} error */
 const told = (error) => JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
 
-/** @param {string} name @returns {Promise<Uint8Array>} */
+/** @param {string} name @returns {Promise<Uint8Array<ArrayBuffer>>} */
 async function file(name) {
   const response = await fetch(new URL(name, import.meta.url));
   if (!response.ok) throw new Error(`${name} cannot be loaded: the host answered ${response.status}`);
@@ -22,20 +22,23 @@ async function file(name) {
 async function open() {
   const player = JSON.parse(new TextDecoder().decode(await file("../player.json")));
   const weights = player.network === null ? Promise.resolve(new Uint8Array()) : file("../weights.safetensors");
-  const [program, numbers] = await Promise.all([file("azpy.wasm"), weights]);
+  const [program, numbers] = await Promise.all([file("azpy.wasm.gz"), weights]);
   [player.seed] = crypto.getRandomValues(new Uint32Array(1));
   engine = await Engine.open(program, JSON.stringify(player), numbers);
 }
 
-/** Says lines, or that the engine is no more. @param {() => string[]} act */
+/** @param {string[]} lines */
+const say = (lines) => lines.forEach((line) => postMessage(line));
+
+/** Says what the engine answers, or that it is no more. @param {() => void} act */
 function attempt(act) {
   if (engine === null) return;
   try {
-    for (const line of act()) postMessage(line);
+    act();
   } catch (error) {
-    const why = engine.said().filter((line) => line.startsWith('{"error"'));
+    const [why = told(`the search stopped, perhaps as this page has no more memory: ${error}`)] = engine.said();
     engine = null;
-    for (const line of why.length > 0 ? why : [told(error)]) postMessage(line);
+    postMessage(why);
     postMessage(null);
   }
 }
@@ -44,13 +47,11 @@ function work() {
   let isBusy = true;
   const until = performance.now() + SLICE;
   attempt(() => {
-    const lines = [];
     for (let now = performance.now(); isBusy && engine !== null && now < until; now = performance.now()) {
       const done = engine.step(now);
       isBusy = done.isBusy;
-      lines.push(...done.lines);
+      say(done.lines);
     }
-    return lines;
   });
   isWorking = isBusy && engine !== null;
   if (isWorking) turns.port1.postMessage(null);
@@ -58,7 +59,7 @@ function work() {
 
 turns.port2.onmessage = work;
 addEventListener("message", ({ data }) => {
-  attempt(() => /** @type {Engine} */ (engine).ask(data));
+  attempt(() => say(/** @type {Engine} */ (engine).ask(data)));
   if (!isWorking) {
     isWorking = true;
     turns.port1.postMessage(null);

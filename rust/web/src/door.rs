@@ -20,6 +20,7 @@ thread_local! {
 /// Makes room for so many bytes, and returns where they are. JavaScript writes them before its next call.
 #[unsafe(no_mangle)]
 extern "C" fn azpy_room(bytes: usize) -> *mut u8 {
+    SAID.take();
     GIVEN.with_borrow_mut(|given| {
         *given = vec![0; bytes];
         given.as_mut_ptr()
@@ -55,6 +56,8 @@ extern "C" fn azpy_ask() {
 /// Goes on with the searches, a round of one of them; `now` is in milliseconds. Whether there is more to do.
 #[unsafe(no_mangle)]
 extern "C" fn azpy_step(now: f64) -> bool {
+    // A program without memory ends without a word: what was said before is not its reason.
+    SAID.take();
     let mut is_busy = false;
     with_session(|session| is_busy = session.step(now));
     is_busy

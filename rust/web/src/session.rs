@@ -1,14 +1,14 @@
 //! The queries of one page about one player: they are taken, searched a round at a time, and answered.
 //!
-//! The twin of `Analyst` in azpy/serving/queries.py, for one client and without threads. A search of the highest priority
-//! goes on until it is done, and searches of one priority take turns in the order in which they came.
+//! The twin of `Analyst` in azpy/serving/queries.py, for one client and without threads. A search that has to end is
+//! answered first. Else the search of the highest priority goes on until it is done, of one priority the oldest.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use azpy_core::batched::{Rounds, SearchError, Workers};
-use azpy_core::cache::Cache;
+use azpy_core::cache::{ANSWER_BYTES, Cache};
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{Priority, Request};
 use azpy_core::game::{Action, Game, Turn};
@@ -27,8 +27,9 @@ use crate::track::{Kept, Track};
 
 /// Memory of all trees: a page has less of it than a server.
 const TREES: usize = 256 << 20;
-/// Answers of the network that are kept.
-const CACHED: usize = 100_000;
+/// Memory of the network's answers that are kept, as if every action were legal in each position.
+const ANSWERS: usize = 64 << 20;
+const MOST_ANSWERS: usize = 100_000;
 const MOST_WARNINGS: usize = 100;
 /// Trees of another network are dropped, and here is only one.
 const NETWORK: u64 = 1;
@@ -60,6 +61,12 @@ struct Open<P: Pays> {
 impl<P: Pays> Open<P> {
     fn place(&self) -> &Place<Any<P>> {
         &self.query.places[self.index]
+    }
+
+    /// Whether its time is over, or somebody stopped it.
+    fn has_to_end(&self, now: f64) -> bool {
+        let is_late = |(began, seconds): (f64, f64)| now - began >= 1e3 * seconds;
+        self.cut.is_some() || self.began.zip(self.query.seconds).is_some_and(is_late)
     }
 }
 
@@ -95,7 +102,9 @@ pub(crate) trait Asked {
 impl<P: Pays> Session<P> {
     pub(crate) fn new(start: Any<P>, player: Player, about: About, weights: &[u8]) -> Result<Self, String> {
         let (config, answers) = (player.config()?, player.evaluator(weights)?);
-        let cache = matches!(answers, Answers::Net(_)).then(|| Arc::new(Cache::new(CACHED)));
+        let answer = ANSWER_BYTES + size_of::<f32>() * (start.num_actions() + start.num_players());
+        let cached = (ANSWERS / answer).min(MOST_ANSWERS);
+        let cache = matches!(answers, Answers::Net(_)).then(|| Arc::new(Cache::new(cached)));
         Ok(Self {
             start,
             levels: about.levels.iter().map(|level| (level.name.clone(), level.simulations)).collect(),
@@ -379,18 +388,19 @@ impl<P: Pays> Asked for Session<P> {
 
     fn step(&mut self, now: f64) -> bool {
         let ready = (0..self.open.len()).filter(|&place| self.open[place].search.is_some());
-        let Some(place) = ready.min_by_key(|&place| (self.open[place].rank, self.open[place].serial)) else {
-            return false;
+        let turn = |&place: &usize| {
+            let open = &self.open[place];
+            (!open.has_to_end(now), open.rank, open.serial)
         };
+        let Some(place) = ready.min_by_key(turn) else { return false };
         self.bound_memory(place);
         let open = &mut self.open[place];
-        let began = *open.began.get_or_insert(now);
-        if open.told == 0.0 {
-            open.told = now;
+        if open.began.is_none() {
+            (open.began, open.told) = (Some(now), now);
         }
-        let is_late = open.query.seconds.is_some_and(|seconds| now - began >= 1e3 * seconds);
+        let has_to_end = open.has_to_end(now);
         let Some(search) = &mut open.search else { return true };
-        if is_late || open.cut.is_some() {
+        if has_to_end {
             search.interrupt();
         }
         if let Err(error) = self.rounds.run(std::slice::from_mut(search), &mut self.answers) {
