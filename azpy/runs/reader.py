@@ -196,7 +196,7 @@ class Checkpoint:
 
 
 def refuse_exported(folder: Path) -> None:
-    """Refuses a checkpoint's folder as `az-export --card` writes it, without the optimizer: no run can go on from it."""
+    """Refuses a checkpoint's folder as `az-export --card` writes it: no run goes on without the optimizer."""
     optimizer = CHECKPOINT_FILES[1]
     if not (folder / optimizer).exists() and optimizer not in (_read_manifest(folder) or (optimizer,)):
         raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
