@@ -26,8 +26,8 @@ export PYO3_PYTHON = $(BIN)/python
 # Tests see the installed wheel, not the source tree: they run in another folder.
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
-# Tests wait for other processes a third of their time, so there are half as many workers again as cores.
-TESTERS = $(shell $(BIN)/python -c 'import os; print(min(5, (3 * (os.cpu_count() or 1) + 1) // 2))')
+# Tests wait for browsers, servers and other processes half of their time, so there are twice as many workers as cores.
+TESTERS = $(shell $(BIN)/python -c 'import os; print(min(6, 2 * (os.cpu_count() or 1)))')
 SIDE_BY_SIDE = --numprocesses $(TESTERS) --dist worksteal
 
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
