@@ -151,7 +151,7 @@ def _trained(given: Any) -> float:
     with tempfile.TemporaryDirectory() as folder:
         words = ["--network", given.network, "--device", given.device, "--slots", str(given.slots)]
         words += ["--minutes", f"{given.train_minutes:g}", "--out", folder, "--final-match-games", "2"]
-        command = [sys.executable, "-m", "azpy.cli", "train", given.game, *words]
+        command = [sys.executable, "-m", "azpy", "train", given.game, *words]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if row["kind"] == "iteration"]

@@ -15,10 +15,12 @@ from azpy.errors import MissingPackageError, SettingsError, SettingsWarning, pip
 from azpy.evaluators.net import NetEvaluator
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator, rate
+from azpy.runs.reader import checkpoint_at
 from azpy.system import usable_cores
 
 _ROWS = 64  # of a batch that is timed, unless the largest to come is known
-_CHECKED = "model.onnx"  # what a path of a checkpoint's model ends with
+WEIGHTS = "model.safetensors"
+_CHECKED = ("model.onnx", WEIGHTS)  # what a path of a checkpoint's model ends with
 
 
 def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any, threads: int = 1) -> CheckedEvaluator:
@@ -37,7 +39,7 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
         AzpyError: those of the evaluators.
     """
     kinds, stored = {each.kind for each in parse_devices(device)}, Path(path)
-    if stored.name == _CHECKED and (stored.parent / "manifest.json").is_file():
+    if stored.name in _CHECKED and (stored.parent / "manifest.json").is_file():
         stored = stored.parent  # a checkpoint: its manifest vouches for the weights beside the model
     if kinds == {"cuda"} and stored.is_dir() and torch_has_cuda():
         from azpy.evaluators.torch import TorchEvaluator  # loads torch
@@ -46,6 +48,8 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
             return TorchEvaluator(stored, device, game=game)
         except SettingsError:  # a network of the user's own, whose function is not imported here
             return OnnxEvaluator(path, device, game=game)
+    if stored.is_dir() and not (checkpoint_at(stored) / "model.onnx").exists():
+        return NetEvaluator(stored, game=game)
     if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
         return OnnxEvaluator(path, device, game=game, threads=threads)
     install = pip_install("cpu")

@@ -36,7 +36,6 @@ class LoadedRun(StoredRun):
 
         Raises:
             ModelError: there is no checkpoint yet, or it is damaged, or only ONNX Runtime can compute the network.
-            RunError: the same without onnxruntime.
         """
         return open_network(self.path, game=self.start)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.devices import OWN
-from azpy.errors import ModelError
+from azpy.errors import ModelError, RunError
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape
 from azpy.game import value_width
 from azpy.games.names import make_game
@@ -37,8 +37,8 @@ class NetEvaluator(CheckedEvaluator):
         notes: empty, as nothing was chosen.
 
     Raises:
-        ModelError: the network is of the user's own, or does not fit the game, or the path is no folder.
-        RunError: there is no checkpoint, or it is damaged, or in no run folder.
+        ModelError: the network is of the user's own, or does not fit the game; the path is no folder; there is no
+            checkpoint, or it is damaged, or in no run folder.
         SettingsError: no such game; or `game` does not name the Python class of the run.
 
     Example:
@@ -50,10 +50,14 @@ class NetEvaluator(CheckedEvaluator):
     def __init__(self, network: str | os.PathLike[str], *, game: GameShape | str | None = None) -> None:
         self.name = os.fspath(network)
         shape: Any = make_game(game) if isinstance(game, str) else game
-        folder, settings, start = stored_network(Path(network), shape)
+        try:
+            folder, settings, start = stored_network(Path(network), shape)
+            weights = read_model(folder, "model.safetensors")
+        except RunError as error:  # as `OnnxEvaluator` says it
+            raise ModelError(f"model {self.name} cannot be read: {error}") from error
         said = shape_of(start, settings.network, settings.value_smoothing)
         try:
-            self._net = _core.Net(json.dumps(said), read_model(folder, "model.safetensors"))
+            self._net = _core.Net(json.dumps(said), weights)
         except ValueError as error:
             raise ModelError(f"{self.name}: {error}") from None
         self.network_id, self.num_values = self._net.id, self._net.num_values
