@@ -46,9 +46,8 @@ _CHOICES = (
     ("onnx fp16", "onnx fp32"),
     ("torch bf16", "torch fp32"),
     ("torch bf16, graphs", "torch bf16"),
-    ("torch bf16, graphs, bytes", "torch bf16, graphs"),
-    ("torch fp16, graphs, bytes", "torch bf16, graphs, bytes"),
-    ("torch bf16, graphs, bytes", "onnx fp16"),
+    ("torch fp16, graphs", "torch bf16, graphs"),
+    ("torch bf16, graphs", "onnx fp16"),
 )
 
 
@@ -88,8 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
         "torch fp32": torch_as("fp32", buckets=()),
         "torch bf16": torch_as("bf16", buckets=()),
         "torch bf16, graphs": torch_as("bf16", buckets=BUCKETS),
-        "torch bf16, graphs, bytes": torch_as("bf16", buckets=BUCKETS, game=start),
-        "torch fp16, graphs, bytes": torch_as("fp16", buckets=BUCKETS, game=start),
+        "torch fp16, graphs": torch_as("fp16", buckets=BUCKETS),
     }
     rows = found["rows"]
     for name, make in makers.items():

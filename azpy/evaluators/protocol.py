@@ -40,10 +40,6 @@ class Evaluator(Protocol):
     Optional attributes, looked up when a search or self-play is made:
 
     * ``fork() -> Evaluator``: an evaluator of its own for another thread.
-    * ``input_buffer(rows) -> array or None``: memory to fill instead of the search's own, C-contiguous float32
-      [rows, C, H, W]; asked for before each batch and handed back as its `observations`. Where the evaluator has
-      ``plane_divisors`` equal to the game's `State.plane_divisors`, it may be uint8 [rows, C', H, W]: n of
-      every value n / divisor, and behind the C planes the high bytes of those whose divisor is above 255, C' in all.
     * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)``: asked in place of
       `evaluate_batch`, which such an evaluator may lack. `states` is a list of `azpy.State`, copies for it alone.
       `proven` [B] says which values are exact, as those of an endgame table: bools; or whole numbers, -1 where a value
@@ -186,7 +182,6 @@ class CheckedEvaluator(ABC):
 
         If not, the result of a search depends on which positions share a batch.
         """
-        # Ones and zeros: planes that travel as bytes hold no random number in between.
         shape = max(_FEW_ROWS, *self._batches), *self.obs_shape
         rows = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
         few = rows[:_FEW_ROWS]

@@ -45,7 +45,6 @@ _FUSED_SIDE = 8  # of a board that is tried
 _BUCKETS = (*BUCKETS, 1024, 2048)
 _EIGHT = 8  # rows that a GPU's matrix units take at once
 _CAPTURE = threading.Lock()  # torch captures one graph at a time
-_BYTE, _BYTES = 0xFF, 0xFFFF  # the largest numbers in one byte and in two
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -67,7 +66,7 @@ class TorchEvaluator(CheckedEvaluator):
         game: a `State`, an `azpy.Game`, or anything with `num_actions` and `obs_shape`, or a game's name as
             `azpy.make_game` takes it; the network must fit it. Needed if the module has no `num_actions` and
             `obs_shape` of its own, and for a run whose game is a Python class. A run with "+conv" also takes a `State`
-            of another size. With `buckets`, the planes of a game that can be bytes travel as bytes.
+            of another size.
         buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
             CUDA graph, and (): no graphs. If not given: 8 to 2,048 on CUDA, and none elsewhere.
 
@@ -75,7 +74,6 @@ class TorchEvaluator(CheckedEvaluator):
         network_id: nonzero 64-bit hash of the module's structure and weights.
         obs_shape: (C, H, W).
         num_actions: A.
-        plane_divisors: of planes that travel as bytes (`State.plane_divisors`), or None.
         device: where it runs: "cpu", "cuda:0", ...
         description: device and precision, in one line.
 
@@ -123,11 +121,6 @@ class TorchEvaluator(CheckedEvaluator):
         buckets = _BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
         if list(buckets) != sorted(set(buckets)) or (buckets and buckets[0] < 1):
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
-        self.plane_divisors = getattr(shape, "plane_divisors", None) if buckets else None
-        planes, height, width = self.obs_shape
-        wide = sum(divisor > _BYTE for divisor in self.plane_divisors or ())
-        # Shape and dtype of an observation that travels.
-        self._row = (planes + wide, height, width), torch.float32 if self.plane_divisors is None else torch.uint8
         # Modules of the user's may rely on the usual order of numbers.
         order = torch.channels_last if isinstance(module, Network) else torch.contiguous_format
         numbers: dict[str, Any] = {"dtype": _DTYPES[precision], "memory_format": order}
@@ -135,7 +128,7 @@ class TorchEvaluator(CheckedEvaluator):
             folded: Any = _folded(module, self.obs_shape, self.num_values).to(target, **numbers).requires_grad_(False)
             if target.type == "cuda" and isinstance(module, Network) and module.is_convolutional:
                 folded.trunk = _fused(folded.trunk)
-            self._forward = _Forward(folded, target, numbers, planes, self.plane_divisors)
+            self._forward = _Forward(folded, target, numbers)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
         self.device = str(target)
@@ -151,7 +144,7 @@ class TorchEvaluator(CheckedEvaluator):
 
     def _new_slot(self) -> "_Slot":
         try:
-            return _Slot(self._forward, self._row, self._batches)
+            return _Slot(self._forward, self.obs_shape, self._batches)
         except torch.OutOfMemoryError as error:
             raise DeviceError(f"{self.device} has no room for {self.name}: {first_line(error)}") from error
         except RuntimeError as error:
@@ -167,43 +160,15 @@ class TorchEvaluator(CheckedEvaluator):
         vars(self).update(state)
         self._slot = self._new_slot() if state["_slot"] else None
 
-    def input_buffer(self, rows: int) -> NDArray[np.uint8] | None:
-        """Memory for the observations of a batch: uint8 [rows, C', H, W] where planes travel as bytes, else None."""
-        return None if self.plane_divisors is None else np.empty((rows, *self._row[0]), np.uint8)
-
-    def evaluate_batch(self, observations: NDArray[Any]) -> Answer:
-        """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
-
-        Raises:
-            ModelError: observations of another shape or dtype than the network's; or, where planes travel as bytes,
-                numbers that the game's planes cannot have.
-        """
-        is_array = self.plane_divisors is not None and isinstance(observations, np.ndarray)
-        if is_array and observations.dtype == np.uint8 and observations.shape[1:] == self._row[0]:
-            return self._evaluate(observations)
-        return super().evaluate_batch(observations)
-
     def _evaluate(self, observations: NDArray[Any]) -> Answer:
         given = torch.from_numpy(np.ascontiguousarray(observations))
         with torch.inference_mode():  # a thread's own state: entered in each call
             if self._slot is not None:
-                return self._slot.run(given if given.dtype == self._row[1] else self._packed(given))
+                return self._slot.run(given)
             # Copies: a module may answer from memory that it writes to again.
             copies = (each.to("cpu", copy=True) for each in self._forward(given.to(self.device)))
             first, second = (each.contiguous().numpy() for each in copies)
             return first, second
-
-    def _packed(self, observations: Tensor) -> Tensor:
-        """Observations [B, C, H, W] as bytes [B, C', H, W]."""
-        divisors = torch.tensor(self.plane_divisors, dtype=torch.float32)
-        whole = (observations * divisors[:, None, None]).round()
-        numbers, wide = whole.clamp(0, _BYTES).int(), divisors > _BYTE
-        packed = torch.cat([numbers & _BYTE, (numbers >> 8)[:, wide]], 1)
-        if (numbers[:, ~wide] > _BYTE).any() or not torch.equal(numbers / divisors[:, None, None], observations):
-            raise ModelError(
-                f"{self.name}: observations hold numbers that the game's planes cannot have: open it without game="
-            )
-        return packed.to(torch.uint8)
 
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
@@ -211,25 +176,12 @@ class TorchEvaluator(CheckedEvaluator):
 
 
 class _Forward:
-    """From observations as they travel to logits and values in float32, on the device."""
+    """From observations to logits and values in float32, on the device."""
 
-    def __init__(
-        self,
-        module: nn.Module,
-        device: torch.device,
-        numbers: dict[str, Any],
-        planes: int,
-        divisors: Sequence[int] | None,
-    ) -> None:
-        self.device, self._module, self._numbers, self._planes = device, module, numbers, planes
-        each = torch.tensor([*(divisors or ())], dtype=torch.float32, device=device)
-        self._divisors, self._wide = each[:, None, None], torch.nonzero(each > _BYTE).flatten()
+    def __init__(self, module: nn.Module, device: torch.device, numbers: dict[str, Any]) -> None:
+        self.device, self._module, self._numbers = device, module, numbers
 
     def __call__(self, given: Tensor) -> tuple[Tensor, Tensor]:
-        if given.dtype == torch.uint8:  # (low + 256 * high) / divisor has the bits that `encode` writes
-            whole = given.float()
-            low, high = whole[:, : self._planes], whole[:, self._planes :]
-            given = low.index_add(1, self._wide, high, alpha=_BYTE + 1) / self._divisors
         logits, values = answers(self._module, given.to(**self._numbers))
         return logits.float(), values.float()
 
@@ -282,12 +234,12 @@ class _Slot:
 
     Args:
         forward: what a batch goes through.
-        row: shape and dtype of an observation.
+        obs_shape: (C, H, W).
         buckets: the sizes, ascending.
     """
 
-    def __init__(self, forward: _Forward, row: tuple[tuple[int, ...], torch.dtype], buckets: Sequence[int]) -> None:
-        self._forward, self._row, self._buckets = forward, row, buckets
+    def __init__(self, forward: _Forward, obs_shape: tuple[int, int, int], buckets: Sequence[int]) -> None:
+        self._forward, self._obs_shape, self._buckets = forward, obs_shape, buckets
         self._on_cuda = forward.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(forward.device) if self._on_cuda else None  # type: ignore[no-untyped-call]
         self._lock = threading.Lock()
@@ -319,8 +271,7 @@ class _Slot:
 
     def _prepared(self, rows: int) -> tuple[Tensor, Tensor, Any, Sequence[Tensor], Sequence[Tensor]]:
         """Input here and on the device, the graph or None, and outputs there and here."""
-        shape, dtype = self._row
-        here = torch.zeros((rows, *shape), dtype=dtype, pin_memory=self._on_cuda)
+        here = torch.zeros((rows, *self._obs_shape), dtype=torch.float32, pin_memory=self._on_cuda)
         there = torch.zeros_like(here, device=self._forward.device)
         graph = None
         for _ in range(_WARM_UPS):  # libraries choose kernels and take memory, which a graph must not hold
