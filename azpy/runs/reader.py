@@ -172,6 +172,15 @@ def checkpoint_at(path: Path) -> Path:
     return path
 
 
+def has_weights_alone(path: Path) -> bool:
+    """Whether the newest checkpoint was stored without a model in ONNX, as those of players that azpy brings along."""
+    try:
+        folder = checkpoint_at(path)
+        return "model.onnx" not in {*_read_manifest(folder), *(file.name for file in folder.iterdir())}
+    except RunError:  # who opens it says what is wrong
+        return False
+
+
 def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
     """A checkpoint's folder, the settings of its run, and a position of the game whose shapes the network has.
 
