@@ -128,8 +128,8 @@ class Settings:
     )
 
     slots: int = _layout(
-        "games in play, over all pipelines; on CUDA, where no number is given, as many as games of an iteration, from 128 "
-        "to 2,048",
+        "games in play, over all pipelines; on CUDA, where no number is given, as many as games of an iteration, from "
+        "128 to 2,048",
         128,
         1,
         2**20,
