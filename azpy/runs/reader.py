@@ -44,7 +44,7 @@ def boxed(path: str | os.PathLike[str]) -> Path:
 
 def names_in_box() -> list[str]:
     """The names of the players that azpy brings along."""
-    return sorted(folder.name for folder in BOX.iterdir())
+    return sorted(file.parent.name for file in BOX.glob("*/config.toml"))
 
 
 class StoredRun:
