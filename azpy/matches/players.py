@@ -16,7 +16,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.devices import OWN
-from azpy.errors import ModelError, SettingsError, SettingsWarning
+from azpy.errors import ModelError, SettingsError, SettingsWarning, did_you_mean
 from azpy.evaluators.net import NetEvaluator, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
@@ -262,10 +262,18 @@ def _exists(text: str) -> bool:
         return False
 
 
+def _near(path: Path) -> str:
+    """The end of an error about a path that is not there: the run of this name, or the nearest name beside it."""
+    runs = [path.parent, *([Path("runs")] if path.name == str(path) else [])]
+    beside = [str(one) for folder in reversed(runs) if folder.is_dir() for one in folder.iterdir()]
+    here = [one for one in beside if Path(one).name == path.name]
+    return did_you_mean(here[0] if here else str(path), here or beside)
+
+
 def _model(text: str) -> Spec:
     path = Path(text)
     if not path.exists():
-        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder")
+        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder{_near(path)}")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
     model = checkpoint_at(path) / "model.onnx" if path.is_dir() else path
