@@ -469,7 +469,9 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     """
     chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
     if "game" not in chosen:
-        raise SettingsError("no game: give its name, or a file with one as --config")
+        raise SettingsError(
+            "no game: give its name, such as connect_four (az-train --list-games), or a file with one as --config"
+        )
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
     devices = name_devices(*given)
     groups = len(devices)
