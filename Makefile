@@ -39,8 +39,8 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build lint lint-rust lint-python test-rust test-python test-slow bench wheel release \
-	sdist crates smoke clean tools
+.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench wheel \
+	release sdist crates smoke clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
@@ -69,6 +69,11 @@ build: $(BIN)/maturin$(EXE)
 	rm -f $(VENV)/.wheel $(VENV)/.dev-*
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
+
+# The program of pages without a server (az-export --web). The built one stands in the tree: after an edit of the crates
+# that it is made of, run this and commit what it writes.
+wasm: tools
+	$(PYTHON) rust/web/build.py
 
 lint: lint-rust lint-python
 

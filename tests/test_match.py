@@ -284,7 +284,7 @@ def test_a_device_is_used_or_refused_and_told(
         evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
         return evaluator
 
-    monkeypatch.setattr("azpy.evaluators.net.OnnxEvaluator", opened)
+    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", opened)
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"

@@ -19,7 +19,8 @@ import azpy
 from azpy import _core
 from azpy.cli.match import main
 from azpy.errors import MissingPackageError, ModelError, SettingsError, SettingsWarning
-from azpy.evaluators.net import NetEvaluator, open_network, shape_of
+from azpy.evaluators.choice import open_network
+from azpy.evaluators.net import NetEvaluator, shape_of
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import check_parity, to_onnx
 from azpy.learning.network import Network, to_arrays

@@ -33,6 +33,20 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
+# Players that azpy brings along: run folders with a checkpoint's weights alone.
+BOX = Path(__file__).parents[1] / "players"
+
+
+def boxed(path: str | os.PathLike[str]) -> Path:
+    """The folder of a player that azpy brings along, where `path` is its name and nothing else has that name."""
+    return BOX / path if not Path(path).exists() and path in names_in_box() else Path(path)
+
+
+def names_in_box() -> list[str]:
+    """The names of the players that azpy brings along."""
+    return sorted(folder.name for folder in BOX.iterdir())
+
+
 class StoredRun:
     """A run on disk, with the settings of its config.toml.
 
@@ -153,7 +167,7 @@ def checkpoint_at(path: Path) -> Path:
         if not there:
             raise RunError(f"{path} has no checkpoint yet: az-train saves one after each iteration")
         return path / f"checkpoints/{there[-1]:06d}"
-    if not (path / "model.onnx").is_file():
+    if not any((path / name).is_file() for name in ("model.onnx", CHECKPOINT_FILES[0])):
         raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
     return path
 
