@@ -26,8 +26,8 @@ export PYO3_PYTHON = $(BIN)/python
 # Tests see the installed wheel, not the source tree: they run in another folder.
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
-# Tests wait for other processes a third of their time, so there are half as many workers again as cores.
-TESTERS = $(shell $(BIN)/python -c 'import os; print(min(5, (3 * (os.cpu_count() or 1) + 1) // 2))')
+# Tests wait for browsers, servers and other processes half of their time, so there are twice as many workers as cores.
+TESTERS = $(shell $(BIN)/python -c 'import os; print(min(6, 2 * (os.cpu_count() or 1)))')
 SIDE_BY_SIDE = --numprocesses $(TESTERS) --dist worksteal
 
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
@@ -53,7 +53,7 @@ test: tools
 	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
 quick: $(DEV)
-	MAKEFLAGS= cargo test --release --locked -p azpy-core
+	MAKEFLAGS= cargo test --release --locked -p azpy-core -p azpy-module
 	$(PYTEST) $(SIDE_BY_SIDE) $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
 # `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=/tmp/lowest PYTHON=python3.11
@@ -80,7 +80,7 @@ lint: lint-rust lint-python
 lint-rust: $(BIN)/python$(EXE)
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 $(wildcard examples/*/src/*.rs rust/fuzz/fuzz_targets/*.rs)
-	MAKEFLAGS= cargo clippy --workspace --all-targets --locked -- -D warnings
+	MAKEFLAGS= cargo clippy --release --workspace --all-targets --locked -- -D warnings
 
 lint-python: $(DEV)
 	$(BIN)/ruff check
@@ -90,8 +90,9 @@ lint-python: $(DEV)
 	if command -v actionlint >/dev/null; then actionlint; fi
 	$(ELSEWHERE) $(BIN)/python -m mypy.stubtest azpy._core --mypy-config-file "$(ROOT)/pyproject.toml"
 
+# With azpy-module, which has no tests, crates have the features that they have in the wheel: none is compiled twice.
 test-rust: tools
-	MAKEFLAGS= cargo test --release --locked
+	MAKEFLAGS= cargo test --release --locked --workspace --exclude azpy-py
 
 test-python: $(DEV)
 	$(PYTEST) $(SIDE_BY_SIDE) --doctest-modules --pyargs azpy "$(ROOT)/tests"

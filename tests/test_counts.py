@@ -1,5 +1,6 @@
 """n simulations are n visits below a fresh root, whatever the batch; what comes out adds up."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import azpy
 from oracles import Batch, Constant, Hashed, Position, game_starts, observation_of, random_positions
 
 
+@functools.cache
 def late_positions() -> list[Position]:
     """From each game an early position and a late one, where most simulations end in finished games."""
     positions = []

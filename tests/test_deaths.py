@@ -78,7 +78,7 @@ def trained(path: Path, workers: int | str, deterministic: bool) -> Facts:
 def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """So many az-worker, each a process that plays few games at once."""
     layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
-    begin = [sys.executable, "-m", "azpy.cli", "worker", str(place), *layout]
+    begin = [sys.executable, "-m", "azpy", "worker", str(place), *layout]
     found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
     try:
         yield found

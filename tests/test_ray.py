@@ -492,9 +492,9 @@ def test_two_hosts_are_one_cluster_and_play_the_same_games(hosts: dict[str, str]
     at(first, *ray, "--head", "--node-ip-address", hosts[first], "--port", "6379", "--include-dashboard", "false")
     at(second, *ray, "--node-ip-address", hosts[second], "--address", address)
     run = [*command("tic_tac_toe", tmp_path / "run", 2), "--games-per-iteration", "200", "--workers", "ray"]
-    said = at(first, "azpy.cli", "train", *run, RAY_ADDRESS=address)
+    said = at(first, "azpy", "train", *run, RAY_ADDRESS=address)
     assert f"RAY_ADDRESS={address}: 2 workers on 2 nodes" in said
-    at(first, "azpy.cli", "train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
+    at(first, "azpy", "train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
     found = []
     for name in ("run", "alone"):
         with RunFolder(tmp_path / name, {}) as folder:

@@ -4,8 +4,8 @@ import functools
 import html
 from typing import Any
 
-from azpy.evaluators.net import NetEvaluator, open_network
-from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.choice import open_network
+from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.runs.reader import StoredRun
 
 
@@ -29,14 +29,13 @@ class LoadedRun(StoredRun):
     """
 
     @functools.cached_property
-    def evaluator(self) -> OnnxEvaluator | NetEvaluator:
+    def evaluator(self) -> CheckedEvaluator:
         """The network of the newest checkpoint, on the CPU; `azpy.OnnxEvaluator(path, device)` takes another device.
 
         Without onnxruntime azpy's own code computes it, and a `SettingsWarning` says so.
 
         Raises:
             ModelError: there is no checkpoint yet, or it is damaged, or only ONNX Runtime can compute the network.
-            RunError: the same without onnxruntime.
         """
         return open_network(self.path, game=self.start)
 

@@ -17,8 +17,9 @@ import numpy as np
 from azpy import _core
 from azpy.devices import OWN
 from azpy.errors import ModelError, SettingsError, SettingsWarning
-from azpy.evaluators.net import NetEvaluator, open_network
+from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
+from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
@@ -29,7 +30,13 @@ from azpy.runs.reader import StoredRun, checkpoint_at, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
 from azpy.system import usable_cores
 
-_FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
+# Players that azpy brings along: the folders of `az-export --card`, without the model in ONNX.
+_BOX = Path(__file__).parents[1] / "players"
+BOX = sorted(folder.name for folder in _BOX.iterdir())
+_FORMS = (
+    f"random, mcts:N, uniform:N, {', '.join(BOX)}, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and "
+    "a program"
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Entrant:
     name: str  # the kind or the path of the checkpoint or model, and the given search options
     simulations: int | None  # a move; None for a player that does not search
     player: Player | Follower  # picks the actions
-    network: OnnxEvaluator | NetEvaluator | None = None  # evaluates the model; None without a model
+    network: CheckedEvaluator | None = None  # evaluates the model; None without a model
     about: str = ""  # what another program says that it is
 
     def __str__(self) -> str:
@@ -118,7 +125,7 @@ def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
     there = StoredRun(run).checkpoints()
     if most is not None and most < len(there):
         there = [there[int(i)] for i in np.linspace(0, len(there) - 1, most).round()]
-    return [Spec("model", model=run / f"checkpoints/{number:06d}/model.onnx", run=run) for number in there]
+    return [Spec("model", model=_file_of(run / f"checkpoints/{number:06d}"), run=run) for number in there]
 
 
 def settings_of(specs: Sequence[Spec]) -> Settings | None:
@@ -190,7 +197,7 @@ def load_players(
     """
 
     @cache
-    def open_model(path: Path) -> OnnxEvaluator | NetEvaluator:
+    def open_model(path: Path) -> CheckedEvaluator:
         try:
             return open_network(path, device, game=start, threads=usable_cores())
         except ModelError:
@@ -216,9 +223,9 @@ def load_players(
         name, network, search = spec.kind, None, dict[str, Any]()
         if spec.model is not None:
             name, folder = str(spec.model), spec.model.parent
-            if spec.model.name == "model.onnx" and (folder / "manifest.json").exists():
-                read_model(folder)  # a checkpoint's model must be the one that was saved
-                name = str(folder)
+            if spec.model.name in ("model.onnx", WEIGHTS) and (folder / "manifest.json").exists():
+                read_model(folder, spec.model.name)  # a checkpoint's model must be the one that was saved
+                name = str(folder) if spec.run is None or spec.run.parent != _BOX else spec.run.name
             network = open_model(spec.model.resolve())
             run = None if spec.run is None else StoredRun(spec.run)
             search = match_search(Settings if run is None else run.settings, start)
@@ -262,8 +269,16 @@ def _exists(text: str) -> bool:
         return False
 
 
+def _file_of(checkpoint: Path) -> Path:
+    """The model in ONNX; where a checkpoint has none, the weights."""
+    model = checkpoint / "model.onnx"
+    return model if model.exists() or not (checkpoint / WEIGHTS).exists() else checkpoint / WEIGHTS
+
+
 def _model(text: str) -> Spec:
     path = Path(text)
+    if not path.exists() and text in BOX:
+        path = _BOX / text
     if not path.exists():
         raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder")
     if (path / "config.toml").is_file():

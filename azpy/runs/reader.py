@@ -153,7 +153,7 @@ def checkpoint_at(path: Path) -> Path:
         if not there:
             raise RunError(f"{path} has no checkpoint yet: az-train saves one after each iteration")
         return path / f"checkpoints/{there[-1]:06d}"
-    if not (path / "model.onnx").is_file():
+    if not any((path / name).is_file() for name in ("model.onnx", CHECKPOINT_FILES[0])):
         raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
     return path
 
@@ -195,11 +195,16 @@ class Checkpoint:
     weights_hash: str  # SHA-256 of the weights
 
 
+def refuse_exported(folder: Path) -> None:
+    """Refuses a checkpoint's folder as `az-export --card` writes it: no run goes on without the optimizer."""
+    optimizer = CHECKPOINT_FILES[1]
+    if not (folder / optimizer).exists() and optimizer not in (_read_manifest(folder) or (optimizer,)):
+        raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
+
+
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads a checkpoint's folder and compares every file with its manifest."""
     manifest = _read_manifest(folder)
-    if manifest and CHECKPOINT_FILES[1] not in manifest and not (folder / CHECKPOINT_FILES[1]).exists():
-        raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
     load = safetensors().load

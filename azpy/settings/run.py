@@ -120,7 +120,7 @@ class Settings:
     )
     precision: str = _run(
         "in what the network plays, if it passes a check: int8 on the CPU; fp16 on a GPU; auto: "
-        "int8 on a CPU that is faster in it, else fp32, and fp32 in deterministic runs",
+        "int8 on a CPU that is faster in it, fp16 by torch on CUDA, else fp32, and fp32 in deterministic runs",
         "auto",
         words=_PRECISIONS,
     )
