@@ -11,20 +11,20 @@ import azpy
 from azpy.errors import SettingsError
 from azpy.evaluators.net import NetEvaluator
 from azpy.games.names import make_game
-from azpy.matches.players import BOX, load_players, parse_player
+from azpy.matches.players import load_players, parse_player
+from azpy.runs.reader import names_in_box
 
 
-def test_there_are_some() -> None:
-    assert BOX == ["connect_four", "go", "tic_tac_toe"]
-
-
-@pytest.mark.parametrize("name", BOX)
+@pytest.mark.parametrize("name", names_in_box())
 def test_each_plays_its_game_by_its_name(name: str) -> None:
     spec = parse_player(f"{name}@40")
     start = make_game(name)
     (entrant,) = load_players([spec], start, 100)
     assert (entrant.name, entrant.simulations) == (name, 40)
     assert isinstance(entrant.network, NetEvaluator)
+    run = azpy.load_run(name)
+    assert (run.settings.game, run.evaluator.network_id) == (name, entrant.network.network_id)
+    assert run.matches() == []
     result = azpy.match(name, "random", games=2, simulations=4)
     assert (result.wins, result.losses) == (2, 0)
 
@@ -45,6 +45,7 @@ def test_go_plays_on_other_boards() -> None:
 
 
 def test_a_name_without_a_player_is_refused() -> None:
+    assert names_in_box() == ["connect_four", "go", "tic_tac_toe"]
     with pytest.raises(SettingsError, match="connect_four, go, tic_tac_toe"):
         parse_player("othello")
 

@@ -2,18 +2,19 @@
 
 import functools
 import html
+import os
 from typing import Any
 
 from azpy.evaluators.choice import open_network
 from azpy.evaluators.protocol import CheckedEvaluator
-from azpy.runs.reader import StoredRun
+from azpy.runs.reader import StoredRun, boxed
 
 
 class LoadedRun(StoredRun):
     """A run folder, to look at its settings and games and to play with its newest network; it may be in use.
 
     Args:
-        path: the run folder.
+        path: the run folder; or the name of a player that azpy brings along, such as "connect_four".
         game: the run's game, needed where that is a Python class: reading the run then imports its module, which runs
             code.
 
@@ -27,6 +28,9 @@ class LoadedRun(StoredRun):
         >>> azpy.Search(run.evaluator, simulations=400).run(run.start).action  # doctest: +SKIP
         3
     """
+
+    def __init__(self, path: str | os.PathLike[str], game: str | None = None) -> None:
+        super().__init__(boxed(path), game)
 
     @functools.cached_property
     def evaluator(self) -> CheckedEvaluator:

@@ -33,6 +33,20 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
+# Players that azpy brings along: run folders with a checkpoint's weights alone.
+BOX = Path(__file__).parents[1] / "players"
+
+
+def boxed(path: str | os.PathLike[str]) -> Path:
+    """The folder of a player that azpy brings along, where `path` is its name and nothing else has that name."""
+    return BOX / path if not Path(path).exists() and path in names_in_box() else Path(path)
+
+
+def names_in_box() -> list[str]:
+    """The names of the players that azpy brings along."""
+    return sorted(folder.name for folder in BOX.iterdir())
+
+
 class StoredRun:
     """A run on disk, with the settings of its config.toml.
 
