@@ -66,7 +66,7 @@ def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install
 def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    del extras["dev"], extras["test"]
+    del extras["dev"], extras["site"], extras["test"]
     assert {name: tuple(re.sub(r">=[\d.]+,?", "", one) for one in extras[name]) for name in extras} == EXTRAS
     packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" onnx "tensorrt-cu13<11" tensorboard'
     assert pip_install("tensorrt", "tensorboard") == packages
@@ -171,6 +171,13 @@ def test_one_module_knows_what_systems_do_not_share() -> None:
     for path in (*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "azpy_cli").glob("*.py")):
         found = unshared.search(path.read_text(encoding="utf-8"))
         assert (path.name == "system.py") == (found is not None), f"{path}: {found}, which belongs into azpy/system.py"
+
+
+def test_nobody_reads_a_clock_that_can_be_set() -> None:
+    wall = re.compile(r"\btime\.(?:time|time_ns|localtime|gmtime|strftime)\(|\bdatetime\b|\bSystemTime\b")
+    for path in (*PACKAGE.rglob("*.py"), *(REPOSITORY / "rust").glob("*/src/**/*.rs")):
+        found = wall.search(path.read_text())
+        assert found is None, f"{path}: {found}; take time.monotonic or Instant"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="needs onnxruntime")

@@ -199,8 +199,12 @@ def worker_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _played(event: events.Saved) -> str:
     row = event.metrics
-    games = f"{row['games']} games, {row['positions']:,} positions"
+    games = f"{_many(row['games'], 'game')}, {_many(row['positions'], 'position')}"
     return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_scores(row)}{_rates(row)}"
+
+
+def _many(count: float, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _scores(row: dict[str, float]) -> str:

@@ -43,6 +43,9 @@ class LoadedRun(StoredRun):
         """
         return open_network(self.path, game=self.start)
 
+    def __repr__(self) -> str:
+        return f"azpy.load_run({str(self.path)!r})"
+
     def _repr_html_(self) -> str:
         """For notebooks: what the run is, how long it was, and its newest matches."""
         rows, matches = self.iterations(), self.matches()

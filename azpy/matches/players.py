@@ -16,7 +16,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.devices import OWN
-from azpy.errors import ModelError, SettingsError, SettingsWarning
+from azpy.errors import ModelError, SettingsError, SettingsWarning, did_you_mean
 from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -272,10 +272,21 @@ def _file_of(checkpoint: Path) -> Path:
     return model if model.exists() or not (checkpoint / WEIGHTS).exists() else checkpoint / WEIGHTS
 
 
+def _near(path: Path) -> str:
+    """The end of an error about a path that is not there: the run of this name, or the nearest name beside it."""
+    runs = [path.parent, *([Path("runs")] if path.name == str(path) else [])]
+    beside = [str(one) for folder in reversed(runs) if folder.is_dir() for one in folder.iterdir()]
+    here = [one for one in beside if Path(one).name == path.name]
+    return did_you_mean(here[0] if here else str(path), here or beside)
+
+
 def _model(text: str) -> Spec:
-    path = boxed(text)
+    path, own = boxed(text), Path("runs") / text
+    if path != Path(text) and own.exists():
+        problem = f"{text} is the player that azpy brings along; the run of yours is {own}"
+        warnings.warn(problem, SettingsWarning, stacklevel=2)
     if not path.exists():
-        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder")
+        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder{_near(path)}")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
     model = checkpoint_at(path) / "model.onnx" if path.is_dir() else path

@@ -207,7 +207,7 @@ class RunFolder:
         files["manifest.json"] = _as_json({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
         final = self._checkpoints / f"{iteration:06d}"
         temporary = self._checkpoints / f"{storage.TEMPORARY}{iteration:06d}"
-        with storage.disk_errors(self.path, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
+        with storage.disk_errors(final, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
             temporary.mkdir()
             for name, data in files.items():
                 storage.write_synced(temporary / name, data)
@@ -240,7 +240,7 @@ class RunFolder:
         for iteration in self.checkpoints():
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
-                with storage.disk_errors(self.path):
+                with storage.disk_errors(self._checkpoints):
                     move(self._checkpoints / f"{iteration:06d}", doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
 

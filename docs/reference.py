@@ -1,0 +1,36 @@
+"""What the site's reference says of the compiled core: the stubs have its types, the module itself its docstrings."""
+
+import inspect
+from typing import Any
+
+import griffe
+
+import azpy._core
+
+
+class Docstrings(griffe.Extension):
+    """Gives each class, function and method of the stubs the docstring that `help` shows."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:  # noqa: D102
+        if obj.docstring:  # griffe reads the plural alone
+            obj.docstring.value = obj.docstring.value.replace("Example:\n", "Examples:\n")
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:  # noqa: D102
+        _describe(pkg["_core"], azpy._core)
+
+
+def _describe(stubs: griffe.Object, found: Any) -> None:
+    for name, member in stubs.members.items():
+        one = inspect.getattr_static(found, name, None)
+        # A plain value has the docstring of its type.
+        if name.startswith("_") or not (
+            callable(one) or inspect.isdatadescriptor(one) or isinstance(one, staticmethod)
+        ):
+            continue
+        stub = member.final_target if isinstance(member, griffe.Alias) else member
+        if one.__doc__:
+            # An example without a title would join the section above it, and a list needs a blank line in Markdown.
+            text = inspect.cleandoc(one.__doc__).replace("\n    >>> import azpy", "\nExamples:\n    >>> import azpy", 1)
+            stub.docstring = griffe.Docstring(text.replace(":\n- ", ":\n\n- "), parent=stub, lineno=1)
+        if isinstance(stub, griffe.Class):
+            _describe(stub, one)
