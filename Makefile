@@ -2,6 +2,7 @@
 # make test    all tests but the slow and the gpu suite
 # make quick   the core, searches, self-play and one run of training: a minute once `make test` or `make quick` has built
 # VENV=FOLDER uses a virtual environment of yours, with the packages in it.
+# make site    the pages as a site in target/site/html
 # The rest is for working on azpy: see CONTRIBUTING.md.
 
 GAME ?= connect_four
@@ -39,7 +40,7 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench wheel \
+.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench site wheel \
 	release sdist crates smoke clean tools
 
 train: $(VENV)/.train
@@ -202,3 +203,14 @@ $(DEV): $(LIGHT)/.built
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install --no-compile "$$wheel[$(EXTRAS)]"
 	$(ELSEWHERE) $(BIN)/python -c "import importlib, sys; [*map(importlib.import_module, sys.argv[1:])]" $(USED)
 	@touch $@
+
+# Broken links fail. The pages get the folders that they have here, as the links between them name these.
+PAGES = $(wildcard *.md) docs Dockerfile rust/core/src/game.rs rust/core/src/text.rs
+site: $(LIGHT)/.built
+	$(call install,$(LIGHT))
+	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[site]"
+	rm -rf target/site
+	mkdir -p target/site/pages
+	tar cf - $(PAGES) | tar xf - -C target/site/pages
+	$(BIN)/zensical build --strict
+	rm -rf .cache

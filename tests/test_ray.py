@@ -427,7 +427,6 @@ def with_environment(**changes: str) -> str:
 @here
 @pytest.mark.slow
 def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
-    """On this machine; test_deaths.py kills heads of a cluster."""
     before = rays_here()
     arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--games-per-iteration", "60"]
     killed = starts.run(*arguments, "--workers", "ray", before=with_environment(), kill_when="iteration 2")

@@ -1,8 +1,10 @@
 """The programs of the README and of docs/python.md run as they are printed."""
 
+import doctest
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import Any, cast
 import pytest
 
 import azpy
+from azpy.cli.__main__ import main as command_line
 from azpy.cli.train import main as train
 from azpy.errors import EXTRAS
 from azpy.runs.folder import RunFolder
@@ -43,6 +46,24 @@ def test_what_installs_az_train_installs_the_board_that_a_run_s_end_names() -> N
         found = re.search(pattern, (README.parent / name).read_text(encoding="utf-8"))
         assert found is not None, name
         assert {"cpu", "train", "serve"} <= {*found[1].split(",")}, name
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_links_of_the_pages_lead_somewhere() -> None:
+    top = README.parent
+    texts = {}
+    for page in [*top.glob("*.md"), *top.glob("docs/*.md")]:
+        texts[page.resolve()] = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+    anchors = {page: re.findall(r"^#+ (.*)", text, re.M) for page, text in texts.items()}
+    lost = []
+    for page, text in texts.items():
+        for place, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)]*)\)", text):
+            there = (page.parent / place).resolve() if place else page
+            known = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in anchors.get(there, [])}
+            if not there.exists() or (anchor and anchor not in known):
+                lost.append(f"{page.name}: {place}#{anchor}")
+    assert len(texts) > 15
+    assert not lost
 
 
 LISTENED = Counter[str]()
@@ -102,6 +123,8 @@ def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
     for page in [README, *README.parent.glob("docs/*.md")]:
         programs = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
         (tmp_path / f"page_{page.stem}.py").write_text(before.get(page.stem, "") + "\n".join(programs), "utf-8")
+        if page == README:
+            (tmp_path / "countdown.py").write_text(programs[0], "utf-8")
     for package in ("optuna", "wandb", "mlflow", "IPython", "matplotlib/pyplot", "torch"):
         stub = tmp_path / f"stubs/{package}.pyi"
         stub.parent.mkdir(parents=True, exist_ok=True)
@@ -186,6 +209,55 @@ def test_the_programs_run_one_after_another(
         assert "(64, 7)" in lines
         assert (tmp_path / "search.svg").read_text(encoding="utf-8").startswith("<svg")
         assert LISTENED == {"pruned": 1, "finished": 1, "wandb": 2, "mlflow": 2, "shown": 2}
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+@pytest.mark.parametrize("page", ["coming_from", "how_long", "search", "troubleshooting"])
+def test_the_pages_show_what_comes_out(
+    page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if page == "coming_from":
+        pytest.importorskip("pyspiel")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    countdown = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.M | re.S)[0]
+    Path("countdown.py").write_text(countdown, "utf-8")
+    model = make_model(shape=("batch", 2, 6, 7), actions=7)
+    for run, game in (("connect_four", "connect_four"), ("new", "hex"), ("countdown-Countdown", "countdown:Countdown")):
+        with RunFolder(f"runs/{run}", {"game": game, "network": "4x32", "seed": 0, "deterministic": False}) as folder:
+            if run != "new":
+                folder.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    names: dict[str, Any] = {"__name__": page}
+    text = (README.parent / f"docs/{page}.md").read_text("utf-8")
+    shown = 0
+    for kind, block in re.findall(r"^```(python|pycon|console)\n(.*?)^```", text, re.M | re.S):
+        if kind == "python":
+            if "input(" not in block:
+                exec(compile(block, page, "exec"), names)
+        elif kind == "pycon":
+            test = doctest.DocTestParser().get_doctest(block, names, page, None, 0)
+            runner = doctest.DocTestRunner(optionflags=flags)
+            assert runner.run(test, clear_globs=False).failed == 0, capsys.readouterr()
+            names = test.globs
+        else:
+            for command, said in re.findall(r"^\$ az-(.*)\n((?:[^$].*\n)*)", block, re.M):
+                monkeypatch.setattr(sys, "argv", ["az", *shlex.split(command)])
+                assert command_line() == 2
+                assert doctest.OutputChecker().check_output(said, capsys.readouterr().err, flags), command
+        shown += 1
+    lines = capsys.readouterr().out.splitlines()
+    if page == "troubleshooting":
+        assert shown == 8
+    elif page == "search":
+        picture = README.parent / "docs/tree.svg"
+        assert Path("tree.svg").read_text("utf-8") == picture.read_text("utf-8")
+        assert names["result"].visits.tolist() == [45, 3, 3, 3, 3, 3]
+    elif page == "how_long":
+        assert lines == ["(7, 22)"]
+    else:
+        assert lines[:4] + lines[-2:] == ["1", "1", "pile:2, take:1;", "[1, 0, 1]", "50", "1"]
+    sys.modules.pop("countdown", None)
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")

@@ -114,7 +114,7 @@ class Display(Screen):
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 sooner = self._sooner and f", or {self._sooner}"
                 none = f"no model yet, as no iteration is done: give the run more time{sooner}"
-                done = f"{event.iteration} iterations in {_clock(event.seconds)}"
+                done = f"{_many(event.iteration, 'iteration')} in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
@@ -199,8 +199,12 @@ def worker_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _played(event: events.Saved) -> str:
     row = event.metrics
-    games = f"{row['games']} games, {row['positions']:,} positions"
+    games = f"{_many(row['games'], 'game')}, {_many(row['positions'], 'position')}"
     return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_scores(row)}{_rates(row)}"
+
+
+def _many(count: float, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _scores(row: dict[str, float]) -> str:

@@ -15,7 +15,7 @@ from azpy.errors import MissingPackageError, SettingsError, SettingsWarning, pip
 from azpy.evaluators.net import NetEvaluator
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator, rate
-from azpy.runs.reader import checkpoint_at
+from azpy.runs.reader import has_weights_alone
 from azpy.system import usable_cores
 
 _ROWS = 64  # of a batch that is timed, unless the largest to come is known
@@ -48,7 +48,7 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
             return TorchEvaluator(stored, device, game=game)
         except SettingsError:  # a network of the user's own, whose function is not imported here
             return OnnxEvaluator(path, device, game=game)
-    if stored.is_dir() and not (checkpoint_at(stored) / "model.onnx").exists():
+    if stored.is_dir() and has_weights_alone(stored):
         return NetEvaluator(stored, game=game)
     if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
         return OnnxEvaluator(path, device, game=game, threads=threads)

@@ -16,7 +16,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.devices import OWN
-from azpy.errors import ModelError, SettingsError, SettingsWarning
+from azpy.errors import ModelError, SettingsError, SettingsWarning, did_you_mean
 from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -26,16 +26,13 @@ from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
-from azpy.runs.reader import StoredRun, checkpoint_at, read_model
+from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, names_in_box, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
 from azpy.system import usable_cores
 
-# Players that azpy brings along: the folders of `az-export --card`, without the model in ONNX.
-_BOX = Path(__file__).parents[1] / "players"
-BOX = sorted(folder.name for folder in _BOX.iterdir())
 _FORMS = (
-    f"random, mcts:N, uniform:N, {', '.join(BOX)}, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and "
-    "a program"
+    f"random, mcts:N, uniform:N, {', '.join(names_in_box())}, a model file, a checkpoint or run folder, or gtp:, uci: "
+    "or ugi: and a program"
 )
 
 
@@ -225,7 +222,7 @@ def load_players(
             name, folder = str(spec.model), spec.model.parent
             if spec.model.name in ("model.onnx", WEIGHTS) and (folder / "manifest.json").exists():
                 read_model(folder, spec.model.name)  # a checkpoint's model must be the one that was saved
-                name = str(folder) if spec.run is None or spec.run.parent != _BOX else spec.run.name
+                name = str(folder) if spec.run is None or spec.run.parent != BOX else spec.run.name
             network = open_model(spec.model.resolve())
             run = None if spec.run is None else StoredRun(spec.run)
             search = match_search(Settings if run is None else run.settings, start)
@@ -275,12 +272,21 @@ def _file_of(checkpoint: Path) -> Path:
     return model if model.exists() or not (checkpoint / WEIGHTS).exists() else checkpoint / WEIGHTS
 
 
+def _near(path: Path) -> str:
+    """The end of an error about a path that is not there: the run of this name, or the nearest name beside it."""
+    runs = [path.parent, *([Path("runs")] if path.name == str(path) else [])]
+    beside = [str(one) for folder in reversed(runs) if folder.is_dir() for one in folder.iterdir()]
+    here = [one for one in beside if Path(one).name == path.name]
+    return did_you_mean(here[0] if here else str(path), here or beside)
+
+
 def _model(text: str) -> Spec:
-    path = Path(text)
-    if not path.exists() and text in BOX:
-        path = _BOX / text
+    path, own = boxed(text), Path("runs") / text
+    if path != Path(text) and own.exists():
+        problem = f"{text} is the player that azpy brings along; the run of yours is {own}"
+        warnings.warn(problem, SettingsWarning, stacklevel=2)
     if not path.exists():
-        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder")
+        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder{_near(path)}")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
     model = checkpoint_at(path) / "model.onnx" if path.is_dir() else path

@@ -33,6 +33,20 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
+# Players that azpy brings along: run folders with a checkpoint's weights alone.
+BOX = Path(__file__).parents[1] / "players"
+
+
+def boxed(path: str | os.PathLike[str]) -> Path:
+    """The folder of a player that azpy brings along, where `path` is its name and nothing else has that name."""
+    return BOX / path if not Path(path).exists() and path in names_in_box() else Path(path)
+
+
+def names_in_box() -> list[str]:
+    """The names of the players that azpy brings along."""
+    return sorted(file.parent.name for file in BOX.glob("*/config.toml"))
+
+
 class StoredRun:
     """A run on disk, with the settings of its config.toml.
 
@@ -156,6 +170,15 @@ def checkpoint_at(path: Path) -> Path:
     if not any((path / name).is_file() for name in ("model.onnx", CHECKPOINT_FILES[0])):
         raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
     return path
+
+
+def has_weights_alone(path: Path) -> bool:
+    """Whether the newest checkpoint was stored without a model in ONNX, as those of players that azpy brings along."""
+    try:
+        folder = checkpoint_at(path)
+        return "model.onnx" not in {*_read_manifest(folder), *(file.name for file in folder.iterdir())}
+    except RunError:  # who opens it says what is wrong
+        return False
 
 
 def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:

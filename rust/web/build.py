@@ -5,6 +5,8 @@ that cannot be had, AZPY_WASM_TOOLS names a folder with Debian's packages rustc-
 libstd-rust-web-dev, cargo-web, rust-web-src, lld-22, libllvm22 and what they need, unpacked by `dpkg -x`; the standard
 library is then built too.
 
+The program has all games. AZPY_WASM_GAME=connect_four has it built with one game, less than half as large.
+
 The program stands in the tree packed. Its last section is a hash of its sources, which a test compares: whoever changes
 these sources builds the program anew.
 """

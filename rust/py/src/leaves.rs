@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::PoisonError;
 
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
-use azpy_core::game::{Game, Payoff, Pov};
+use azpy_core::game::{Payoff, Pov};
 use azpy_core::tree::LONGEST_PROOF;
 use numpy::{PyArray1, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::intern;

@@ -248,7 +248,23 @@ fn start<G: Notation<Payoff: Pays>>(game: G) -> Start {
     G::Payoff::start(Any::new(game))
 }
 
-const GAMES: &[Entry<Start>] = &azpy_games::built_in!(start);
+/// All games, or the one that the build names: its program is less than half as large.
+const GAMES: &[Entry<Start>] = match option_env!("AZPY_WASM_GAME") {
+    None => &azpy_games::built_in!(start),
+    Some(name) => &[only(&azpy_games::built_in!(start), name.as_bytes())],
+};
+
+/// The game of this name; the build fails where there is none.
+const fn only(games: &[Entry<Start>], wanted: &[u8]) -> Entry<Start> {
+    let Some((&Entry { name, params, make }, others)) = games.split_first() else {
+        panic!("AZPY_WASM_GAME names no game")
+    };
+    let mut same = 0;
+    while same < name.len() && same < wanted.len() && name.as_bytes()[same] == wanted[same] {
+        same += 1;
+    }
+    if same == name.len() && same == wanted.len() { Entry { name, params, make } } else { only(others, wanted) }
+}
 
 /// The start of the game that a specification means, after the specification in its one spelling.
 pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start), String> {

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Game, Player, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};

@@ -2,9 +2,9 @@
 //! values known by hand. `tests/test_dice.py` plays Pig against its exact values.
 
 use azpy_core::game::{Game, Player, Turn, Value};
-use azpy_games::{DiceNim, Pig, pig};
+use azpy_games::{DiceNim, Pig};
 
-use crate::common::{Random, Solver, after, moves};
+use crate::common::{Solver, after, moves};
 
 /// Dice-Nim straight from its rules: the value, for the player about to roll, of each heap up to `heap`.
 fn dice_nim_values(heap: usize) -> Vec<f64> {
