@@ -27,8 +27,8 @@ export PYO3_PYTHON = $(BIN)/python
 # Tests see the installed wheel, not the source tree: they run in another folder.
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"
-# Tests wait for other processes a third of their time, so there are half as many workers again as cores.
-TESTERS = $(shell $(BIN)/python -c 'import os; print(min(5, (3 * (os.cpu_count() or 1) + 1) // 2))')
+# Tests wait for browsers, servers and other processes half of their time, so there are twice as many workers as cores.
+TESTERS = $(shell $(BIN)/python -c 'import os; print(min(6, 2 * (os.cpu_count() or 1)))')
 SIDE_BY_SIDE = --numprocesses $(TESTERS) --dist worksteal
 
 # What `make test`, `make lint` and `make quick` install beside the wheel; cpu,train,test is enough for `make quick`.
@@ -40,7 +40,7 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build lint lint-rust lint-python test-rust test-python test-slow bench site wheel \
+.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench site wheel \
 	release sdist crates smoke clean tools
 
 train: $(VENV)/.train
@@ -54,7 +54,7 @@ test: tools
 	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
 quick: $(DEV)
-	MAKEFLAGS= cargo test --release --locked -p azpy-core
+	MAKEFLAGS= cargo test --release --locked -p azpy-core -p azpy-module
 	$(PYTEST) $(SIDE_BY_SIDE) $(addprefix "$(ROOT)"/tests/,$(QUICK))
 
 # `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=/tmp/lowest PYTHON=python3.11
@@ -71,12 +71,17 @@ build: $(BIN)/maturin$(EXE)
 	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 	$(BIN)/python -m pip install "azpy[$(EXTRAS)]"
 
+# The program of pages without a server (az-export --web). The built one stands in the tree: after an edit of the crates
+# that it is made of, run this and commit what it writes.
+wasm: tools
+	$(PYTHON) rust/web/build.py
+
 lint: lint-rust lint-python
 
 lint-rust: $(BIN)/python$(EXE)
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 $(wildcard examples/*/src/*.rs rust/fuzz/fuzz_targets/*.rs)
-	MAKEFLAGS= cargo clippy --workspace --all-targets --locked -- -D warnings
+	MAKEFLAGS= cargo clippy --release --workspace --all-targets --locked -- -D warnings
 
 lint-python: $(DEV)
 	$(BIN)/ruff check
@@ -86,8 +91,9 @@ lint-python: $(DEV)
 	if command -v actionlint >/dev/null; then actionlint; fi
 	$(ELSEWHERE) $(BIN)/python -m mypy.stubtest azpy._core --mypy-config-file "$(ROOT)/pyproject.toml"
 
+# With azpy-module, which has no tests, crates have the features that they have in the wheel: none is compiled twice.
 test-rust: tools
-	MAKEFLAGS= cargo test --release --locked
+	MAKEFLAGS= cargo test --release --locked --workspace --exclude azpy-py
 
 test-python: $(DEV)
 	$(PYTEST) $(SIDE_BY_SIDE) --doctest-modules --pyargs azpy "$(ROOT)/tests"

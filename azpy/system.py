@@ -85,11 +85,14 @@ def lock_folder(path: Path) -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder survive a power cut. Windows has no such call."""
+    """Makes the names in a folder survive a power cut, where the file system can. Windows has no such call."""
     if sys.platform != "win32":
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some shared folders sync files alone
+                raise
         finally:
             os.close(descriptor)
 

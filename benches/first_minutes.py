@@ -42,7 +42,7 @@ _PLAYED = re.compile(
 def run(words: list[str], bound: float) -> tuple[list[tuple[float, str]], float, int, bool]:
     """Runs a command of azpy: its lines with their seconds, its seconds, its exit code, and whether it was stopped."""
     begin, lines = time.monotonic(), list[tuple[float, str]]()
-    command = [sys.executable, "-m", "azpy.cli", *words]
+    command = [sys.executable, "-m", "azpy", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
         timers = Timer(bound, child.send_signal, [signal.SIGINT]), Timer(bound + _GRACE, child.kill)
         for timer in timers:

@@ -47,7 +47,7 @@ def match(game: str, opponent: str, given: argparse.Namespace) -> tuple[str, dic
     for name, usual in (("games", 200), ("simulations", 100), ("seed", 0), ("device", "cpu")):
         if (value := getattr(given, name)) != usual:
             words += [f"--{name}", str(value)]
-    command = [sys.executable, "-m", "azpy.cli", "match", *words[1:], "--json"]
+    command = [sys.executable, "-m", "azpy", "match", *words[1:], "--json"]
     # This Python goes first, and Debian's games are there even if the user's PATH lacks them.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/games"])
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": path})

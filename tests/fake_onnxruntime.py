@@ -115,7 +115,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Machine:
     machine = Machine(**changes)
     module: Any = types.ModuleType("onnxruntime")
     module.__version__, module.__file__ = "1.31.1", "/nowhere/onnxruntime/__init__.py"
-    module.SessionOptions = SessionOptions
+    module.SessionOptions, module.set_default_logger_severity = SessionOptions, lambda level: None
     module.get_available_providers = lambda: list(machine.available)
     kind = TellingSession if machine.tells_nodes else Session
 

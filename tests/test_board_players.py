@@ -65,7 +65,11 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     assert told(board) == ["+1.00", "-0.50", "-0.50"]
     said = plain(board.one("bars").get_attribute("aria-label"))
     assert said == "Values: +1.00 for red, -0.50 for blue, -0.50 for green"
-    assert len(board.all("#graph polyline")) == 3
+    lines = board.all("#graph polyline")
+    assert len(lines) == 3
+    # Where a side is called white, its line is white, on paper that is white in most windows.
+    board.script("arguments[0].setAttribute('class', 'values white')", lines[0])
+    assert "drop-shadow" in lines[0].value_of_css_property("filter")
     board.one("undo").click()
     board.until(lambda: board.ply == 6 and board.state == "open")
     board.one("swap").click()  # three people: nothing changes

@@ -14,7 +14,7 @@ import pytest
 import azpy
 from azpy.cli.export import main
 from azpy.cli.match import main as match
-from azpy.errors import RunError
+from azpy.cli.train import main as train
 from azpy.evaluators.onnx import network_id
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.learning.export import to_onnx
@@ -88,8 +88,13 @@ def test_the_folder_plays_as_its_run_does(run: Path) -> None:
     assert azpy.load_run(card).settings == StoredRun("elsewhere").settings
     assert azpy.load_run(card).matches() == StoredRun("elsewhere").matches()
     assert not list(card.rglob("optimizer*"))
-    with RunFolder(card, vars(StoredRun(card).settings)) as folder, pytest.raises(RunError, match="without its optimi"):
-        folder.load_checkpoint(2)
+
+
+def test_nobody_trains_in_it_and_it_stays_as_it_is(run: Path, one_line: Any) -> None:
+    assert main(["run", "--card", "xo"]) == 0
+    before = sorted(Path("xo").rglob("*"))
+    one_line(train, ["--out", "xo"], "az-train: xo/checkpoints/000002 was exported without its optimizer: give --init")
+    assert sorted(Path("xo").rglob("*")) == before
 
 
 def test_its_readme_says_who_plays_and_how(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

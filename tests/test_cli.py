@@ -126,7 +126,7 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
     from test_positions import HEAP
 
     (tmp_path / "heap_game.py").write_text(HEAP)
-    command = [sys.executable, "-m", "azpy.cli", "train", "heap_game:Heap", "--collect-only", *TINY]
+    command = [sys.executable, "-m", "azpy", "train", "heap_game:Heap", "--collect-only", *TINY]
     done = subprocess.run([*command, "--iterations", "1"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/heap_game-Heap/games/000001.npz").exists()
@@ -472,7 +472,7 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
 
 
 def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
+    command = [sys.executable, "-m", "azpy", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"run folder r\\udcff" in done.stdout

@@ -27,7 +27,7 @@ from failing_disk import FailingDisk
 from starts import GAMES, Starts, command
 
 SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))
-FLIPS, CUTS = 60, 8
+FLIPS, CUTS = 30, 6
 KINDS = {
     "config.toml": "config.toml",
     "games/journal.bin": "journal.bin",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import azpy
 from oracles import Batch, DiceCountdown, Hashed, Position, Solver, random_positions
 
-SIMULATIONS = 20_000
+SIMULATIONS = 8_000
 TARGET = 20
 
 

@@ -1,6 +1,7 @@
 """With one leaf at a time the search is textbook PUCT: its visits are those of other programs, to the last one."""
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,23 @@ DICE = {"backgammon", "trictrac", "maedn", "pig", "dice_nim", "game2048", "count
 PLAIN = sorted(set(game_starts()) - DICE)
 
 
+def settings_of(games: list[str]) -> list[Any]:
+    """Each game with settings in turn, and with all others in the slow suite."""
+    quick = dict(zip(games, itertools.cycle(map(str, SETTINGS)), strict=False))
+    return [
+        pytest.param(
+            game, settings, marks=() if quick[game] == str(settings) else pytest.mark.slow, id=f"{game}-{settings}"
+        )
+        for game, settings in itertools.product(games, SETTINGS)
+    ]
+
+
 def visits(position: Position, evaluator: Any, simulations: int, **settings: Any) -> list[int]:
     search = azpy.Search(evaluator, simulations=simulations, eval_batch=1, **settings)
     return list(search.run(position).visits.tolist())
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("game", PLAIN)
+@pytest.mark.parametrize(("game", "settings"), settings_of(PLAIN))
 def test_visits_equal_recursive_puct(game: str, settings: dict[str, Any]) -> None:
     evaluator = Hashed(game_starts()[game].num_actions)
     answers = Answers(evaluator)
@@ -50,8 +61,7 @@ def test_visits_equal_recursive_puct(game: str, settings: dict[str, Any]) -> Non
             assert visits(position, evaluator, simulations, **settings) == expected, f"{position}, {simulations}"
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("game", sorted(DICE))
+@pytest.mark.parametrize(("game", "settings"), settings_of(sorted(DICE)))
 def test_visits_equal_recursive_puct_when_its_dice_fall_the_same(game: str, settings: dict[str, Any]) -> None:
     evaluator = Hashed(game_starts()[game].num_actions)
     answers = Answers(evaluator)

@@ -215,7 +215,7 @@ def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
 ) -> None:
     log = tmp_path / "log"
     log.write_text("precious\n")
-    command = shlex.join([sys.executable, "-m", "azpy.cli", "export", str(collected), flag, target])
+    command = shlex.join([sys.executable, "-m", "azpy", "export", str(collected), flag, target])
     done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
     held, _, added = log.read_bytes().partition(b"\n")
     assert held == b"precious"
@@ -228,7 +228,7 @@ def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
 
 
 def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli", "export", str(collected), "--npz", "/proc/self/fd/1"]
+    command = [sys.executable, "-m", "azpy", "export", str(collected), "--npz", "/proc/self/fd/1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()
@@ -377,7 +377,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8 or --card FILE"),
+        (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"),
         (["nowhere", "--npz", "x"], "nowhere is no run folder"),
         (["run", "--npz", "x", "--iterations", "3-10"], "run has no sealed games of iteration 5: those from 1 to"),
         (["run", "--npz", "x", "--iterations", "4-3"], "takes a number or a range such as 3-10, got '4-3'"),

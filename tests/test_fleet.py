@@ -312,7 +312,7 @@ def head(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A collection with two workers that play, and their process ids."""
     arguments = ["tic_tac_toe", "--collect-only", "--workers", "2", "--out", str(tmp_path / "run")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "azpy.cli", "train", *arguments],
+        [sys.executable, "-m", "azpy", "train", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -457,6 +458,31 @@ def test_a_worker_that_cannot_write_waits_and_goes_on(
         workers.join()
     assert workers.said == ["the run has ended"]
     assert not full
+
+
+def test_a_file_system_that_deletes_no_message_and_syncs_no_folder_changes_no_game(
+    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker took the same message again and again, and wrote results again that the head had read."""
+    delete, failed = Files.delete, Counter[str]()
+
+    def kept(self: Files, part: str, name: str) -> None:
+        failed[part] += 1
+        if part != "to":
+            delete(self, part, name)
+
+    def unsynced(path: Path) -> None:
+        failed["sync"] += 1
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Files, "delete", kept)
+    monkeypatch.setattr(files, "sync_folder", unsynced)
+    with Workers(tmp_path / "place", 1) as workers:
+        assert hashes(with_folder(tmp_path)) == straight
+        workers.join()
+    assert workers.said == ["the run has ended"]
+    assert failed["to"] > 1
+    assert failed["sync"] > 1
 
 
 @pytest.mark.parametrize("part", ["networks", "to"])

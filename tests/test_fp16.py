@@ -19,8 +19,8 @@ from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from fake_onnxruntime import CUDA, gpu_on_the_cpu
 from models import probe_model
-from test_bytes import positions
 from test_onnx import make_priors_model
+from test_torch_evaluator import positions
 
 
 @cache

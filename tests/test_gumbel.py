@@ -41,7 +41,8 @@ def roots(game: str, part: int, size: int) -> list[Position]:
     return found
 
 
-# JAX compiles for seconds: one pair here, the others in the slow suite. The twin below goes through more options.
+# JAX compiles for seconds: one pair here, the others and other scales in the slow suite. The twin below has
+# these scales too.
 @pytest.mark.parametrize(
     ("game", "size", "pair"),
     [
@@ -74,9 +75,8 @@ SCALES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("options", "transform"), [SCALES[0], pytest.param(*SCALES[1], marks=pytest.mark.slow)], ids=["raw", "rescaled"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "transform"), SCALES, ids=["raw", "rescaled"])
 def test_values_are_scaled_as_mctx_scales_them(options: dict[str, Any], transform: dict[str, Any]) -> None:
     pytest.importorskip("mctx")
     positions = roots("tic_tac_toe", 2, 40)

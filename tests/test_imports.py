@@ -173,6 +173,13 @@ def test_one_module_knows_what_systems_do_not_share() -> None:
         assert (path.name == "system.py") == (found is not None), f"{path}: {found}, which belongs into azpy/system.py"
 
 
+def test_nobody_reads_a_clock_that_can_be_set() -> None:
+    wall = re.compile(r"\btime\.(?:time|time_ns|localtime|gmtime|strftime)\(|\bdatetime\b|\bSystemTime\b")
+    for path in (*PACKAGE.rglob("*.py"), *(REPOSITORY / "rust").glob("*/src/**/*.rs")):
+        found = wall.search(path.read_text())
+        assert found is None, f"{path}: {found}; take time.monotonic or Instant"
+
+
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="needs onnxruntime")
 def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "a_game.py").write_text("from azpy import Game\nclass Nothing(Game): pass\n")

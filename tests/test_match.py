@@ -284,7 +284,7 @@ def test_a_device_is_used_or_refused_and_told(
         evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
         return evaluator
 
-    monkeypatch.setattr("azpy.evaluators.net.OnnxEvaluator", opened)
+    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", opened)
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
@@ -486,7 +486,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, 
 
 
 def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy.cli", "match", "mcts:2", "random", "--game", "tic_tac_toe"]
+    command = [sys.executable, "-m", "azpy", "match", "mcts:2", "random", "--game", "tic_tac_toe"]
     command += ["--games", "9999998", "--elo0", "0", "--elo1", "0.001"]
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": "200", "TERM": "xterm"}

@@ -460,7 +460,7 @@ def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted(
 
 def test_a_killed_match_leaves_whole_games_and_the_next_one_is_appended() -> None:
     given = ["random", "mcts:2", "--game", GAME, "--save", "g.jsonl", "--games"]
-    command = [sys.executable, "-m", "azpy.cli", "match", *given, "9999998"]
+    command = [sys.executable, "-m", "azpy", "match", *given, "9999998"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while not (path := Path("g.jsonl")).exists() or path.stat().st_size < 100_000:
             assert process.poll() is None

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 import azpy
 from azpy import _core
 from azpy.cli.match import main
-from azpy.errors import MissingPackageError, ModelError, RunError, SettingsError, SettingsWarning
-from azpy.evaluators.net import NetEvaluator, open_network, shape_of
+from azpy.errors import MissingPackageError, ModelError, SettingsError, SettingsWarning
+from azpy.evaluators.choice import open_network
+from azpy.evaluators.net import NetEvaluator, shape_of
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import check_parity, to_onnx
 from azpy.learning.network import Network, to_arrays
@@ -191,8 +192,27 @@ def test_what_azpy_s_own_code_cannot_compute_is_refused_by_name(tmp_path: Path, 
     with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
         NetEvaluator(tmp_path / "nowhere")
     (run / "checkpoints/000001/model.safetensors").write_bytes(b"1234")
-    with pytest.raises(RunError, match=r"model\.safetensors differs"):
+    with pytest.raises(ModelError, match=r"model c4 cannot be read: .*model\.safetensors differs"):
         NetEvaluator(run)
+
+
+def refusal(run: Path) -> str:
+    with pytest.raises(ModelError) as raised:
+        _ = azpy.load_run(run).evaluator
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("damaged", ["", "manifest.json"])
+def test_a_damaged_run_is_the_same_error_without_onnxruntime(
+    run: Path, monkeypatch: pytest.MonkeyPatch, damaged: str
+) -> None:
+    if damaged:
+        (run / "checkpoints/000001" / damaged).write_text("{")
+    else:
+        shutil.rmtree(run / "checkpoints/000001")
+    said = refusal(run)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert refusal(run) == said
 
 
 def test_a_network_of_any_size_plays_on_another_board(tmp_path: Path) -> None:

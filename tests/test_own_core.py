@@ -169,17 +169,17 @@ def test_self_play_is_that_of_the_twin(site: Path) -> None:
 
 def test_az_check_game_finds_nothing_wrong(site: Path) -> None:
     for spec in ("hexapawn", "hexapawn(width=4,height=4)", "hexapawn(width=1,height=5)"):
-        done = python(site, "-m", "azpy.cli", "check-game", spec, "--games", "20", "--seconds", "10")
+        done = python(site, "-m", "azpy", "check-game", spec, "--games", "20", "--seconds", "10")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "symmetries: 1 with their inverses, 1 of them played alongside" in done.stdout
 
 
 def test_az_train_knows_it_by_its_name(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    done = python(site, "-m", "azpy.cli", "train", "hexapawn(width=4)", *TINY, "--out", str(tmp_path / "run"))
+    done = python(site, "-m", "azpy", "train", "hexapawn(width=4)", *TINY, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert "done: 1 iterations" in done.stdout
-    listed = python(site, "-m", "azpy.cli", "train", "--list-games").stdout
+    listed = python(site, "-m", "azpy", "train", "--list-games").stdout
     assert "hexapawn(width=3,height=3)\n    preset: none" in listed
 
 

@@ -30,7 +30,7 @@ def blocks(language: str) -> list[str]:
 
 
 def run(folder: Path, module: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "azpy.cli", module, *arguments]
+    command = [sys.executable, "-m", "azpy", module, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -88,7 +88,7 @@ def test_the_page_says_what_the_check_says(folder: Path) -> None:
 def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
     path = folder / "hexapawn.py"
     path.write_text(path.read_text().replace("np.zeros((2, 9), np.float32)", "np.zeros((2, 9))"))
-    command = [sys.executable, "-m", "azpy.cli", "check-game", "hexapawn:Hexapawn"]
+    command = [sys.executable, "-m", "azpy", "check-game", "hexapawn:Hexapawn"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert done.returncode == 1
     shown = done.stdout.split("\n\n")[0]

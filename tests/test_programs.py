@@ -605,7 +605,7 @@ def test_a_round_robin_names_the_program(
 
 def test_ctrl_c_ends_a_program_that_thinks(folder: Path) -> None:
     player, game = spec(folder, "ugi", "hangs"), GAMES["ugi"]
-    command = [sys.executable, "-m", "azpy.cli", "match", player, "random", "--game", game]
+    command = [sys.executable, "-m", "azpy", "match", player, "random", "--game", game]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as match:
         until = time.monotonic() + 60
         while not any(line.startswith("go ") for line in commands(folder)):

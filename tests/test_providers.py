@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from azpy import devices as providers
 from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
-from azpy.evaluators.onnx import OnnxEvaluator, _Runner
+from azpy.evaluators.onnx import OnnxEvaluator
 from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
 
 MODEL = b"any model"
@@ -99,7 +99,7 @@ def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = OnnxEvaluator(MODEL, "cuda:1")
     (session,) = machine.gpu_sessions
     assert [name for name, _ in session.asked] == [CUDA]  # with the CPU in the list it could not be refused
-    assert options_of(session, CUDA) == {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
+    assert options_of(session, CUDA) == {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}
     assert session.options.config["session.intra_op.allow_spinning"] == "0"
     assert not session.falls_back
     assert machine.calls.index("preload") < len(machine.calls) - 1
@@ -288,7 +288,8 @@ def test_auto_takes_cuda_where_it_loads_and_is_faster(monkeypatch: pytest.Monkey
     machine = install(monkeypatch)
     monkeypatch.setattr("azpy.evaluators.onnx.usable_cores", lambda: 4)
     for on_gpu, device in ((500.0, "cuda:0"), (300.0, "cpu")):
-        monkeypatch.setattr(_Runner, "rate", lambda self, rows, on_gpu=on_gpu: on_gpu if self._buckets else 100.0)
+        rates = iter((100.0, on_gpu))
+        monkeypatch.setattr("azpy.evaluators.onnx.rate", lambda *_, rates=rates: next(rates))
         evaluator = OnnxEvaluator(MODEL, "auto")
         assert evaluator.device == device
         found = f"CUDA answers {on_gpu:,.0f} rows/s of this network, the CPU 400, in batches of 64"
@@ -324,7 +325,7 @@ def planned(kind: str) -> dict[str, dict[str, str]]:
 
 
 def test_options_of_cuda_and_tensorrt() -> None:
-    cuda = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "use_tf32": "0"}
+    cuda = {"device_id": "2", "cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}
     assert planned("cuda") == {CUDA: cuda}
     both = planned("tensorrt")
     assert list(both) == [TENSORRT, CUDA]  # what TensorRT cannot take runs on the same GPU

@@ -427,7 +427,6 @@ def with_environment(**changes: str) -> str:
 @here
 @pytest.mark.slow
 def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
-    """On this machine; test_deaths.py kills heads of a cluster."""
     before = rays_here()
     arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--games-per-iteration", "60"]
     killed = starts.run(*arguments, "--workers", "ray", before=with_environment(), kill_when="iteration 2")
@@ -492,9 +491,9 @@ def test_two_hosts_are_one_cluster_and_play_the_same_games(hosts: dict[str, str]
     at(first, *ray, "--head", "--node-ip-address", hosts[first], "--port", "6379", "--include-dashboard", "false")
     at(second, *ray, "--node-ip-address", hosts[second], "--address", address)
     run = [*command("tic_tac_toe", tmp_path / "run", 2), "--games-per-iteration", "200", "--workers", "ray"]
-    said = at(first, "azpy.cli", "train", *run, RAY_ADDRESS=address)
+    said = at(first, "azpy", "train", *run, RAY_ADDRESS=address)
     assert f"RAY_ADDRESS={address}: 2 workers on 2 nodes" in said
-    at(first, "azpy.cli", "train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
+    at(first, "azpy", "train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
     found = []
     for name in ("run", "alone"):
         with RunFolder(tmp_path / name, {}) as folder:

@@ -189,10 +189,21 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
         def __init__(self, model: bytes, device: str, **options: Any) -> None:
             opened.append({"device": device, "size": len(model), **options})
 
-    monkeypatch.setattr(sizing, "OnnxEvaluator", Found)
+    monkeypatch.setattr(sizing, "open_model", Found)
     settings = Settings("tic_tac_toe", device="auto", network="1x16", slots=40, pipelines=2, eval_batch=3)
     monkeypatch.setattr(sizing, "no_gpu", lambda: "no package")
     assert sizing.placed(settings) == ("cpu", "device auto plays on the CPU: no package")
     monkeypatch.setattr(sizing, "no_gpu", lambda: None)
     assert sizing.placed(settings) == ("webgpu", f"device auto plays on webgpu; {Found.notes[0]}")
     assert [(each["device"], each["batch"]) for each in opened] == [("auto", 60)]
+
+
+def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(**more: Any) -> str:
+        return choose({"game": "tic_tac_toe", **more}, placing=lambda settings: ("cpu", "placed"))[2]
+
+    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "there is no NVIDIA driver here")
+    assert "GPU" not in said()
+    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
+    assert said().startswith("an NVIDIA GPU is here, and the run plays on the CPU: --device auto")
+    assert "GPU" not in said(device="cpu")

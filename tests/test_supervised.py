@@ -151,7 +151,7 @@ def ran(first_run: Path, tmp_path: Path) -> None:
 
 
 def trained(files: Path, out: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "azpy.cli", "train", "go(size=5)", *FLAGS, "--out", str(out)]
+    command = [sys.executable, "-m", "azpy", "train", "go(size=5)", *FLAGS, "--out", str(out)]
     done = subprocess.run([*command, "--supervised", str(files), *more], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,5 +1,7 @@
 """What the machine gives this process: cores and memory, less the limits of control groups."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,18 @@ def test_control_groups_limit_memory(cgroups: Path) -> None:
     for text, limit in (("max\n", None), ("1073741824\n", 2**30), ("9223372036854771712\n", None)):
         (cgroups / "memory.max").write_text(text)
         assert system.memory_limit() == limit
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="Windows syncs no folders")
+def test_a_file_system_that_syncs_no_folders_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_with(number: int) -> None:
+        def fail(_: int) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", fail)
+
+    fails_with(errno.EINVAL)
+    system.sync_folder(tmp_path)
+    fails_with(errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        system.sync_folder(tmp_path)

@@ -1,6 +1,7 @@
 """TorchEvaluator: says what the module and the exported model say, and refuses what it cannot do."""
 
 import json
+import pickle
 import sys
 import threading
 from pathlib import Path
@@ -15,23 +16,41 @@ from torch import nn
 import azpy
 from azpy.errors import DeviceError, ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.evaluators.torch import TorchEvaluator
+from azpy.evaluators.torch import FusedTrunk, TorchEvaluator, _folded, _fused, evaluator_of_model
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network, to_arrays
+from azpy.learning.own import network_of
 from azpy.runs.folder import RunFolder
 from test_positions import HEAP
 
 GAME = azpy.make_game("connect_four")
+BUCKETS = (4, 16)
 
 
-def network(seed: int = 0, spec: str = "2x16") -> Network:
-    """A network with opinions."""
+def network(seed: int = 0, spec: str = "2x16", game: azpy.State = GAME) -> Network:
+    """A network with opinions, and with batch norm that is not the identity."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = Network(GAME.obs_shape, GAME.num_actions, spec)
-        for parameter in made.parameters():
-            nn.init.normal_(parameter, std=0.2)
+        made = Network.of(game, spec)
+        for name, tensor in made.state_dict().items():
+            if "running_var" in name:
+                nn.init.uniform_(tensor, 0.5, 1.5)
+            elif tensor.is_floating_point():
+                nn.init.normal_(tensor, std=0.2)
     return made.eval()
+
+
+def positions(game: str, count: int, seed: int = 0) -> list[azpy.State]:
+    """Players' turns of random games."""
+    rng, found, state = np.random.default_rng(seed), list[azpy.State](), azpy.make_game(game)
+    while len(found) < count:
+        if state.is_terminal:
+            state = azpy.make_game(game)
+        actions = state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()]
+        if state.turn >= 0:
+            found.append(state.clone())
+        state.play(int(rng.choice(actions)))
+    return found
 
 
 def rows(count: int) -> Any:
@@ -86,15 +105,18 @@ def test_a_search_uses_it() -> None:
         result = azpy.Search(evaluator, simulations=64, cache_positions=100).run(GAME)
         assert result.visits.sum() == 64
     torch_result = azpy.Search(TorchEvaluator(module), simulations=64).run(GAME)
-    onnx_result = azpy.Search(OnnxEvaluator(to_onnx(module)), simulations=64).run(GAME)
-    np.testing.assert_array_equal(torch_result.visits, onnx_result.visits)
+    for other in (OnnxEvaluator(to_onnx(module)), TorchEvaluator(module, buckets=BUCKETS)):
+        result = azpy.Search(other, simulations=64).run(GAME)
+        np.testing.assert_array_equal(torch_result.visits, result.visits)
 
 
-def test_self_play_forks_it() -> None:
-    evaluator = TorchEvaluator(network(), game=GAME)
-    with azpy.SelfPlay("connect_four", evaluator, slots=4, pipelines=2, simulations=8, games=4) as games:
+@pytest.mark.parametrize("buckets", [(), BUCKETS])
+def test_self_play_forks_it(buckets: tuple[int, ...]) -> None:
+    evaluator = TorchEvaluator(network(), game=GAME, buckets=buckets)
+    options: dict[str, Any] = {"slots": 8, "pipelines": 2, "simulations": 8, "games": 12, "eval_batch": 2}
+    with azpy.SelfPlay("connect_four", evaluator, **options) as games:
         records = list(games)
-    assert len(records) == 4
+    assert sorted(record.game_id for record in records) == list(range(12))
     assert {int(network_id) for record in records for network_id in record.networks} == {evaluator.network_id}
 
 
@@ -128,20 +150,92 @@ def test_network_id_tells_weights_and_structure_apart() -> None:
     assert TorchEvaluator(network(), precision="bf16").fork().network_id == same
 
 
-def test_forks_answer_from_other_threads() -> None:
-    evaluator = TorchEvaluator(network())
-    expected = evaluator.evaluate_batch(rows(8))[0]
-    wrong: list[int] = []
+@pytest.mark.parametrize("buckets", [(), BUCKETS])
+def test_forks_and_threads_get_their_own_answers(buckets: tuple[int, ...]) -> None:
+    module, wrong = network(), list[float]()
+    expected = TorchEvaluator(module).evaluate_batch(rows(60))[0]
+    evaluator = TorchEvaluator(module, buckets=buckets)
 
-    def work(fork: TorchEvaluator) -> None:
-        wrong.append(sum(not np.array_equal(fork.evaluate_batch(rows(8))[0], expected) for _ in range(50)))
+    def work(mine: TorchEvaluator, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(40):
+            begin, count = rng.integers(0, 40), rng.integers(1, 20)
+            logits, _ = mine.evaluate_batch(rows(60)[begin : begin + count])
+            wrong.append(float(np.abs(logits - expected[begin : begin + count]).max()))
 
-    threads = [threading.Thread(target=work, args=(evaluator.fork(),)) for _ in range(3)]
+    users = enumerate((evaluator, evaluator.fork(), evaluator))
+    threads = [threading.Thread(target=work, args=(mine, number)) for number, mine in users]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == [0, 0, 0]
+    assert len(wrong) == 120
+    assert max(wrong) < 1e-4
+
+
+@pytest.mark.parametrize("game", ["connect_four", "chess", "pig"])
+def test_batches_of_fixed_sizes_say_the_same(game: str) -> None:
+    module = network(game=azpy.make_game(game))
+    plain, fixed = TorchEvaluator(module), TorchEvaluator(module, buckets=BUCKETS)
+    observations = np.array([state.observation() for state in positions(game, 37)])
+    for mine in (fixed, fixed.fork()):
+        for count in (37, 1, 5, 16, 20):
+            for found, expected in zip(
+                mine.evaluate_batch(observations[:count]), plain.evaluate_batch(observations[:count]), strict=True
+            ):
+                assert found.shape == expected.shape
+                np.testing.assert_allclose(found, expected, atol=1e-4)
+    logits, values = fixed.evaluate_batch(observations[:0])
+    assert (logits.shape, values.shape) == ((0, plain.num_actions), (0,))
+
+
+def test_it_is_pickled_and_forked_with_memory_of_its_own() -> None:
+    fixed = TorchEvaluator(network(), buckets=BUCKETS)
+    again = pickle.loads(pickle.dumps(fixed))
+    assert again.network_id == fixed.network_id
+    for mine in (again, fixed.fork()):
+        assert mine._slot is not fixed._slot
+        np.testing.assert_array_equal(mine.evaluate_batch(rows(30))[0], fixed.evaluate_batch(rows(30))[0])
+    assert TorchEvaluator(network()).fork()._slot is None
+
+
+@pytest.mark.parametrize("buckets", [(0, 8), (8, 8), (32, 8)])
+def test_buckets_must_ascend(buckets: tuple[int, ...]) -> None:
+    with pytest.raises(SettingsError, match="buckets must be ascending"):
+        TorchEvaluator(network(), buckets=buckets)
+
+
+def test_folding_keeps_the_module_s_answers() -> None:
+    module = network(spec="3x16+pool")
+    with torch.no_grad():
+        expected = module(torch.from_numpy(rows(50)))
+    evaluator = TorchEvaluator(module)
+    assert not any(isinstance(part, nn.BatchNorm2d) for part in evaluator._forward._module.modules())
+    assert any(isinstance(part, nn.BatchNorm2d) for part in module.modules())
+    for found, other in zip(evaluator.evaluate_batch(rows(50)), expected, strict=True):
+        np.testing.assert_allclose(found, other.numpy(), atol=1e-4)
+
+
+def test_folding_that_would_change_answers_is_left() -> None:
+    class Between(nn.Module):
+        """Uses the layers of a Sequential one by one."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.pair = nn.Sequential(nn.Conv2d(2, 7, 3), nn.BatchNorm2d(7, affine=True))
+            norm: Any = self.pair[1]
+            norm.running_var.fill_(9.0)
+            norm.running_mean.fill_(1.0)
+
+        def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            last = self.pair[1](self.pair[0](observations).abs())
+            return last.reshape(len(last), 7, -1).mean(2), last.view(len(last), -1)[:, :1].tanh()
+
+    module = Between().eval()
+    with torch.no_grad():
+        expected = module(torch.from_numpy(rows(10)))[0].numpy()
+    evaluator = TorchEvaluator(module, game=GAME)
+    np.testing.assert_allclose(evaluator.evaluate_batch(rows(10))[0], expected, atol=1e-6)
 
 
 def test_an_answer_is_not_changed_by_the_next_batch() -> None:
@@ -346,3 +440,48 @@ def test_a_module_that_cannot_be_exported_leaves_no_file(tmp_path: Path) -> None
     with pytest.raises(ModelError, match="the exported model differs from the network"):
         azpy.export_onnx(moody, GAME, tmp_path / "model.onnx")
     assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize("spec", ["3x16", "4x16+pool"])
+def test_the_fused_trunk_computes_what_the_trunk_computes(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    """On the CPU, with what cuDNN's fused convolutions are said to compute; tests/test_gpu.py runs theirs."""
+
+    def convolved(x: Any, weight: Any, bias: Any, *place: Any) -> Any:
+        return torch.relu(torch.conv2d(x, weight, bias, *place))
+
+    def added(x: Any, weight: Any, skip: Any, share: float, bias: Any, *place: Any) -> Any:
+        return torch.relu(torch.conv2d(x, weight, bias, *place) + share * skip)
+
+    monkeypatch.setattr(torch, "cudnn_convolution_relu", convolved)
+    monkeypatch.setattr(torch, "cudnn_convolution_add_relu", added)
+    folded: Any = _folded(network(spec=spec), GAME.obs_shape, 1)
+    fused = _fused(folded.trunk)
+    assert isinstance(fused, FusedTrunk)
+    x = torch.from_numpy(rows(9))
+    with torch.no_grad():
+        torch.testing.assert_close(fused(x), folded.trunk(x))
+    monkeypatch.setattr(torch, "cudnn_convolution_relu", fails)
+    assert _fused(folded.trunk) is folded.trunk
+
+
+def fails(*_: Any) -> Any:
+    raise RuntimeError("no such kernel")
+
+
+@pytest.mark.parametrize("spec", ["2x16", "2x16+pool+wdl", f"{__name__}:own_network"])
+def test_a_run_s_model_is_played_by_torch_under_the_number_it_has_in_onnx_runtime(spec: str) -> None:
+    smoothing = 0.1 if spec.endswith("+wdl") else 0.0
+    module: Any = network(spec=spec) if ":" not in spec else network_of(GAME, spec)
+    module.value_smoothing = smoothing
+    model = to_onnx(module)
+    mine = evaluator_of_model(model, spec, "cpu", game=GAME, precision="fp32", value_smoothing=smoothing, batch=100)
+    exact = OnnxEvaluator(model, game=GAME)
+    assert mine.network_id == exact.network_id
+    assert mine.description.endswith("batches of 8, 32, 104 rows")
+    for one, other in zip(mine.evaluate_batch(rows(40)), exact.evaluate_batch(rows(40)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def own_network(obs_shape: tuple[int, int, int], num_actions: int) -> nn.Module:
+    torch.manual_seed(5)
+    return nn.Sequential(Plain(num_actions))

@@ -437,7 +437,7 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
             asked.append(device)
             super().__init__(model, device, **options)
 
-    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Noted)
+    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Noted)
     run(tmp_path, iterations=1, precision="fp32")  # int8 plays where it is faster, and that differs from time to time
     assert set(asked) == {"cpu"}
     asked.clear()

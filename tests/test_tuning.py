@@ -137,6 +137,18 @@ def test_what_was_given_stays() -> None:
         assert trial.pipelines <= 5
 
 
+def test_a_run_on_cuda_has_as_many_slots_as_games_an_iteration() -> None:
+    def slots(**chosen: Any) -> int:
+        return settings.combine({"game": "hex", "device": "cuda", **chosen}).slots
+
+    assert slots(games_per_iteration=512) == 512
+    assert slots(games_per_iteration=16) == 128
+    assert slots(games_per_iteration=100_000) == 2048
+    assert slots(games_per_iteration=512, slots=64) == 64
+    assert slots(games_per_iteration=512, device="cpu") == 128
+    assert slots(games_per_iteration=512, device="cuda", devices="0,1") == 512
+
+
 def test_each_of_several_devices_has_its_pipelines() -> None:
     run = Settings("connect_four", simulations=50, games_per_iteration=64, device="cuda", devices="0,1")
     given = {"pipelines": 1, "threads": 1}

@@ -199,7 +199,7 @@ def test_a_device_that_is_lost_ends_the_run_and_loses_nothing(tmp_path: Path, mo
 
 
 def command(name: str, *words: str) -> list[str]:
-    return [sys.executable, "-m", "azpy.cli", name, *words]
+    return [sys.executable, "-m", "azpy", name, *words]
 
 
 TRAIN = "tic_tac_toe --network 1x16 --device webgpu --simulations 8 --slots 16 --games-per-iteration 32"

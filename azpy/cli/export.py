@@ -10,6 +10,8 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --onnx-int8: its int8 model for CPUs, calibrated on the newest games, if its answers are close enough.
 --card: a folder to publish (model, weights, settings, figures, measured levels, a README with the fields that Hugging
 Face reads), which az-play and the other commands play as the run.
+--web: a folder that any static host serves: the board of az-play, with the search and the network in the visitor's
+browser.
 
 Only sealed games are written, each checked against the rules first; the run may be in use. A whole file replaces an
 old one. A device or a pipe is written directly, and standard output (/dev/stdout) then holds nothing else.
@@ -17,8 +19,10 @@ old one. A device or a pipe is written directly, and standard output (/dev/stdou
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,13 +30,18 @@ from azpy._core import ReplayBuffer
 from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
+from azpy.evaluators.net import shape_of
 from azpy.games.names import name_of
 from azpy.runs import exports, storage
-from azpy.runs.reader import StoredRun, check_rules
+from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, check_rules, read_model
+from azpy.serving.models import open_player
+from azpy.settings.run import is_own
+from azpy.web.page import check_page, write_page
 
-_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card")
+_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
-_OF_MODELS = {"onnx", "onnx_int8", "card"}
+_OF_MODELS = {"onnx", "onnx_int8", "card", "web"}
+_SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
 
 def _parser() -> Parser:
@@ -49,6 +58,7 @@ def _parser() -> Parser:
     add("--card", type=not_empty, metavar="FOLDER", help="a player to publish; a new folder")
     text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
     add("--license", type=not_empty, metavar="NAME", help=text)
+    add("--web", type=not_empty, metavar="FOLDER", help="a page to play the model on, for any host; a new folder")
     add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
@@ -59,11 +69,12 @@ def _export(arguments: Sequence[str]) -> int:
     targets = {name: target for name in _TARGETS if (target := getattr(options, name)) is not None}
     wants_model, wants_games = bool(targets.keys() & _OF_MODELS), bool(targets.keys() - _OF_MODELS)
     if not targets:
-        raise SettingsError("nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8 or --card FILE")
+        flags = "--npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"
+        raise SettingsError(f"nothing to write: give {flags}")
     if options.iterations is not None and not wants_games:
         raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
     if options.checkpoint is not None and not wants_model:
-        raise SettingsError("--checkpoint goes with --onnx, --onnx-int8 and --card")
+        raise SettingsError("--checkpoint goes with --onnx, --onnx-int8, --card and --web")
     if options.license is not None and options.card is None:
         raise SettingsError("--license goes with --card")
     _check_apart(options.run, targets)
@@ -74,6 +85,8 @@ def _export(arguments: Sequence[str]) -> int:
     for name, only in (("pgn", "chess"), ("sgf", "go")):
         if name in targets and name_of(game) != only:
             raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
+    if "web" in targets:  # before what takes time
+        _check_page(run)
     if wants_games:
         games, event = _games(run, options.iterations), str(run.path)
         writers: dict[str, Callable[..., int]] = {
@@ -89,6 +102,10 @@ def _export(arguments: Sequence[str]) -> int:
     if wants_model:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         model = run.model(iteration)
+        if "web" in targets:
+            size = _page(run, iteration, Path(targets["web"]), options.game)
+            served = f"python -m http.server --directory {shlex.quote(targets['web'])} serves it here"
+            said(f"the page of checkpoint {iteration} in {targets['web']}: {size / 1000:,.0f} kB; {served}")
         for name in [name for name in ("onnx", "onnx_int8") if name in targets]:
             data, drift = _int8_model(run, model, iteration) if name == "onnx_int8" else (model, "")
             with storage.output(targets[name]) as file:
@@ -111,6 +128,27 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
             raise SettingsError(f"{flag} {target} is among the own files of {run}: give another place")
         if (other := flags.setdefault(place, flag)) != flag:
             raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
+
+
+def _check_page(run: StoredRun) -> None:
+    """Refuses a run that cannot be played without a server."""
+    check_page(str(run.settings.game))
+    network = str(run.settings.network)
+    if is_own(network):
+        raise SettingsError(
+            f"--web: {network} is a network of your own, in torch, and the page has azpy's networks alone: "
+            "az-play and az-serve play this run; a page needs a run with a --network such as 4x32+pool"
+        )
+
+
+def _page(run: StoredRun, iteration: int, folder: Path, game: str | None) -> int:
+    """Writes the page of a checkpoint's player; returns its bytes."""
+    checkpoint = run.path / f"checkpoints/{iteration:06d}"
+    served = open_player(str(checkpoint), game, _SIMULATIONS)
+    # The name of the run: nobody needs to know where it lies here.
+    named = replace(served, name=f"{run.path.resolve().name}, iteration {iteration}")
+    shape = shape_of(run.start, str(run.settings.network), run.settings.value_smoothing)
+    return sum(write_page(folder, named, shape, read_model(checkpoint, CHECKPOINT_FILES[0])).values())
 
 
 def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:

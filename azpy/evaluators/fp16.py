@@ -44,6 +44,7 @@ def to_fp16(model: bytes) -> bytes:
             node.name = node.name or f"node{number}"
         exact = [node.name for node in end_nodes(proto.graph)]
         proto = convert_float_to_float16(proto, keep_io_types=True, node_block_list=exact)
+        _cast_once(proto.graph)
         _keep_float32(proto.graph, onnx)
         ONNXModel(proto).topological_sort()  # the converter puts its casts last
         onnx.checker.check_model(proto, full_check=True)
@@ -51,6 +52,15 @@ def to_fp16(model: bytes) -> bytes:
     except Exception as error:  # neither package's exceptions share a base
         raise ModelError(f"the model cannot be converted to fp16: {first_line(error)}") from error
     return data
+
+
+def _cast_once(graph: Any) -> None:
+    """Takes out casts that are there already: the converter of 1.31 adds one for each reader."""
+    made = set[str]()
+    for node in list(graph.node):
+        if node.op_type == "Cast" and node.output[0] in made:
+            graph.node.remove(node)
+        made.update(node.output)
 
 
 def _keep_float32(graph: Any, onnx: Any) -> None:

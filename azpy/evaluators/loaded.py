@@ -2,18 +2,19 @@
 
 import functools
 import html
+import os
 from typing import Any
 
-from azpy.evaluators.net import NetEvaluator, open_network
-from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.runs.reader import StoredRun
+from azpy.evaluators.choice import open_network
+from azpy.evaluators.protocol import CheckedEvaluator
+from azpy.runs.reader import StoredRun, boxed
 
 
 class LoadedRun(StoredRun):
     """A run folder, to look at its settings and games and to play with its newest network; it may be in use.
 
     Args:
-        path: the run folder.
+        path: the run folder; or the name of a player that azpy brings along, such as "connect_four".
         game: the run's game, needed where that is a Python class: reading the run then imports its module, which runs
             code.
 
@@ -28,15 +29,17 @@ class LoadedRun(StoredRun):
         3
     """
 
+    def __init__(self, path: str | os.PathLike[str], game: str | None = None) -> None:
+        super().__init__(boxed(path), game)
+
     @functools.cached_property
-    def evaluator(self) -> OnnxEvaluator | NetEvaluator:
+    def evaluator(self) -> CheckedEvaluator:
         """The network of the newest checkpoint, on the CPU; `azpy.OnnxEvaluator(path, device)` takes another device.
 
         Without onnxruntime azpy's own code computes it, and a `SettingsWarning` says so.
 
         Raises:
             ModelError: there is no checkpoint yet, or it is damaged, or only ONNX Runtime can compute the network.
-            RunError: the same without onnxruntime.
         """
         return open_network(self.path, game=self.start)
 

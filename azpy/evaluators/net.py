@@ -1,12 +1,7 @@
-"""An evaluator that computes azpy's own networks itself, on the CPU: it needs no package besides numpy.
+"""An evaluator that computes azpy's own networks itself, on the CPU: it needs no package besides numpy."""
 
-`open_network` chooses between it and ONNX Runtime for everything that plays a stored network.
-"""
-
-import importlib.util
 import json
 import os
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,15 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.devices import OWN, parse_devices
-from azpy.errors import MissingPackageError, ModelError, SettingsWarning, pip_install
-from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.devices import OWN
+from azpy.errors import ModelError, RunError
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape
 from azpy.game import value_width
 from azpy.games.names import make_game
 from azpy.runs.reader import read_model, stored_network
-
-_CHECKED = "model.onnx"  # what a path of a checkpoint's model ends with
 
 
 class NetEvaluator(CheckedEvaluator):
@@ -45,8 +37,8 @@ class NetEvaluator(CheckedEvaluator):
         notes: empty, as nothing was chosen.
 
     Raises:
-        ModelError: the network is of the user's own, or does not fit the game, or the path is no folder.
-        RunError: there is no checkpoint, or it is damaged, or in no run folder.
+        ModelError: the network is of the user's own, or does not fit the game; the path is no folder; there is no
+            checkpoint, or it is damaged, or in no run folder.
         SettingsError: no such game; or `game` does not name the Python class of the run.
 
     Example:
@@ -58,10 +50,14 @@ class NetEvaluator(CheckedEvaluator):
     def __init__(self, network: str | os.PathLike[str], *, game: GameShape | str | None = None) -> None:
         self.name = os.fspath(network)
         shape: Any = make_game(game) if isinstance(game, str) else game
-        folder, settings, start = stored_network(Path(network), shape)
+        try:
+            folder, settings, start = stored_network(Path(network), shape)
+            weights = read_model(folder, "model.safetensors")
+        except RunError as error:  # as `OnnxEvaluator` says it
+            raise ModelError(f"model {self.name} cannot be read: {error}") from error
         said = shape_of(start, settings.network, settings.value_smoothing)
         try:
-            self._net = _core.Net(json.dumps(said), read_model(folder, "model.safetensors"))
+            self._net = _core.Net(json.dumps(said), weights)
         except ValueError as error:
             raise ModelError(f"{self.name}: {error}") from None
         self.network_id, self.num_values = self._net.id, self._net.num_values
@@ -101,39 +97,3 @@ def shape_of(game: Any, spec: str, value_smoothing: float = 0.0) -> dict[str, An
         "value_smoothing": value_smoothing,
         **{name: list(numbers) for name, numbers in lists.items() if numbers is not None},
     }
-
-
-def open_network(
-    path: str | os.PathLike[str], device: str = "cpu", *, game: Any, threads: int = 1
-) -> OnnxEvaluator | NetEvaluator:
-    """The evaluator of a stored network: ONNX Runtime's, or azpy's own on "azpy", and where there is no ONNX Runtime.
-
-    A `SettingsWarning` says so if the device was not asked for by that name.
-
-    Args:
-        path: as `OnnxEvaluator` takes it.
-        device: as for `OnnxEvaluator`, or "azpy".
-        game: which the network must fit.
-        threads: of ONNX Runtime for one batch on the CPU.
-
-    Raises:
-        MissingPackageError: a model file, which needs ONNX Runtime, and that is not installed.
-        AzpyError: those of both evaluators.
-    """
-    kinds = {each.kind for each in parse_devices(device)}
-    if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
-        return OnnxEvaluator(path, device, game=game, threads=threads)
-    stored = Path(path)
-    if stored.name == _CHECKED and (stored.parent / "manifest.json").is_file():
-        stored = stored.parent  # a checkpoint: its manifest vouches for the weights beside the model
-    install = pip_install("cpu")
-    if stored.is_file():
-        raise MissingPackageError(
-            f"azpy's own code plays runs and their checkpoints, and {path} is a model file: {install}, and give "
-            "another device than azpy"
-        )
-    evaluator = NetEvaluator(stored, game=game)
-    if kinds != {OWN}:
-        said = f"onnxruntime is not installed: azpy's own code computes the network, on one core a batch ({install})"
-        warnings.warn(said, SettingsWarning, stacklevel=2)
-    return evaluator

@@ -10,7 +10,6 @@ import copy
 import hashlib
 import importlib.util
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -31,7 +30,7 @@ from azpy.devices import (
 )
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
 from azpy.evaluators.fp16 import to_fp16
-from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line
+from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line, rate
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_game
@@ -42,7 +41,6 @@ ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +c
 # Half precision sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01
 _CPU_ROWS = 64
-_TIMED_SECONDS, _TIMED_BATCHES = 0.2, 50  # for each device that "auto" compares; at least three batches
 
 
 class OnnxEvaluator(CheckedEvaluator):
@@ -163,11 +161,11 @@ class OnnxEvaluator(CheckedEvaluator):
                 notes.append(str(error))
                 continue
             if len(devices) > 1:
-                on_cores = on_cores or cpu.rate(batch) * max(1, usable_cores() // threads)
-                rate = runner.rate(batch)
-                found = f"{candidate.title} answers {rate:,.0f} rows/s of this network, the CPU {on_cores:,.0f}"
+                on_cores = on_cores or rate(cpu.run, batch, self.obs_shape) * max(1, usable_cores() // threads)
+                on_gpu = rate(runner.run, batch, self.obs_shape)
+                found = f"{candidate.title} answers {on_gpu:,.0f} rows/s of this network, the CPU {on_cores:,.0f}"
                 notes.append(f"{found}, in batches of {batch}")
-                if rate <= on_cores:
+                if on_gpu <= on_cores:
                     continue
             self._runner, self._batches = runner, buckets
             self._open = None if candidate.kind == "webgpu" else opened  # its sessions run one at a time
@@ -297,17 +295,6 @@ class _Runner:
 
     def _values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         return values.reshape(-1) if self._signature.num_values == 1 else values
-
-    def rate(self, rows: int) -> float:
-        """Rows a second in batches of this size, by the fastest of some."""
-        batch = np.zeros((rows, *self._signature.obs_shape), np.float32)
-        begin = time.perf_counter()
-        times = list[float]()
-        while len(times) < 4 or (len(times) < _TIMED_BATCHES and time.perf_counter() - begin < _TIMED_SECONDS):
-            started = time.perf_counter()
-            self.run(batch)
-            times.append(time.perf_counter() - started)
-        return rows / min(times[1:])
 
 
 def network_id(model: bytes, precision: str = "fp32") -> int:

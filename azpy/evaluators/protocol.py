@@ -5,8 +5,9 @@ what azpy's own evaluators of networks share: what a network must show before it
 network library.
 """
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -20,6 +21,7 @@ Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], value
 
 _WARM_UP_ROWS = 2
 _FEW_ROWS = 7
+_TIMED_SECONDS, _TIMED_BATCHES = 0.2, 50  # for each device that "auto" compares; at least three batches
 
 
 @runtime_checkable
@@ -38,10 +40,6 @@ class Evaluator(Protocol):
     Optional attributes, looked up when a search or self-play is made:
 
     * ``fork() -> Evaluator``: an evaluator of its own for another thread.
-    * ``input_buffer(rows) -> array or None``: memory to fill instead of the search's own, C-contiguous float32
-      [rows, C, H, W]; asked for before each batch and handed back as its `observations`. Where the evaluator has
-      ``plane_divisors`` equal to the game's `State.plane_divisors`, it may be uint8 [rows, C', H, W]: n of
-      every value n / divisor, and behind the C planes the high bytes of those whose divisor is above 255, C' in all.
     * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)``: asked in place of
       `evaluate_batch`, which such an evaluator may lack. `states` is a list of `azpy.State`, copies for it alone.
       `proven` [B] says which values are exact, as those of an endgame table: bools; or whole numbers, -1 where a value
@@ -104,6 +102,7 @@ class CheckedEvaluator(ABC):
         network_id: nonzero 64-bit hash of the weights.
         device: where it runs: "cpu", "cuda:0", ...
         description: device, precision and batches in one line.
+        notes: why "auto" took or passed over a device; one line each.
     """
 
     name: str
@@ -113,6 +112,7 @@ class CheckedEvaluator(ABC):
     network_id: int
     device: str
     description: str
+    notes: Sequence[str] = ()
     _batches: Sequence[int] = (64,)  # rows of batches that play: libraries choose other kernels for other sizes
 
     @abstractmethod
@@ -182,7 +182,6 @@ class CheckedEvaluator(ABC):
 
         If not, the result of a search depends on which positions share a batch.
         """
-        # Ones and zeros: planes that travel as bytes hold no random number in between.
         shape = max(_FEW_ROWS, *self._batches), *self.obs_shape
         rows = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
         few = rows[:_FEW_ROWS]
@@ -205,6 +204,18 @@ class CheckedEvaluator(ABC):
 def _same(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> bool:
     """Whether all bits are the same."""
     return all(mine.tobytes() == its.tobytes() for mine, its in zip(one, other, strict=True))
+
+
+def rate(answers: Callable[[NDArray[np.float32]], Answer], rows: int, obs_shape: Sequence[int]) -> float:
+    """Rows a second in batches of this size, by the fastest of some."""
+    batch = np.zeros((rows, *obs_shape), np.float32)
+    begin = time.perf_counter()
+    times = list[float]()
+    while len(times) < 4 or (len(times) < _TIMED_BATCHES and time.perf_counter() - begin < _TIMED_SECONDS):
+        started = time.perf_counter()
+        answers(batch)
+        times.append(time.perf_counter() - started)
+    return rows / min(times[1:])
 
 
 def first_line(error: Exception) -> str:

@@ -84,6 +84,7 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
         DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.
         MissingPackageError: this onnxruntime has no such provider.
     """
+    ort.set_default_logger_severity(4)  # 1.31 warns of each session on CUDA, beside what the session itself logs
     options = _session_options(ort, 1)
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     given: dict[str, Any] = {"enable_fallback": 0}  # nor does the Python side fall back, neither now nor in a run

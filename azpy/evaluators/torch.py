@@ -41,8 +41,10 @@ from azpy.settings.run import is_own
 _COMPARED_ROWS = 16
 _WARM_UPS = 3
 _FOLDED_ROWS, _FOLDED_ERROR = 3, 1e-3
+_FUSED_SIDE = 8  # of a board that is tried
+_BUCKETS = (*BUCKETS, 1024, 2048)
+_EIGHT = 8  # rows that a GPU's matrix units take at once
 _CAPTURE = threading.Lock()  # torch captures one graph at a time
-_BYTE, _BYTES = 0xFF, 0xFFFF  # the largest numbers in one byte and in two
 
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -64,15 +66,14 @@ class TorchEvaluator(CheckedEvaluator):
         game: a `State`, an `azpy.Game`, or anything with `num_actions` and `obs_shape`, or a game's name as
             `azpy.make_game` takes it; the network must fit it. Needed if the module has no `num_actions` and
             `obs_shape` of its own, and for a run whose game is a Python class. A run with "+conv" also takes a `State`
-            of another size. With `buckets`, the planes of a game that can be bytes travel as bytes.
+            of another size.
         buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
-            CUDA graph, and (): no graphs. If not given: 8 to 512 on CUDA, and none elsewhere.
+            CUDA graph, and (): no graphs. If not given: 8 to 2,048 on CUDA, and none elsewhere.
 
     Attributes:
         network_id: nonzero 64-bit hash of the module's structure and weights.
         obs_shape: (C, H, W).
         num_actions: A.
-        plane_divisors: of planes that travel as bytes (`State.plane_divisors`), or None.
         device: where it runs: "cpu", "cuda:0", ...
         description: device and precision, in one line.
 
@@ -117,20 +118,17 @@ class TorchEvaluator(CheckedEvaluator):
         if shape is not None:
             self._check_fits(shape)
         self.network_id = _hash(module)
-        buckets = BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
+        buckets = _BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
         if list(buckets) != sorted(set(buckets)) or (buckets and buckets[0] < 1):
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
-        self.plane_divisors = getattr(shape, "plane_divisors", None) if buckets else None
-        planes, height, width = self.obs_shape
-        wide = sum(divisor > _BYTE for divisor in self.plane_divisors or ())
-        # Shape and dtype of an observation that travels.
-        self._row = (planes + wide, height, width), torch.float32 if self.plane_divisors is None else torch.uint8
         # Modules of the user's may rely on the usual order of numbers.
         order = torch.channels_last if isinstance(module, Network) else torch.contiguous_format
         numbers: dict[str, Any] = {"dtype": _DTYPES[precision], "memory_format": order}
         try:
-            folded = _folded(module, self.obs_shape, self.num_values).to(target, **numbers).requires_grad_(False)
-            self._forward = _Forward(folded, target, numbers, planes, self.plane_divisors)
+            folded: Any = _folded(module, self.obs_shape, self.num_values).to(target, **numbers).requires_grad_(False)
+            if target.type == "cuda" and isinstance(module, Network) and module.is_convolutional:
+                folded.trunk = _fused(folded.trunk)
+            self._forward = _Forward(folded, target, numbers)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
         self.device = str(target)
@@ -146,7 +144,7 @@ class TorchEvaluator(CheckedEvaluator):
 
     def _new_slot(self) -> "_Slot":
         try:
-            return _Slot(self._forward, self._row, self._batches)
+            return _Slot(self._forward, self.obs_shape, self._batches)
         except torch.OutOfMemoryError as error:
             raise DeviceError(f"{self.device} has no room for {self.name}: {first_line(error)}") from error
         except RuntimeError as error:
@@ -162,43 +160,15 @@ class TorchEvaluator(CheckedEvaluator):
         vars(self).update(state)
         self._slot = self._new_slot() if state["_slot"] else None
 
-    def input_buffer(self, rows: int) -> NDArray[np.uint8] | None:
-        """Memory for the observations of a batch: uint8 [rows, C', H, W] where planes travel as bytes, else None."""
-        return None if self.plane_divisors is None else np.empty((rows, *self._row[0]), np.uint8)
-
-    def evaluate_batch(self, observations: NDArray[Any]) -> Answer:
-        """Answers as `Evaluator.evaluate_batch` says, also to what `input_buffer` gave, from several threads too.
-
-        Raises:
-            ModelError: observations of another shape or dtype than the network's; or, where planes travel as bytes,
-                numbers that the game's planes cannot have.
-        """
-        is_array = self.plane_divisors is not None and isinstance(observations, np.ndarray)
-        if is_array and observations.dtype == np.uint8 and observations.shape[1:] == self._row[0]:
-            return self._evaluate(observations)
-        return super().evaluate_batch(observations)
-
     def _evaluate(self, observations: NDArray[Any]) -> Answer:
         given = torch.from_numpy(np.ascontiguousarray(observations))
         with torch.inference_mode():  # a thread's own state: entered in each call
             if self._slot is not None:
-                return self._slot.run(given if given.dtype == self._row[1] else self._packed(given))
+                return self._slot.run(given)
             # Copies: a module may answer from memory that it writes to again.
             copies = (each.to("cpu", copy=True) for each in self._forward(given.to(self.device)))
             first, second = (each.contiguous().numpy() for each in copies)
             return first, second
-
-    def _packed(self, observations: Tensor) -> Tensor:
-        """Observations [B, C, H, W] as bytes [B, C', H, W]."""
-        divisors = torch.tensor(self.plane_divisors, dtype=torch.float32)
-        whole = (observations * divisors[:, None, None]).round()
-        numbers, wide = whole.clamp(0, _BYTES).int(), divisors > _BYTE
-        packed = torch.cat([numbers & _BYTE, (numbers >> 8)[:, wide]], 1)
-        if (numbers[:, ~wide] > _BYTE).any() or not torch.equal(numbers / divisors[:, None, None], observations):
-            raise ModelError(
-                f"{self.name}: observations hold numbers that the game's planes cannot have: open it without game="
-            )
-        return packed.to(torch.uint8)
 
     def fork(self) -> Self:
         """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
@@ -206,27 +176,57 @@ class TorchEvaluator(CheckedEvaluator):
 
 
 class _Forward:
-    """From observations as they travel to logits and values in float32, on the device."""
+    """From observations to logits and values in float32, on the device."""
 
-    def __init__(
-        self,
-        module: nn.Module,
-        device: torch.device,
-        numbers: dict[str, Any],
-        planes: int,
-        divisors: Sequence[int] | None,
-    ) -> None:
-        self.device, self._module, self._numbers, self._planes = device, module, numbers, planes
-        each = torch.tensor([*(divisors or ())], dtype=torch.float32, device=device)
-        self._divisors, self._wide = each[:, None, None], torch.nonzero(each > _BYTE).flatten()
+    def __init__(self, module: nn.Module, device: torch.device, numbers: dict[str, Any]) -> None:
+        self.device, self._module, self._numbers = device, module, numbers
 
     def __call__(self, given: Tensor) -> tuple[Tensor, Tensor]:
-        if given.dtype == torch.uint8:  # (low + 256 * high) / divisor has the bits that `encode` writes
-            whole = given.float()
-            low, high = whole[:, : self._planes], whole[:, self._planes :]
-            given = low.index_add(1, self._wide, high, alpha=_BYTE + 1) / self._divisors
         logits, values = answers(self._module, given.to(**self._numbers))
         return logits.float(), values.float()
+
+
+class FusedTrunk(nn.Module):
+    """The trunk of a folded residual network, in which cuDNN's convolutions also add bias and skip and take the ReLU.
+
+    20x128 on 8 x 8 in fp16 on an H100, 2,048 rows: 3.0 ms in place of 6.5 (November 2026).
+    """
+
+    def __init__(self, trunk: nn.Sequential) -> None:
+        super().__init__()
+        parts: Any = trunk
+        self._stem, self._blocks = parts[0][0], parts[2:]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps [B, C, H, W] to [B, channels, H, W], as the trunk does."""
+        x = _convolved(x, self._stem)
+        for block in self._blocks:
+            y = _convolved(x, block.first[0]) if block.pool is None else torch.relu(block.first(x) + block.pool(x))
+            x = _convolved(y, block.second[0], x)
+        return x
+
+
+def _convolved(x: Tensor, layer: Any, added: Tensor | None = None) -> Tensor:
+    """ReLU of a 3x3 convolution, its bias, and what is added."""
+    place = [1, 1], [1, 1], [1, 1], 1  # stride, padding, dilation, groups
+    if added is None:
+        return torch.cudnn_convolution_relu(x, layer.weight, layer.bias, *place)
+    return torch.cudnn_convolution_add_relu(x, layer.weight, added, 1.0, layer.bias, *place)
+
+
+def _fused(trunk: Any) -> Any:
+    """The trunk in fewer passes, if batch norm is folded into it and this cuDNN has such kernels."""
+    stem = trunk[0]
+    if type(stem[1]) is not nn.Identity:
+        return trunk
+    made, weight = FusedTrunk(trunk), stem[0].weight
+    rows = torch.zeros(1, weight.shape[1], _FUSED_SIDE, _FUSED_SIDE, dtype=weight.dtype, device=weight.device)
+    try:
+        with torch.inference_mode():
+            made(rows.to(memory_format=torch.channels_last))
+    except RuntimeError:
+        return trunk
+    return made
 
 
 class _Slot:
@@ -234,12 +234,12 @@ class _Slot:
 
     Args:
         forward: what a batch goes through.
-        row: shape and dtype of an observation.
+        obs_shape: (C, H, W).
         buckets: the sizes, ascending.
     """
 
-    def __init__(self, forward: _Forward, row: tuple[tuple[int, ...], torch.dtype], buckets: Sequence[int]) -> None:
-        self._forward, self._row, self._buckets = forward, row, buckets
+    def __init__(self, forward: _Forward, obs_shape: tuple[int, int, int], buckets: Sequence[int]) -> None:
+        self._forward, self._obs_shape, self._buckets = forward, obs_shape, buckets
         self._on_cuda = forward.device.type == "cuda"
         self._stream: Any = torch.cuda.Stream(forward.device) if self._on_cuda else None  # type: ignore[no-untyped-call]
         self._lock = threading.Lock()
@@ -271,8 +271,7 @@ class _Slot:
 
     def _prepared(self, rows: int) -> tuple[Tensor, Tensor, Any, Sequence[Tensor], Sequence[Tensor]]:
         """Input here and on the device, the graph or None, and outputs there and here."""
-        shape, dtype = self._row
-        here = torch.zeros((rows, *shape), dtype=dtype, pin_memory=self._on_cuda)
+        here = torch.zeros((rows, *self._obs_shape), dtype=torch.float32, pin_memory=self._on_cuda)
         there = torch.zeros_like(here, device=self._forward.device)
         graph = None
         for _ in range(_WARM_UPS):  # libraries choose kernels and take memory, which a graph must not hold
@@ -364,6 +363,37 @@ def _hash(module: nn.Module) -> int:
         # Bytes, as numpy has no bfloat16.
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return int.from_bytes(digest.digest(), "little") or 1
+
+
+def evaluator_of_model(
+    model: bytes, network: str, device: str, *, game: Any, precision: str, value_smoothing: float, batch: int | None
+) -> TorchEvaluator:
+    """The evaluator of a run's model; its `network_id` is that of the model and the precision in ONNX Runtime.
+
+    Args:
+        model: of ONNX, as `to_onnx` writes it.
+        network: the run's setting, `BLOCKSxCHANNELS` or a function of the user's.
+        device: as for `TorchEvaluator`.
+        game: a `State`.
+        precision: as for `TorchEvaluator`.
+        value_smoothing: the run's setting.
+        batch: rows of the largest batches to come; None: there may be any.
+
+    Raises:
+        AzpyError: those of `TorchEvaluator`; or the model is of another network.
+    """
+    from azpy.evaluators.onnx import network_id
+    from azpy.learning.export import network_of_model
+
+    module = network_of_model(model, game, network)
+    smoothing: Any = value_smoothing  # of any type: torch's modules declare their attributes as tensors
+    module.value_smoothing = smoothing
+    # The last holds no row in vain: pipelines nearly always send full batches.
+    last = () if batch is None else (-(-batch // _EIGHT) * _EIGHT,)
+    buckets = (*(rows for rows in _BUCKETS if batch is None or rows < batch), *last)
+    evaluator = TorchEvaluator(module, device, precision=precision, game=game, buckets=buckets)
+    evaluator.network_id = network_id(model, precision)
+    return evaluator
 
 
 def _load_checkpoint(path: Path, game: Any) -> Network:

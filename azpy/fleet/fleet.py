@@ -148,7 +148,6 @@ def answers_of(evaluator: Any) -> str | None:
     """A digest of a network's answers to some rows, equal where all bits are; None for an evaluator without a shape."""
     if getattr(evaluator, "obs_shape", None) is None:
         return None
-    # Ones and zeros: planes that travel as bytes hold nothing in between.
     rows = np.random.default_rng(0).integers(0, 2, (_ROWS, *evaluator.obs_shape)).astype(np.float32)
     logits, values = evaluator.evaluate_batch(rows)
     return hashlib.sha256(logits.tobytes() + values.tobytes()).hexdigest()

@@ -14,7 +14,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import RunError
-from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.choice import open_model
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
@@ -190,7 +190,9 @@ def open_network(settings: Settings, start: _core.State, sha256: str | None, pre
         return _core.UniformEvaluator()
     if hashlib.sha256(model).hexdigest() != sha256:
         raise RunError("a model came damaged")
-    return OnnxEvaluator(model, settings.device, game=start, precision=precision, batch=settings.device_batch)
+    as_said: dict[str, Any] = {"network": settings.network, "value_smoothing": settings.value_smoothing}
+    options: dict[str, Any] = {"game": start, "precision": precision, "batch": settings.device_batch}
+    return open_model(model, settings.device, **options, **as_said)
 
 
 def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:

@@ -1,7 +1,7 @@
 """Writes a network as an ONNX model, and checks the model against the network."""
 
 import io
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from azpy.learning.network import (
     to_arrays,
     weights_of_model,
 )
-from azpy.learning.own import answers, class_values
+from azpy.learning.own import answers, class_values, network_of
 
 try:
     import onnx
@@ -57,16 +57,36 @@ def for_board(model: bytes, game: Any) -> bytes:
         ModelError: the model is of no such network, or of another game.
         SettingsError: the game has no policy planes.
     """
-    initializers = onnx.load_from_string(model).graph.initializer
-    arrays = {each.name: numpy_helper.to_array(each) for each in initializers}
-    spec = spec_of(arrays)
+    spec = spec_of(_weights_of(model))
     if "+conv" not in spec:
         raise ModelError(f"the network {spec} has one board size: only one with +conv plays on others")
-    network = Network.of(game, spec)
-    load_arrays(network, weights_of_model(network, arrays))
+    return to_onnx(network_of_model(model, game, spec))
+
+
+def network_of_model(model: bytes, game: Any, spec: str) -> Any:
+    """The network that `to_onnx` wrote as a model, for this game.
+
+    Args:
+        model: of ONNX.
+        game: a `State`; with `+conv` its board may have another size than the network's.
+        spec: the network, as `network_of` takes it.
+
+    Raises:
+        ModelError: the weights are of another network.
+        SettingsError: as `network_of` says.
+    """
+    arrays, network = _weights_of(model), cast("Any", network_of(game, spec))
+    if isinstance(network, Network):
+        load_arrays(network, weights_of_model(network, arrays))
+    else:  # a trace holds constants besides
+        load_arrays(network, {name: arrays[name] for name in arrays.keys() & network.state_dict().keys()})
     if "class_values" in arrays:
         network.value_smoothing = 0.75 * (1 - 1 / float(arrays["class_values"][0]))
-    return to_onnx(network)
+    return network
+
+
+def _weights_of(model: bytes) -> dict[str, NDArray[Any]]:
+    return {each.name: numpy_helper.to_array(each) for each in onnx.load_from_string(model).graph.initializer}
 
 
 class _Player(nn.Module):

@@ -17,19 +17,23 @@ import numpy as np
 from azpy import _core
 from azpy.devices import OWN
 from azpy.errors import ModelError, SettingsError, SettingsWarning, did_you_mean
-from azpy.evaluators.net import NetEvaluator, open_network
+from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
+from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
-from azpy.runs.reader import StoredRun, checkpoint_at, read_model
+from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, names_in_box, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
 from azpy.system import usable_cores
 
-_FORMS = "random, mcts:N, uniform:N, a model file, a checkpoint or run folder, or gtp:, uci: or ugi: and a program"
+_FORMS = (
+    f"random, mcts:N, uniform:N, {', '.join(names_in_box())}, a model file, a checkpoint or run folder, or gtp:, uci: "
+    "or ugi: and a program"
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Entrant:
     name: str  # the kind or the path of the checkpoint or model, and the given search options
     simulations: int | None  # a move; None for a player that does not search
     player: Player | Follower  # picks the actions
-    network: OnnxEvaluator | NetEvaluator | None = None  # evaluates the model; None without a model
+    network: CheckedEvaluator | None = None  # evaluates the model; None without a model
     about: str = ""  # what another program says that it is
 
     def __str__(self) -> str:
@@ -118,7 +122,7 @@ def checkpoints_of(run: Path, most: int | None = None) -> list[Spec]:
     there = StoredRun(run).checkpoints()
     if most is not None and most < len(there):
         there = [there[int(i)] for i in np.linspace(0, len(there) - 1, most).round()]
-    return [Spec("model", model=run / f"checkpoints/{number:06d}/model.onnx", run=run) for number in there]
+    return [Spec("model", model=_file_of(run / f"checkpoints/{number:06d}"), run=run) for number in there]
 
 
 def settings_of(specs: Sequence[Spec]) -> Settings | None:
@@ -190,7 +194,7 @@ def load_players(
     """
 
     @cache
-    def open_model(path: Path) -> OnnxEvaluator | NetEvaluator:
+    def open_model(path: Path) -> CheckedEvaluator:
         try:
             return open_network(path, device, game=start, threads=usable_cores())
         except ModelError:
@@ -216,9 +220,9 @@ def load_players(
         name, network, search = spec.kind, None, dict[str, Any]()
         if spec.model is not None:
             name, folder = str(spec.model), spec.model.parent
-            if spec.model.name == "model.onnx" and (folder / "manifest.json").exists():
-                read_model(folder)  # a checkpoint's model must be the one that was saved
-                name = str(folder)
+            if spec.model.name in ("model.onnx", WEIGHTS) and (folder / "manifest.json").exists():
+                read_model(folder, spec.model.name)  # a checkpoint's model must be the one that was saved
+                name = str(folder) if spec.run is None or spec.run.parent != BOX else spec.run.name
             network = open_model(spec.model.resolve())
             run = None if spec.run is None else StoredRun(spec.run)
             search = match_search(Settings if run is None else run.settings, start)
@@ -262,6 +266,12 @@ def _exists(text: str) -> bool:
         return False
 
 
+def _file_of(checkpoint: Path) -> Path:
+    """The model in ONNX; where a checkpoint has none, the weights."""
+    model = checkpoint / "model.onnx"
+    return model if model.exists() or not (checkpoint / WEIGHTS).exists() else checkpoint / WEIGHTS
+
+
 def _near(path: Path) -> str:
     """The end of an error about a path that is not there: the run of this name, or the nearest name beside it."""
     runs = [path.parent, *([Path("runs")] if path.name == str(path) else [])]
@@ -271,7 +281,10 @@ def _near(path: Path) -> str:
 
 
 def _model(text: str) -> Spec:
-    path = Path(text)
+    path, own = boxed(text), Path("runs") / text
+    if path != Path(text) and own.exists():
+        problem = f"{text} is the player that azpy brings along; the run of yours is {own}"
+        warnings.warn(problem, SettingsWarning, stacklevel=2)
     if not path.exists():
         raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder{_near(path)}")
     if (path / "config.toml").is_file():

@@ -30,7 +30,15 @@ from numpy.typing import NDArray
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
-from azpy.runs.reader import CHECKPOINT_FILES, STOPPED, Checkpoint, read_checkpoint, read_metrics, safetensors
+from azpy.runs.reader import (
+    CHECKPOINT_FILES,
+    STOPPED,
+    Checkpoint,
+    read_checkpoint,
+    read_metrics,
+    refuse_exported,
+    safetensors,
+)
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
 from azpy.settings.toml import parse_file, run_id_of, to_toml
 from azpy.system import move, sync_folder
@@ -96,6 +104,8 @@ class RunFolder:
             self._run_id = run_id_of(old)
             self.changed = _changes(old, self._settings)
             _check_same_run(config, self.changed, fixed)
+            if there := self.checkpoints():
+                refuse_exported(self._checkpoints / f"{there[-1]:06d}")
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
         else:  # first: a folder with other files and no config.toml is refused as no run folder
@@ -197,7 +207,7 @@ class RunFolder:
         files["manifest.json"] = _as_json({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
         final = self._checkpoints / f"{iteration:06d}"
         temporary = self._checkpoints / f"{storage.TEMPORARY}{iteration:06d}"
-        with storage.disk_errors(self.path, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
+        with storage.disk_errors(final, cleanup=lambda: shutil.rmtree(temporary, ignore_errors=True)):
             temporary.mkdir()
             for name, data in files.items():
                 storage.write_synced(temporary / name, data)
@@ -230,7 +240,7 @@ class RunFolder:
         for iteration in self.checkpoints():
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
-                with storage.disk_errors(self.path):
+                with storage.disk_errors(self._checkpoints):
                     move(self._checkpoints / f"{iteration:06d}", doomed)
                 shutil.rmtree(doomed, ignore_errors=True)
 

@@ -33,6 +33,20 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
+# Players that azpy brings along: run folders with a checkpoint's weights alone.
+BOX = Path(__file__).parents[1] / "players"
+
+
+def boxed(path: str | os.PathLike[str]) -> Path:
+    """The folder of a player that azpy brings along, where `path` is its name and nothing else has that name."""
+    return BOX / path if not Path(path).exists() and path in names_in_box() else Path(path)
+
+
+def names_in_box() -> list[str]:
+    """The names of the players that azpy brings along."""
+    return sorted(file.parent.name for file in BOX.glob("*/config.toml"))
+
+
 class StoredRun:
     """A run on disk, with the settings of its config.toml.
 
@@ -153,9 +167,18 @@ def checkpoint_at(path: Path) -> Path:
         if not there:
             raise RunError(f"{path} has no checkpoint yet: az-train saves one after each iteration")
         return path / f"checkpoints/{there[-1]:06d}"
-    if not (path / "model.onnx").is_file():
+    if not any((path / name).is_file() for name in ("model.onnx", CHECKPOINT_FILES[0])):
         raise RunError(f"{path} is neither a run folder nor a checkpoint: it has no config.toml and no model.onnx")
     return path
+
+
+def has_weights_alone(path: Path) -> bool:
+    """Whether the newest checkpoint was stored without a model in ONNX, as those of players that azpy brings along."""
+    try:
+        folder = checkpoint_at(path)
+        return "model.onnx" not in {*_read_manifest(folder), *(file.name for file in folder.iterdir())}
+    except RunError:  # who opens it says what is wrong
+        return False
 
 
 def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
@@ -195,11 +218,16 @@ class Checkpoint:
     weights_hash: str  # SHA-256 of the weights
 
 
+def refuse_exported(folder: Path) -> None:
+    """Refuses a checkpoint's folder as `az-export --card` writes it: no run goes on without the optimizer."""
+    optimizer = CHECKPOINT_FILES[1]
+    if not (folder / optimizer).exists() and optimizer not in (_read_manifest(folder) or (optimizer,)):
+        raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
+
+
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads a checkpoint's folder and compares every file with its manifest."""
     manifest = _read_manifest(folder)
-    if manifest and CHECKPOINT_FILES[1] not in manifest and not (folder / CHECKPOINT_FILES[1]).exists():
-        raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
     load = safetensors().load

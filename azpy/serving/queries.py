@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import azpy
 from azpy import _core
 from azpy.errors import RequestError, one_line
-from azpy.matches.levels import LEVELS, level_word
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen
@@ -130,7 +129,7 @@ class Analyst:
             case "query_version":
                 said = {"version": azpy.__version__, "git_hash": ""}
             case "query_models":
-                said = {"models": [self._about(name, model.served) for name, model in self._models.items()]}
+                said = {"models": [about(name, model.served, self._limits) for name, model in self._models.items()]}
             case "renew":
                 model = self._model(message)
                 said = {"changed": model.renew()}
@@ -144,27 +143,6 @@ class Analyst:
                 self._say(Reply(tell(self._model(message).served, self._limits)))
                 return
         self._say(Reply(_json({"id": message.id, "action": action} | said)))
-
-    def _about(self, name: str, served: Served) -> dict[str, Any]:
-        notation = _core.notation_of(served.start.game)
-        return {
-            "name": name,
-            "internalName": served.name,
-            "game": served.start.game,
-            "format": None if notation is None else notation.name,
-            **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
-            "sideNames": served.start.side_names,
-            "canRotate": served.start.can_rotate and served.start.num_players > 1,
-            "network": served.network,
-            "simulations": min(served.simulations, self._limits.simulations),
-            "levels": [
-                {"name": name, "simulations": level.simulations, "temperature": level.temperature}
-                | ({} if served.ladder.network is None else {"elo": round(level.elo)})
-                for name, level in served.ladder.levels.items()
-            ],
-            "ladder": served.ladder.about(served.network),
-            "limits": {"simulations": self._limits.simulations, "seconds": self._limits.seconds},
-        }
 
     def _terminate(self, message: _core.Message) -> None:
         """Has searches answer with what they know: those of one query, or all."""
@@ -182,9 +160,11 @@ class Analyst:
 
     def _search(self, message: _core.Message) -> None:
         model = self._model(message)
-        message, served = _at_level(message, model.served, self._limits)
-        is_level = served is not model.served
+        served = model.served
         queries = message.queries(served, self._limits)
+        is_level = (level := queries[0].level) is not None
+        if level is not None:
+            served = replace(served, temperature=list(served.ladder.levels.values())[level].temperature)
         fresh = [said for said in queries[0].ignored if said not in self._warned]
         fresh = fresh[: _MOST_WARNINGS - len(self._warned)]
         self._warned.update(fresh)
@@ -291,22 +271,27 @@ class Analyst:
         return self._models[name]
 
 
-def _at_level(message: _core.Message, served: Served, limits: Limits) -> tuple[_core.Message, Served]:
-    """A query without its `level`, and the player as it plays at this level."""
-    text = message.get("level")
-    if text is None:
-        return message, served
-    word = level_word(text) if isinstance(text, str) else None
-    if word is None:
-        raise RequestError(f"level: expected one of {', '.join(LEVELS)}")
-    fields = message.fields()
-    for name in ("simulations", "maxVisits"):
-        if fields.get(name) is not None:
-            raise RequestError(f"level: it has its number of simulations, so leave out {name}")
-    level = served.ladder.levels[word]
-    del fields["level"]
-    fields["simulations"] = min(level.simulations, limits.simulations)
-    return _core.Message(_json(fields)), replace(served, temperature=level.temperature)
+def about(name: str, served: Served, limits: Limits) -> dict[str, Any]:
+    """What clients are told of a player: its name for them, what it plays, and what may be asked of it."""
+    notation = _core.notation_of(served.start.game)
+    return {
+        "name": name,
+        "internalName": served.name,
+        "game": served.start.game,
+        "format": None if notation is None else notation.name,
+        **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
+        "sideNames": served.start.side_names,
+        "canRotate": served.start.can_rotate and served.start.num_players > 1,
+        "network": served.network,
+        "simulations": min(served.simulations, limits.simulations),
+        "levels": [
+            {"name": name, "simulations": level.simulations, "temperature": level.temperature}
+            | ({} if served.ladder.network is None else {"elo": round(level.elo)})
+            for name, level in served.ladder.levels.items()
+        ],
+        "ladder": served.ladder.about(served.network),
+        "limits": {"simulations": limits.simulations, "seconds": limits.seconds},
+    }
 
 
 def _json(said: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from azpy.devices import driver_problem
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import name_of, refuse_untyped, refuse_untyped_function
 from azpy.settings.presets import preset_of
@@ -55,6 +56,8 @@ def choose(
     if placing is not None and settings.device_names == ("auto",):
         placed["device"], where = placing(settings)
         settings = combine(so_far or preset, now, placed)
+    elif placing is not None and "device" not in so_far | now and driver_problem() is None:
+        where = "an NVIDIA GPU is here, and the run plays on the CPU: --device auto takes the faster of the two"
     layers = so_far or preset, now
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}

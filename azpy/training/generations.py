@@ -13,9 +13,11 @@ from torch.nn import Module
 
 from azpy import _core
 from azpy.errors import DeviceError, ModelError
+from azpy.evaluators.choice import open_model, torch_has_cuda
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
-from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.evaluators.onnx import network_id
+from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.fleet.fleet import Lineup
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
 from azpy.runs.folder import RunFolder
@@ -23,7 +25,7 @@ from azpy.settings import Settings
 from azpy.training.loop import NOT_ROW_EXACT
 
 _PARITY_ROWS = 64
-_TENSORRT_TOLERANCE = 2e-2  # its layers may use TF32, which keeps 10 bits of a number, whatever is asked of it
+_TF32_TOLERANCE = 2e-2  # NVIDIA's libraries may keep 10 bits of a number
 _KEEP_NEWEST, _KEEP_EVERY = 3, 10  # checkpoints that are not deleted: the newest, and every tenth
 
 
@@ -35,7 +37,7 @@ def is_kept(checkpoint: int, newest: int) -> bool:
 class Ready(NamedTuple):
     """A model that may play."""
 
-    evaluators: list[OnnxEvaluator]  # one a device; none if the model cannot play
+    evaluators: list[CheckedEvaluator]  # one a device; none if the model cannot play
     checks: dict[str, float]  # figures of its checks
     precision: str = "fp32"  # in which it plays
     refused: str = ""  # why it does not play in the precision of the settings
@@ -56,8 +58,6 @@ class Generations:
         self._settings, self._start, self._run = settings, start, run
         self._devices, self._batch = settings.device_names, settings.device_batch
         self._engines = run.path / "engines"  # in a cache of the user, each generation would leave one
-        # The precision that the settings ask for on a GPU.
-        self._reduced = "fp32" if settings.precision in {"int8", "auto"} else settings.precision
         self.on_tensorrt = settings.device.startswith("tensorrt")
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
@@ -99,13 +99,13 @@ class Generations:
                 # Before it plays, so that its games can be repeated.
                 self._run.add_int8(iteration, self.ready.int8)
 
-    def evaluator_for_matches(self, model: bytes, threads: int) -> OnnxEvaluator:
+    def evaluator_for_matches(self, model: bytes, threads: int) -> CheckedEvaluator:
         """A model in float32; on CUDA in place of TensorRT, whose engine takes longer than a match."""
-        return OnnxEvaluator(model, self._cuda_devices[0], game=self._start, threads=threads)
+        return self._opened(model, self._cuda_devices[0], threads=threads)
 
     def prune_engines(self) -> None:
         """Deletes the TensorRT engines of networks that no longer play."""
-        kept = {network_id(self.model, precision) for precision in ("fp32", self._reduced)}
+        kept = {network_id(self.model, precision) for precision in ("fp32", self.reduced)}
         for file in self._engines.glob("azpy-*"):  # their names hold the network's id
             if not any(f"{one:016x}" in file.name for one in kept):
                 file.unlink(missing_ok=True)
@@ -144,10 +144,10 @@ class Generations:
             observations = rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32)
         else:
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
-        precision, refused, checks = self._reduced, "", dict[str, float]()
+        precision, refused, checks = self.reduced, "", dict[str, float]()
         if buffer is not None and precision != "fp32":
-            exact = OnnxEvaluator(self.model, self._cuda_devices[0], game=self._start)
-            checks["parity"] = check_parity(network, exact, observations)
+            exact = self._opened(self.model, self._cuda_devices[0], batch=self._batch)
+            checks["parity"] = check_parity(network, exact, observations, _tolerance(exact))
             try:
                 evaluators = self._open(self.model, self._devices, precision)
                 found = drift(exact, evaluators[0], *rows_to_compare(buffer, iteration))
@@ -158,20 +158,23 @@ class Generations:
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
         evaluators = self._open(self.model, self._devices)
-        tolerance = _TENSORRT_TOLERANCE if self.on_tensorrt else PARITY_TOLERANCE
-        checks["parity"] = check_parity(network, evaluators[0], observations, tolerance)
+        checks["parity"] = check_parity(network, evaluators[0], observations, _tolerance(evaluators[0]))
         return Ready(evaluators, checks, refused=refused)
 
-    def _open(self, model: bytes, devices: Sequence[str], precision: str = "fp32") -> list[OnnxEvaluator]:
+    def _open(self, model: bytes, devices: Sequence[str], precision: str = "fp32") -> list[CheckedEvaluator]:
         """An evaluator on each of the devices."""
-        options: dict[str, Any] = {"game": self._start, "cache_dir": self._engines, "batch": self._batch}
-        evaluators = [OnnxEvaluator(model, device, precision=precision, **options) for device in devices]
+        options: dict[str, Any] = {"precision": precision, "cache_dir": self._engines, "batch": self._batch}
+        evaluators = [self._opened(model, device, **options) for device in devices]
         if "auto" in self._devices:
             self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
         for evaluator in evaluators:
             if self._settings.deterministic and not evaluator.row_exact:
                 raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
         return evaluators
+
+    def _opened(self, model: bytes, device: str, **options: Any) -> CheckedEvaluator:
+        said: dict[str, Any] = {"network": self._settings.network, "value_smoothing": self._settings.value_smoothing}
+        return open_model(model, device, game=self._start, **said, **options)
 
     @property
     def _wants_int8(self) -> bool:
@@ -180,9 +183,21 @@ class Generations:
         return self._devices[0] == "cpu" and not self._settings.deterministic and self._faster is not False
 
     @property
+    def reduced(self) -> str:
+        """The precision that the settings ask for on a GPU."""
+        by_torch = all(device.startswith("cuda") for device in self._devices) and torch_has_cuda()
+        auto = "fp16" if by_torch else "fp32"
+        return {"int8": "fp32", "auto": auto}.get(self._settings.precision, self._settings.precision)
+
+    @property
     def _cuda_devices(self) -> tuple[str, ...]:
         """The devices, with CUDA in place of TensorRT."""
         return tuple(device.replace("tensorrt", "cuda") for device in self._devices)
+
+
+def _tolerance(evaluator: CheckedEvaluator) -> float:
+    on_nvidia = evaluator.device.startswith(("cuda", "tensorrt"))
+    return _TF32_TOLERANCE if on_nvidia else PARITY_TOLERANCE
 
 
 def _figures(precision: str, found: Drift) -> dict[str, float]:

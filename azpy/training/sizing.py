@@ -18,7 +18,7 @@ import numpy as np
 from azpy._core import State
 from azpy.devices import no_gpu
 from azpy.errors import SettingsError
-from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.choice import open_model
 from azpy.game import value_width
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
@@ -105,7 +105,8 @@ def placed(settings: Settings) -> tuple[str, str]:
         return "cpu", f"device auto plays on the CPU: {why}"
     start = make_game(settings.game)
     model = to_onnx(network_of(start, settings.network))
-    evaluator = OnnxEvaluator(model, "auto", game=start, batch=settings.device_batch)
+    said: dict[str, Any] = {"network": settings.network, "value_smoothing": settings.value_smoothing}
+    evaluator = open_model(model, "auto", game=start, batch=settings.device_batch, **said)
     return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
 
 
@@ -144,7 +145,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     for spec in specs:
         learner = Learner(start, spec, device=settings.training_device, precision=settings.training_precision)
         parameters[spec] = _parameters(learner.network)
-        first = OnnxEvaluator(to_onnx(learner.averaged), device, game=start)
+        first = open_model(to_onnx(learner.averaged), device, game=start, network=spec, batch=_ROWS)
         evaluators = [first, *(first.fork() for _ in range(settings.pipelines - 1))]
         rows[spec] = devices * measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
         learned[spec] = _learned(learner, start)

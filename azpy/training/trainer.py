@@ -167,7 +167,8 @@ class Trainer(Loop):
         if not all(evaluator.row_exact for evaluator in evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         asked, ready = self._settings.precision, generations.ready
-        later = asked not in {"fp32", "auto", ready.precision} and ready.int8 is None
+        asked = generations.reduced if asked == "auto" else asked
+        later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = f"{on_devices(evaluators)}{f' ({asked} once it passes its check)' if later else ''}, and is trained "
         if self._beside is None:
             player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import islice
 from typing import Any
 
@@ -38,6 +37,7 @@ from azpy.serving.queries import Analyst, Reply
 from azpy.web.guard import COOKIE, Guard, checked_origin
 from azpy.web.metrics import Metrics
 from azpy.web.outbox import Outbox
+from azpy.web.page import TYPES, assets
 
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
 _LOGIN_BYTES = 4 * 1024  # of the body of a login
@@ -48,7 +48,6 @@ _FAILED = "the server failed; its log says why"
 _ENDS = "the server is stopping, and takes no more queries"
 _LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ class Site:
         takes = re.split(r"\s*,\s*", request.headers.get("accept-encoding", ""))
         if "gzip" in takes:
             headers["content-encoding"] = "gzip"
-        return Response(packed if "gzip" in takes else plain, 200, headers, _TYPES[name.rpartition(".")[2]])
+        return Response(packed if "gzip" in takes else plain, 200, headers, TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
         body = await self._body(request, _LOGIN_BYTES)
@@ -426,14 +425,5 @@ def _game(run: StoredRun, number: int) -> dict[str, Any]:
     return {"iteration": iteration, **game_as_dict(run.start, record)}
 
 
-def _assets() -> dict[str, tuple[bytes, bytes]]:
-    """The page's files by name: as they are, and packed."""
-    found = {}
-    for file in (files("azpy.web") / "board").iterdir():
-        if file.name.rpartition(".")[2] in _TYPES:
-            content = file.read_bytes()
-            found[file.name] = content, gzip.compress(content)
-    return found
-
-
-_ASSETS = _assets()
+# By name: as they are, and packed.
+_ASSETS = {name: (data, gzip.compress(data)) for name, data in assets().items()}

@@ -18,6 +18,7 @@ from websockets.frames import Frame
 from azpy.errors import SettingsError
 from azpy.system import allow_open_files
 from azpy.web.app import LONGEST_MESSAGE, Site
+from azpy.web.page import POLICY
 
 _HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further request, to the end of its headers
 _KEEP_ALIVE = 15  # seconds without a request
@@ -27,11 +28,7 @@ _MOST_AHEAD = 64 * 1024  # bytes of further requests, before the answer to the o
 _MOST_FRAGMENTS = 1_000  # of a message
 _MOST_READ = 16 * 1024  # bytes of a WebSocket at a time: each message of them waits as a dict
 _STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
-# Of every answer: they protect a browser. The policy ends with who may show the page in a frame.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors "
-)
+# Of every answer: they protect a browser.
 _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -159,7 +156,8 @@ class Server(uvicorn.Server):
     def __init__(self, site: Site, drain_seconds: float = 30.0) -> None:
         self._site, self._drain_seconds = site, drain_seconds
         self._unread: dict[Any, tuple[int, float]] = {}  # of a connection: bytes that wait, and since when so many
-        policy = _POLICY + (" ".join(site.frames) or "'none'")
+        frames = " ".join(site.frames) or "'none'"  # who may show the page in a frame
+        policy = f"{POLICY}; frame-ancestors {frames}"
         super().__init__(
             uvicorn.Config(
                 site.app,

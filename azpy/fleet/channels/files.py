@@ -30,7 +30,7 @@ from typing import Any
 
 from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
 from azpy.runs.storage import TEMPORARY, disk_errors, is_folder, replacing
-from azpy.system import open_plain
+from azpy.system import open_plain, sync_folder
 
 BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
@@ -107,11 +107,16 @@ class Files:
         Raises:
             OSError: it cannot be written.
         """
-        with replacing(self.path / part / name, sync=sync) as temporary, temporary.open("xb") as file:
+        path = self.path / part / name
+        with replacing(path, sync=False) as temporary, temporary.open("xb") as file:
             file.write(data)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+        if sync:
+            # The file is there, and may have been read: whoever wrote it again would say the same twice.
+            with contextlib.suppress(OSError):
+                sync_folder(path.parent)
 
     def put(self, part: str, name: str, message: Mapping[str, Any], body: bytes = b"", *, sync: bool = True) -> None:
         """Writes a message; errors are those of `write`."""

@@ -176,10 +176,11 @@ class _Visit:
         """Reads the messages that are there. One that cannot be read may be there whole in a while."""
         while not self.over.is_set():
             try:
-                mine = [name for name in self._files.names("to") if name.startswith(self.key)]
+                name = f"{self.key}-{self._read:08d}"
+                # One before it could not be deleted.
+                mine = [other for other in self._files.names("to") if other.startswith(self.key) and other >= name]
                 if not mine:
                     return
-                name = f"{self.key}-{self._read:08d}"
                 if name not in mine:  # the head has let this worker go meanwhile
                     name = mine[-1]
                 message, body = self._files.message("to", name, 0)
@@ -194,7 +195,7 @@ class _Visit:
                 self._sign.note(trouble=f"what az-train says cannot be read: {error}")
                 return
             self._files.delete("to", name)
-            self._read += 1
+            self._read = int(name[-8:]) + 1
             if message["do"] == "stop":
                 if "error" in message:
                     self.error = RunError(f"az-train refused this worker: {message['error']}")

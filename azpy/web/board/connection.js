@@ -1,4 +1,5 @@
-// How does the page talk with the server? One WebSocket; each answer finds the query with its id.
+// How does the page talk with the server? One WebSocket, or what stands in for it on a page without a server; each answer
+// finds the query with its id.
 
 const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
@@ -10,16 +11,16 @@ export const AGAIN = 1000; // milliseconds until a server that was busy is asked
  * @property {() => void} stop has the search answer with what it knows
  */
 
-/** Events: `open`, `lost`, `problem` (its `detail` is a text). */
+/** Events: `open`, `lost`, `ended` (after it there is no other try), `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
   /**
-   * @param {string} address of the WebSocket
+   * @param {() => any} connect makes a WebSocket, or what stands in for one
    * @param {() => Promise<unknown>} enter has the server let the page in; it is called before each connection
    */
-  constructor(address, enter) {
+  constructor(connect, enter) {
     super();
-    [this.address, this.enter] = [address, enter];
-    /** @type {WebSocket | null} */
+    [this.connect, this.enter] = [connect, enter];
+    /** @type {any} */
     this.socket = null;
     this.count = 0;
     this.wait = 250;
@@ -39,17 +40,18 @@ export class Connection extends EventTarget {
     } catch {
       return this.again(); // the server is not there
     }
-    const socket = new WebSocket(this.address);
+    const socket = this.connect();
     this.socket = socket;
     socket.addEventListener("open", () => {
       this.wait = 250;
       this.dispatchEvent(new Event("open"));
     });
-    socket.addEventListener("message", (event) => this.take(JSON.parse(event.data)));
+    socket.addEventListener("message", (/** @type {MessageEvent} */ event) => this.take(JSON.parse(event.data)));
     socket.addEventListener("close", () => {
       for (const one of this.waiting.values()) one.reject(new Lost());
       this.waiting.clear();
-      this.again();
+      if (socket.isLast) this.dispatchEvent(new Event("ended"));
+      else this.again();
     });
   }
 
@@ -70,7 +72,7 @@ export class Connection extends EventTarget {
     const text = JSON.stringify({ id, ...query });
     const answer = new Promise((resolve, reject) => {
       if (!this.isOpen || this.socket === null) return reject(new Lost());
-      if (new Blob([text]).size > LONGEST_MESSAGE) {
+      if (new Blob([text]).size > (this.socket.longest ?? LONGEST_MESSAGE)) {
         const whole = JSON.stringify({ id, ...query, reportDuringSearchEvery: undefined });
         return fetched("query", whole).then(resolve, reject);
       }

@@ -12,6 +12,7 @@ import { announce, byId, complain, messageOf, onClick } from "./dom.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
+import { LocalSocket } from "./local.js";
 import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
@@ -21,9 +22,14 @@ import { Settings } from "./settings.js";
 import { newGame } from "./setup.js";
 import { sound } from "./sound.js";
 
-/** What the server says of itself. @type {{version: string, run: string | null, renews: boolean, token: boolean}} */
+/**
+ * What the server says of itself; `local` where the page has no server.
+ * @type {{version: string, run: string | null, renews: boolean, token: boolean, local?: boolean}}
+ */
 let about = { version: "", run: null, renews: false, token: false };
-const connection = new Connection(new URL("ws", location.href.replace(/^http/, "ws")).href, async () => {
+const connect = () =>
+  about.local ? new LocalSocket() : new WebSocket(new URL("ws", location.href.replace(/^http/, "ws")).href);
+const connection = new Connection(connect, async () => {
   about = await enter();
   byId("of_run").hidden = about.run === null;
   byId("logout").hidden = !about.token;
@@ -246,16 +252,20 @@ async function main() {
   });
   bindArchive({ start: open, goBack, plays });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
-  connection.addEventListener("lost", () => {
-    tellConnection("lost", "The connection is lost. Trying again …");
+  const stop = (/** @type {string} */ why) => {
+    tellConnection("lost", why);
     play.isThinking = false;
     render(true);
+  };
+  connection.addEventListener("lost", () => {
+    stop(`${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
   });
+  connection.addEventListener("ended", () => stop("The search stopped again and again. Load the page anew."));
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
-    tellConnection("open", "connected");
+    tellConnection("open", about.local ? "plays in this browser" : "connected");
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::cache::Cache;
-use crate::evaluator::{Batch, Evaluator, Rows};
+use crate::evaluator::{Batch, Evaluator};
 use crate::game::{Action, Game, GameFault, Pov, PovOf};
 use crate::process::Process;
 use crate::search::{Answer, GATHER_AT_MOST, Replies, Search, SearchStats};
@@ -76,41 +76,16 @@ impl Workers {
     }
 
     /// Encodes states into consecutive rows.
-    fn encode<G: Game>(&self, states: &[G], rows: Rows<'_>) {
-        match rows {
-            Rows::Floats(all) => self.for_each_row(states, all, || (), |(), state, row| state.encode(row)),
-            Rows::Bytes(bytes, all) => {
-                let encode = |floats: &mut Vec<f32>, state: &G, row: &mut [u8]| {
-                    state.encode(floats);
-                    bytes.write(floats, row);
-                };
-                self.for_each_row(states, all, || bytes.floats(), encode);
-            }
-        }
-    }
-
-    /// Calls `job` for every state and its row of `all`; `memory` makes what a thread keeps from one to the next.
-    fn for_each_row<G: Game, T: Send, M>(
-        &self,
-        states: &[G],
-        all: &mut [T],
-        memory: impl Fn() -> M + Sync + Send,
-        job: impl Fn(&mut M, &G, &mut [T]) + Sync + Send,
-    ) {
-        let Some(row_len) = all.len().checked_div(states.len()).filter(|&len| len > 0) else {
+    fn encode<G: Game>(&self, states: &[G], rows: &mut [f32]) {
+        let Some(row_len) = rows.len().checked_div(states.len()).filter(|&len| len > 0) else {
             return;
         };
         match self.pool(states.len(), 64) {
             Some(pool) => pool.install(|| {
-                let rows = states.par_iter().zip(all.par_chunks_exact_mut(row_len));
-                rows.with_min_len(32).for_each_init(memory, |memory, (state, row)| job(memory, state, row));
+                let pairs = states.par_iter().zip(rows.par_chunks_exact_mut(row_len));
+                pairs.with_min_len(32).for_each(|(state, row)| state.encode(row));
             }),
-            None => {
-                let mut memory = memory();
-                for (state, row) in states.iter().zip(all.chunks_exact_mut(row_len)) {
-                    job(&mut memory, state, row);
-                }
-            }
+            None => states.iter().zip(rows.chunks_exact_mut(row_len)).for_each(|(state, row)| state.encode(row)),
         }
     }
 }

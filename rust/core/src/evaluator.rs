@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use crate::bytes::PlaneBytes;
 use crate::game::{Action, Game, Payoff, Pov, PovOf, PovValue, Turn, Value};
 use crate::rng::Stream;
 
@@ -30,15 +29,7 @@ pub struct Batch<'a, G: Game> {
     ///
     /// [`LONGEST_PROOF`]: crate::tree::LONGEST_PROOF
     pub proofs: &'a mut Vec<u8>,
-    pub(crate) encode: &'a (dyn Fn(&[G], Rows<'_>) + Sync),
-}
-
-/// Memory that observations are written to, row by row.
-pub(crate) enum Rows<'a> {
-    /// `[B, C, H, W]`.
-    Floats(&'a mut [f32]),
-    /// `[B, C', H, W]`.
-    Bytes(&'a PlaneBytes, &'a mut [u8]),
+    pub(crate) encode: &'a (dyn Fn(&[G], &mut [f32]) + Sync),
 }
 
 impl<G: Game> Batch<'_, G> {
@@ -56,17 +47,7 @@ impl<G: Game> Batch<'_, G> {
     pub fn fill(&self, rows: Range<usize>, observations: &mut [f32]) {
         let row_len: usize = self.states[0].obs_shape().iter().product();
         assert_eq!(observations.len(), rows.len() * row_len, "observations must hold exactly the rows asked for");
-        (self.encode)(&self.states[rows], Rows::Floats(observations));
-    }
-
-    /// As [`Batch::fill`], in bytes: `observations` is `[rows.len(), C', H, W]` u8.
-    ///
-    /// # Panics
-    /// When `observations` has another length.
-    pub fn fill_bytes(&self, rows: Range<usize>, bytes: &PlaneBytes, observations: &mut [u8]) {
-        let row_len: usize = bytes.shape().iter().product();
-        assert_eq!(observations.len(), rows.len() * row_len, "observations must hold exactly the rows asked for");
-        (self.encode)(&self.states[rows], Rows::Bytes(bytes, observations));
+        (self.encode)(&self.states[rows], observations);
     }
 
     /// The range of a row in `actions` and `logits`.

@@ -164,9 +164,9 @@ pub trait Game: Clone + Send + Sync + 'static {
     fn encode(&self, row: &mut [f32]);
 
     /// A divisor above 0 for each of the C planes, if all values of the planes are whole numbers over these divisors.
-    /// Each value that `encode` writes to a plane is then n / divisor, one division in f32. n is a whole number from 0
-    /// to 255, or to 65,535 if the divisor is above 255. The divisors are the same in all positions of a game. Such
-    /// observations can travel as bytes (`bytes.rs`), a quarter as large.
+    /// Each value that `encode` writes to a plane is then n / divisor, one division in f32, with a whole n. The divisors
+    /// are the same in all positions of a game. A network for boards of any size (`+conv`) reads the planes that are
+    /// divided by the board's area H * W in units of 64 cells, so that a number means the same on each board.
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         None
     }

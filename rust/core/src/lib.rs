@@ -11,12 +11,11 @@
 //!    [`timing`].
 //!
 //! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`written`] a whole
-//! game with its variations, [`picture`] how they see and touch it, [`bytes`] has planes as bytes, [`process`] detects
-//! forks. The crate knows no Python, no concrete game and no file.
+//! game with its variations, [`picture`] how they see and touch it, [`process`] detects forks. The crate knows no Python,
+//! no concrete game and no file.
 #![forbid(unsafe_code)]
 
 pub mod batched;
-pub mod bytes;
 pub mod cache;
 pub mod config;
 pub mod conformance;

@@ -72,6 +72,9 @@ impl Shape {
         if (spec.has_any_size || spec.pools) && area == 1 {
             return Err(format!("network {name:?} needs a board, and the game has flat features"));
         }
+        if spec.pools && spec.depth < 2 {
+            return Err(format!("network {name:?} has no second block that could pool: give two blocks at least"));
+        }
         let cells = shape.action_cells.as_deref().unwrap_or_default();
         if shape.action_cells.is_some() && (cells.is_empty() || !actions.is_multiple_of(cells.len())) {
             return Err(format!("action_cells must be equal groups of the {actions} actions, got {}", cells.len()));

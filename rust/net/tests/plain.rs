@@ -262,6 +262,7 @@ fn every_kind_of_network_says_what_plain_loops_say() {
     Case::new("2x32", [3, 6, 7], 7).check(scratch);
     Case::new("3x20+pool", [4, 5, 4], 23).check(scratch);
     Case::new("2x48+pool+wdl", [2, 3, 3], 9).check(scratch);
+    Case::new("2x96+pool", [1, 2, 3], 6).check(scratch); // 32 of the channels are pooled, and 16 of fewer than 96
     Case { num_values: 3, ..Case::new("1x8", [2, 1, 5], 4) }.check(scratch);
     Case { smoothing: 0.1, ..Case::new("0x16+wdl", [2, 3, 3], 9) }.check(scratch);
     Case { cells: Some(vec![5, 0, 11]), ..Case::new("1x24", [3, 3, 4], 21) }.check(scratch);
@@ -287,6 +288,7 @@ fn what_is_no_network_of_azpy_is_refused_with_the_reason() {
         ("1x16", "my_nets:make", "a torch module of one's own"),
         ("1x16", "1x0", "BLOCKSxCHANNELS"),
         ("1x16", "1x16+wdl+pool", "BLOCKSxCHANNELS"),
+        ("1x16", "1x16+pool", "no second block that could pool"),
         ("1x16", "1x16+conv", "policy_planes"),
         ("[2,3,3]", "[2,0,3]", "no network takes"),
         ("\"value_smoothing\":0.0", "\"value_smoothing\":0.8", "below 0.75"),

@@ -228,14 +228,11 @@ pub(crate) struct PyEvaluator {
     pub(crate) object: Arc<Py<PyAny>>,
     /// Its `network_id`, if it has one: then its answers may be cached.
     network: Option<u64>,
-    pub(crate) own_memory: bool,
     /// Whether it has `evaluate_states`.
     pub(crate) takes_states: bool,
     /// The game of the positions.
     pub(crate) spec: String,
-    /// Of the game whose planes it takes as bytes, if it has `plane_divisors`.
-    pub(crate) divisors: Option<Vec<u16>>,
-    /// Where observations go when the object gives no memory for them: `[capacity, C, H, W]`.
+    /// Where observations go: `[capacity, C, H, W]`.
     pub(crate) memory: Option<Py<PyArray4<f32>>>,
     /// Held during a call where several pipelines share the object. Taken before the GIL, never while holding it.
     pub(crate) turns: Option<Arc<Mutex<()>>>,
@@ -260,18 +257,11 @@ impl PyEvaluator {
                 ))
             })
         });
-        let divisors = given("plane_divisors")?.map(|divisors| {
-            divisors.extract().map_err(|_| {
-                PyValueError::new_err(format!("plane_divisors must be None or a list of whole numbers, got {divisors}"))
-            })
-        });
         Ok(Self {
             object: shared.clone(),
             network: network.transpose()?,
-            own_memory: object.hasattr("input_buffer")?,
             takes_states,
             spec: String::new(),
-            divisors: divisors.transpose()?,
             memory: None,
             turns,
         })

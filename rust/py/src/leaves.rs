@@ -3,9 +3,8 @@
 use std::convert::Infallible;
 use std::sync::PoisonError;
 
-use azpy_core::bytes::PlaneBytes;
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
-use azpy_core::game::{Game, Payoff, Pov};
+use azpy_core::game::{Payoff, Pov};
 use azpy_core::tree::LONGEST_PROOF;
 use numpy::{PyArray1, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -18,27 +17,7 @@ use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
 use crate::hosted::{Fault, Hosted};
 use crate::state::State;
 
-/// Memory to fill with the observations of a batch.
-enum Observations<'py> {
-    /// `[rows, C, H, W]`.
-    Floats(Bound<'py, PyArray4<f32>>),
-    /// `[rows, C', H, W]`, see `PlaneBytes`.
-    Bytes(PlaneBytes, Bound<'py, PyArray4<u8>>),
-}
-
 impl PyEvaluator {
-    /// Memory for the observations of a batch: the evaluator's own, or ours.
-    fn observations<'py, G: Game>(&mut self, py: Python<'py>, batch: &Batch<'_, G>) -> PyResult<Observations<'py>> {
-        let (rows, [c, h, w]) = (batch.rows(), batch.states[0].obs_shape());
-        if self.own_memory {
-            let given = self.object.bind(py).call_method1(intern!(py, "input_buffer"), (rows,))?;
-            if !given.is_none() {
-                return own_memory(&given, &batch.states[0], rows, self.divisors.as_deref());
-            }
-        }
-        Ok(Observations::Floats(rows_of(py, &mut self.memory, [rows, c, h, w])?))
-    }
-
     /// The positions as Python sees them: copies, as an evaluator may play on in them.
     fn states<'py, G: Hosted>(&self, py: Python<'py>, states: &[G]) -> PyResult<Bound<'py, PyList>> {
         let copies = states
@@ -51,21 +30,13 @@ impl PyEvaluator {
         let turns = self.turns.clone();
         let _turn = turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
         Python::attach(|py| {
-            let rows = 0..batch.rows();
-            let observations = match self.observations(py, &batch)? {
-                Observations::Floats(array) => {
-                    let mut memory = array.try_readwrite().map_err(unwritable)?;
-                    let memory = memory.as_slice_mut()?;
-                    py.detach(|| batch.fill(rows, memory));
-                    array.clone().into_any()
-                }
-                Observations::Bytes(bytes, array) => {
-                    let mut memory = array.try_readwrite().map_err(unwritable)?;
-                    let memory = memory.as_slice_mut()?;
-                    py.detach(|| batch.fill_bytes(rows, &bytes, memory));
-                    array.clone().into_any()
-                }
-            };
+            let (rows, [c, h, w]) = (batch.rows(), batch.states[0].obs_shape());
+            let observations = rows_of(py, &mut self.memory, [rows, c, h, w])?;
+            {
+                let mut memory = observations.try_readwrite().map_err(unwritable)?;
+                let memory = memory.as_slice_mut()?;
+                py.detach(|| batch.fill(0..rows, memory));
+            }
             check_faults(batch.states)?;
             let states = if self.takes_states { Some(self.states(py, batch.states)?) } else { None };
             let object = self.object.bind(py);
@@ -86,39 +57,6 @@ impl PyEvaluator {
 
 fn unwritable(error: impl std::fmt::Display) -> PyErr {
     EvaluatorError::new_err(format!("the memory for observations cannot be written: {error}"))
-}
-
-/// The memory that an evaluator's `input_buffer` gave, if its shape and type do. Bytes are for an evaluator of planes
-/// with these `divisors`: with others it would read other numbers.
-fn own_memory<'py, G: Game>(
-    given: &Bound<'py, PyAny>,
-    state: &G,
-    rows: usize,
-    divisors: Option<&[u16]>,
-) -> PyResult<Observations<'py>> {
-    let [c, h, w] = state.obs_shape();
-    let floats = [rows, c, h, w];
-    if let Ok(array) = given.cast::<PyArray4<f32>>()
-        && array.shape() == floats
-        && array.is_c_contiguous()
-    {
-        return Ok(Observations::Floats(array.clone()));
-    }
-    let mut expected = format!("float32 array of shape {floats:?}");
-    if let Some(bytes) = PlaneBytes::of(state).filter(|bytes| divisors.is_some_and(|own| own == bytes.divisors())) {
-        let [c, h, w] = bytes.shape();
-        let shape = [rows, c, h, w];
-        if let Ok(array) = given.cast::<PyArray4<u8>>()
-            && array.shape() == shape
-            && array.is_c_contiguous()
-        {
-            return Ok(Observations::Bytes(bytes, array.clone()));
-        }
-        expected += &format!(", or uint8 array of shape {shape:?}");
-    } else if divisors.is_some() {
-        expected += "; its plane_divisors are not those of this game";
-    }
-    Err(EvaluatorError::new_err(format!("input_buffer({rows}) must give a C-contiguous {expected}")))
 }
 
 /// The first rows of memory that is kept from batch to batch, and made anew where it is too small.

@@ -130,6 +130,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(given::random_playouts, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIONS", settings::option_table(py)?)?;
+    module.add("BUILT_IN", registry::built_in())?;
     module.add("LONGEST_NAME", azpy_query::LONGEST_NAME)?;
     module.add("MOST_THREADS", settings::MOST_THREADS)?;
     module.add("MOST_PIPELINES", settings::MOST_PIPELINES)?;

@@ -8,6 +8,7 @@ use azpy_core::game::{Action, Game, PlayError, Player, Turn, Values};
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Named, Notes, Variations};
+use azpy_games::registry::{split, with_params};
 use azpy_query::{
     Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Position, Query as CoreQuery, Refused, action_of,
     format_of, id_of, read, show, terminated, write,
@@ -20,7 +21,7 @@ use serde_json::{Map, Value};
 use crate::doors::AnyState;
 use crate::errors::caught;
 use crate::registry::{make, spec_of};
-use crate::result::{SearchResult, stop_name};
+use crate::result::SearchResult;
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
@@ -187,12 +188,7 @@ impl Position for Any {
     }
 
     fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        let (name, inside) = self.spec.split_once('(').unwrap_or((&self.spec, ""));
-        let own = inside.trim_end_matches(')').split(',').filter_map(|part| part.split_once('='));
-        let kept = own.filter(|(name, _)| params.iter().all(|(other, _)| other != name));
-        let kept = kept.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let given = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        let (spec, inner) = make(name, kept.chain(given).collect())?;
+        let (spec, inner) = make(split(&self.spec).0, with_params(&self.spec, params))?;
         Ok(Self { spec: spec.into(), inner })
     }
 }
@@ -248,6 +244,7 @@ struct Served {
     start: Py<State>,
     simulations: u32,
     has_model: bool,
+    levels: Vec<(String, u32)>,
 }
 
 /// What a client sent, an object of JSON: a query, or an action. Whatever is wrong with it raises ValueError, with the field's name.
@@ -273,7 +270,8 @@ impl Message {
         answer: fn(&Object, &Asking<'_, Any>, &Limits) -> Result<T, Refused>,
     ) -> PyResult<T> {
         let start = Any::of(&served.start.borrow(py))?;
-        let asking = Asking { start: &start, simulations: served.simulations, has_model: served.has_model };
+        let Served { simulations, has_model, ref levels, .. } = *served;
+        let asking = Asking { start: &start, simulations, levels, has_model };
         start.ask(py, || answer(&self.fields, &asking, &limits.into()))
     }
 }
@@ -476,6 +474,12 @@ impl Query {
         self.query.game.as_deref()
     }
 
+    /// Which of the player's levels plays, by its index; None for none.
+    #[getter]
+    fn level(&self) -> Option<usize> {
+        self.query.level
+    }
+
     /// The fields that change nothing, each with the reason.
     #[getter]
     fn ignored(&self) -> Vec<String> {
@@ -520,7 +524,7 @@ impl Query {
             simulations: result.counts().simulations,
             best,
             network,
-            stop: stop_name(found.stop),
+            stop: found.stop.name(),
         };
         state.ask(py, || Ok(self.query.answer(turn, &state, during, &self.warnings, found)))
     }

@@ -269,7 +269,7 @@ impl SearchResult {
     /// "game over", "stopped" and "memory" (in an `Engine`), or "visits" (the root has 2**32 - 2**18 visits, about the most that a tree can count).
     #[getter]
     fn stop(&self) -> &'static str {
-        stop_name(self.inner.stop)
+        self.inner.stop.name()
     }
 
     /// The action to play: a proven win; else the one with the most visits (then the higher prior, then the lower
@@ -377,20 +377,6 @@ impl SearchResult {
         };
         let visits: u64 = self.inner.visits.iter().map(|&visits| u64::from(visits)).sum();
         format!("<azpy.SearchResult action {action}, value {:.3}, {visits} visits>", self.inner.value)
-    }
-}
-
-pub(crate) fn stop_name(stop: Stop) -> &'static str {
-    match stop {
-        Stop::Simulations => "simulations",
-        Stop::Evaluations => "evaluations",
-        Stop::Decided => "decided",
-        Stop::Proven => "proven",
-        Stop::Interrupted => "seconds",
-        Stop::Stopped => "stopped",
-        Stop::Memory => "memory",
-        Stop::GameOver => "game over",
-        Stop::Visits => "visits",
     }
 }
 

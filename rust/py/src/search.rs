@@ -17,7 +17,7 @@ use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyBatch, AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
-use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, stop_name};
+use crate::result::{SearchResult, check_temperature, fill_policy, search_stats};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
@@ -169,7 +169,7 @@ impl Search {
         }
         let mut session = changing(shared)?;
         session.run(py, self.evaluator.lock()?.as_mut().expect("it is there"), u32::MAX, limit)?;
-        Ok(stop_name(session.search(0).stop()))
+        Ok(session.search(0).stop().name())
     }
 
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from

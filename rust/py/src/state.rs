@@ -221,8 +221,8 @@ impl State {
         self.inner.max_plies()
     }
 
-    /// What the planes hold where that is whole numbers, a divisor for each of the C planes: every value of a plane is
-    /// n / divisor in float32, n whole and at most 255, or at most 65,535 where the divisor is above 255. Else None.
+    /// A divisor for each of the C planes, if every value of a plane is n / divisor in float32 with a whole n. Else None.
+    /// A network with `+conv` reads the planes that are divided by the board's area in units of 64 cells.
     #[getter]
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         self.inner.plane_divisors()

@@ -17,10 +17,11 @@ const LEAST_REPORT: f64 = 0.05;
 const PRIORITIES: [&str; 3] = ["play", "analysis", "ponder"];
 const ACTIONS: [&str; 8] =
     ["query_version", "query_models", "show", "read", "write", "terminate", "terminate_all", "renew"];
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     "id",
     "model",
     "game",
+    "level",
     "position",
     "moves",
     "analyzeTurns",
@@ -47,6 +48,8 @@ pub struct Asking<'a, P> {
     pub start: &'a P,
     /// Of a search that says no other limit.
     pub simulations: u32,
+    /// The words for its levels, and the simulations of each.
+    pub levels: &'a [(String, u32)],
     /// Whether it has a network, and so plays one size of the game.
     pub has_model: bool,
 }
@@ -108,6 +111,8 @@ pub struct Query<P> {
     pub bounds: bool,
     /// The name of the game that keeps its tree.
     pub game: Option<String>,
+    /// Which of the player's levels plays, by its index. It is part of `simulations`.
+    pub level: Option<usize>,
     /// Fields that change nothing, and why.
     pub ignored: Vec<String>,
     pub(crate) allowed: Names,
@@ -161,11 +166,13 @@ impl<P: Position> Query<P> {
     /// If a field is wrong or beyond a limit, or a position cannot be read.
     pub fn read(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<Self, Refused> {
         let id = id_of(fields)?.to_owned();
+        let level = level_of(fields, asking.levels)?;
         let asked = katago::translated(fields, asking.start, limits)?;
         let (start, fields) = (start_of(&asked, asking)?, &*asked.fields);
         let players = start.num_players();
         let moves = moves(fields, limits, players)?;
-        let (simulations, seconds) = effort(fields, asking.simulations, limits)?;
+        let of_level = level.map(|level| asking.levels[level].1);
+        let (simulations, seconds) = effort(fields, of_level, asking.simulations, limits)?;
         let read = |name: &str, low: f64| fields.given(name).map(|value| number(value, name, low, FOREVER)).transpose();
         let flag = |name: &str| fields.get(name).map_or(Ok(false), |value| flag(value, name));
         let length = fields.given("analysisPVLen").map(|value| whole(value, "analysisPVLen", 1, 1000)).transpose()?;
@@ -180,6 +187,7 @@ impl<P: Position> Query<P> {
             report_every: read("reportDuringSearchEvery", 0.001)?.map(|every| every.max(LEAST_REPORT)),
             bounds: flag("includeLcb")?,
             game: game.map(cut),
+            level,
             ignored: unknown.chain(asked.ignored.iter().map(|&said| said.to_owned())).collect(),
             allowed: Names::read(fields, "allowMoves", players)?,
             avoided: Names::read(fields, "avoidMoves", players)?,
@@ -318,11 +326,30 @@ fn play<P: Position>(line: &mut Line<P>, count: usize, (name, player): &Named) -
     line.play(name, *player).map_err(|Refused(said)| Refused(format!("moves[{count}]: {said}")))
 }
 
+/// The level that an object names, in any case and with - or _ for a blank.
+fn level_of(fields: &Object, levels: &[(String, u32)]) -> Result<Option<usize>, Refused> {
+    let Some(value) = fields.given("level") else { return Ok(None) };
+    let word = value.as_str().unwrap_or_default().trim().to_lowercase().replace(['-', '_'], " ");
+    let Some(level) = levels.iter().position(|(known, _)| *known == word) else {
+        let known: Vec<&str> = levels.iter().map(|(known, _)| known.as_str()).collect();
+        return Err(Refused(format!("level: expected one of {}", known.join(", "))));
+    };
+    match ["simulations", "maxVisits"].into_iter().find(|name| fields.given(name).is_some()) {
+        Some(name) => Err(Refused(format!("level: it has its number of simulations, so leave out {name}"))),
+        None => Ok(Some(level)),
+    }
+}
+
 /// Simulations and seconds of a search; without any, the simulations of the player.
-fn effort(fields: &Object, otherwise: u32, limits: &Limits) -> Result<(Option<u32>, Option<f64>), Refused> {
+fn effort(
+    fields: &Object,
+    of_level: Option<u32>,
+    otherwise: u32,
+    limits: &Limits,
+) -> Result<(Option<u32>, Option<f64>), Refused> {
     let most = i64::from(limits.simulations);
     let given = fields.given("simulations").map(|value| whole(value, "simulations", 1, most)).transpose()?;
-    let given = given.map(|simulations| simulations as u32);
+    let given = given.map(|simulations| simulations as u32).or(of_level.map(|level| level.min(limits.simulations)));
     let seconds = fields.given("seconds").map(|value| number(value, "seconds", 0.001, limits.seconds)).transpose()?;
     let usual = if seconds.is_none() { otherwise.min(limits.simulations) } else { limits.simulations };
     let simulations = given.or(Some(usual).filter(|_| seconds.is_none() || limits.simulations < ENDLESS));

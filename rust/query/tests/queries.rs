@@ -155,7 +155,7 @@ fn object(fields: Value) -> Object {
 }
 
 fn asking<P>(start: &P) -> Asking<'_, P> {
-    Asking { start, simulations: 800, has_model: false }
+    Asking { start, simulations: 800, levels: &[], has_model: false }
 }
 
 fn query<P: Position>(start: &P, mut fields: Value) -> Result<Query<P>, String> {

@@ -146,6 +146,7 @@ impl<G: Game, T> Lane<G, T> {
 
     /// Takes all its searches out as failed, after a panic in the middle of a round.
     pub fn fail(&mut self) {
+        self.batch = 0;
         self.took.failed.append(&mut self.open);
     }
 

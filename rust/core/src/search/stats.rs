@@ -69,3 +69,21 @@ pub enum Stop {
     /// The root has as many visits as a node can count (see [`crate::search::tree::MOST_VISITS`]).
     Visits,
 }
+
+impl Stop {
+    /// What users read.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simulations => "simulations",
+            Self::Evaluations => "evaluations",
+            Self::Decided => "decided",
+            Self::Proven => "proven",
+            Self::Interrupted => "seconds",
+            Self::Stopped => "stopped",
+            Self::Memory => "memory",
+            Self::GameOver => "game over",
+            Self::Visits => "visits",
+        }
+    }
+}

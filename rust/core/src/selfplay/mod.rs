@@ -13,8 +13,12 @@
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
-use std::thread::JoinHandle;
+#[cfg(not(test))]
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+
+#[cfg(test)]
+use shuttle::thread::{Builder, JoinHandle};
 
 use crate::batched::{Rounds, Workers};
 use crate::cache::Cache;
@@ -28,6 +32,8 @@ use crate::selfplay::timing::PipelineStats;
 
 mod pipeline;
 mod play;
+#[cfg(test)]
+mod races;
 pub mod record;
 pub mod replay;
 pub mod resign;
@@ -76,7 +82,7 @@ where
             let pipeline = Pipeline::new(index, config.clone(), start.clone(), rounds, evaluator, ramp);
             let shared = selfplay.shared.clone();
             let inside = (layout.inside)();
-            let thread = std::thread::Builder::new()
+            let thread = Builder::new()
                 .name(format!("azpy-pipeline-{index}"))
                 .spawn(move || {
                     let mut pipeline = Some(pipeline);
@@ -263,6 +269,7 @@ where
     }
 
     /// Whether every pipeline has ended.
+    #[cfg(not(test))] // shuttle's threads do not say it
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)

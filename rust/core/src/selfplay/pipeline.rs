@@ -99,7 +99,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
         if let Some(error) = error {
             state.stop = true;
-            state.error.get_or_insert(error);
+            if !std::mem::replace(&mut state.failed, true) {
+                state.error = Some(error);
+            }
         }
         shared.changed.notify_all();
     }

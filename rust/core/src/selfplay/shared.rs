@@ -2,8 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+#[cfg(not(test))]
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+
+#[cfg(test)]
+use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::batched::{RoundStats, SearchError};
 use crate::evaluator::Evaluator;
@@ -87,6 +92,8 @@ pub(crate) struct State<Error, E> {
     /// Finished games that may wait before the pipelines do.
     pub(crate) room: usize,
     pub(crate) error: Option<SelfPlayError<Error>>,
+    /// Whether a pipeline has failed. What fails after it is not told: it is taken for the same trouble.
+    pub(crate) failed: bool,
     /// Pipelines still at work, and how many of them wait.
     pub(crate) running: usize,
     pub(crate) waiting: usize,
@@ -164,6 +171,7 @@ impl<E: Evaluator<G>, G: Game> Shared<E, G> {
                 finished: VecDeque::new(),
                 room: layout.slots.max(64),
                 error: None,
+                failed: false,
                 running: pipelines,
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),

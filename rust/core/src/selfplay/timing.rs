@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::evaluator::{Batch, Evaluator, Rows};
+use crate::evaluator::{Batch, Evaluator};
 use crate::game::Game;
 
 /// Where the time of one pipeline went, since it began.
@@ -57,7 +57,7 @@ impl<G: Game, E: Evaluator<G>> Evaluator<G> for Clocked<'_, E> {
         let begun = Instant::now();
         let encoding = AtomicU64::new(0);
         let Batch { states, streams, offsets, actions, logits, values, proofs, encode } = batch;
-        let encode = |states: &[G], rows: Rows<'_>| {
+        let encode = |states: &[G], rows: &mut [f32]| {
             let begun = Instant::now();
             encode(states, rows);
             encoding.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! Lanes, priorities, memory and reports of an engine: who goes on, and when.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::check_tree;
 use crate::common::engine::*;
@@ -9,9 +10,20 @@ use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{Desk, Priority, Request};
-use azpy_core::evaluator::Evaluator;
+use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::search::Stop;
 use azpy_core::toy::Toy;
+
+/// An evaluator with a bug.
+struct Panicking;
+
+impl Evaluator<Asked> for Panicking {
+    type Error = &'static str;
+    fn evaluate_batch(&mut self, _: Batch<'_, Asked>) -> Result<(), Self::Error> {
+        resume_unwind(Box::new("without a message of the hook"))
+    }
+}
+
 /// Rounds in which two lanes alternate: one has its batch evaluated while the other gathers.
 fn alternate(desk: &mut Desk<Asked, usize>, evaluator: &mut Recording, cache: Option<&Arc<Cache>>) -> Vec<Ended> {
     let mut lanes = [0, 1].map(|_| desk.lane(Workers::new(2).unwrap(), cache.cloned()));
@@ -203,4 +215,20 @@ fn reports_that_take_long_come_less_often() {
     // A report of 30 ms, then 120 ms of rounds, of 10 ms each.
     assert!(reports >= 2, "{reports}");
     assert!(reports <= evaluator.batches.len() / 12 + 1, "{reports} in {}", evaluator.batches.len());
+}
+
+#[test]
+fn a_panic_of_the_evaluator_ends_its_round_and_the_lane_goes_on() {
+    let mut serving = serving(one_leaf(), 8, None);
+    (0..3).for_each(|who| join(&mut serving, who, 5));
+    while serving.desk.give(&mut serving.lane, Instant::now(), true) && serving.lane.gather(None) {}
+    let lane = &mut serving.lane;
+    assert!(catch_unwind(AssertUnwindSafe(|| lane.evaluate(&mut Panicking))).is_err());
+    serving.lane.fail();
+    let took = serving.desk.take_back(&mut serving.lane, Instant::now());
+    assert_eq!((took.ended.len(), took.failed.len()), (0, 3));
+    // A round in which nothing needs the evaluator, and one in which something does.
+    assert!(serving.round(&mut Recording::new()).0.is_ok());
+    join(&mut serving, 4, 5);
+    assert_eq!(finish(&mut serving, &mut Recording::new()).len(), 1);
 }

@@ -5,7 +5,6 @@ mod conformance;
 mod engine;
 mod engine_games;
 mod engine_lanes;
-mod forced_wins;
 mod look;
 mod options;
 mod oracle;

@@ -1,11 +1,12 @@
-//! Chess: known counts of moves, cozy-chess alone as a second opinion on the numbering of actions, each rule for a draw
-//! by hand, planes and keys. `chess_notation.rs` and `chess_pgn.rs` are about text.
+//! Chess: known counts of moves, repetitions that are none, and keys. `chess_notation.rs` and `chess_pgn.rs` are about
+//! text.
 //!
-//! python-chess, which shares no code with this, is the oracle of `tests/test_chess.py`.
+//! python-chess, which shares no code with this, is the oracle of `tests/test_chess.py`: of planes, of the numbers of
+//! actions, and of each way in which a game ends.
 
 use std::collections::HashSet;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Game, Player, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};
@@ -138,111 +139,6 @@ fn lines_of_play_are_as_many_as_a_file_says() {
     assert!(compared > 0);
 }
 
-/// The action's number under this name, in this position.
-fn number(state: &Chess, name: &str) -> Action {
-    let found = legal(state).into_iter().find(|&action| state.action_name(action) == name);
-    found.unwrap_or_else(|| panic!("no {name} in {}", state.fen()))
-}
-
-#[test]
-fn actions_have_the_numbers_of_alphazeros_policy() {
-    let promoting = "8/P6k/8/8/8/8/p6K/8 w - - 0 1";
-    let black = "8/P6k/8/8/8/8/p6K/8 b - - 0 1";
-    let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
-    for start in [az18(), az119()] {
-        assert_eq!(number(&start, "e2e4"), 877);
-        assert_eq!(number(&start, "g1f3"), 501);
-        let state = start.parse(castling).unwrap();
-        assert_eq!(number(&state, "e1g1"), 307);
-        assert_eq!(number(&state, "e1c1"), 4 * 73 + 6 * 7 + 1);
-        let state = start.parse(promoting).unwrap();
-        assert_eq!(number(&state, "a7a8n"), 3571);
-        assert_eq!(number(&state, "a7a8b"), 3572);
-        assert_eq!(number(&state, "a7a8r"), 3573);
-        assert_eq!(number(&state, "a7a8q"), 3504);
-    }
-    // Black's are mirrored where the planes are.
-    let state = az119().parse(black).unwrap();
-    assert_eq!(number(&state, "a2a1n"), 3571);
-    assert_eq!(number(&state, "a2a1q"), 3504);
-    assert_eq!(number(&az119().parse("e2e4").unwrap(), "e7e5"), 877);
-    let state = az18().parse(black).unwrap();
-    assert_eq!(number(&state, "a2a1n"), 8 * 73 + 67);
-    assert_eq!(number(&state, "a2a1q"), 8 * 73 + 4 * 7);
-    assert_eq!(number(&az18().parse("e2e4").unwrap(), "e7e5"), 52 * 73 + 4 * 7 + 1);
-    // In Chess960 the king takes its rook.
-    let state = chess960(518).parse(castling).unwrap();
-    assert_eq!(number(&state, "e1h1"), 4 * 73 + 2 * 7 + 2);
-    assert_eq!(number(&state, "e1a1"), 4 * 73 + 6 * 7 + 3);
-}
-
-/// The planes that are not empty, with the rows and columns of their ones (or `all`, and its value).
-fn planes(state: &Chess) -> Vec<(usize, String)> {
-    let row = encode(state);
-    let planes = row.chunks(64).enumerate().filter(|(_, plane)| plane.iter().any(|&value| value != 0.0));
-    let text = |plane: &[f32]| {
-        if plane.iter().all(|&value| value == plane[0]) {
-            return format!("all {}", plane[0]);
-        }
-        assert!(plane.iter().all(|&value| value == 0.0 || value == 1.0));
-        let cells = (0..64).filter(|&cell| plane[cell] == 1.0);
-        cells.map(|cell| format!("{}{}", cell / 8, cell % 8)).collect::<Vec<_>>().join(" ")
-    };
-    planes.map(|(index, plane)| (index, text(plane))).collect()
-}
-
-fn expected(planes: &[(usize, &str)]) -> Vec<(usize, String)> {
-    planes.iter().map(|&(plane, cells)| (plane, cells.to_owned())).collect()
-}
-
-#[test]
-fn az18_shows_the_board_as_it_lies() {
-    let state = az18().parse("4k2r/8/8/3pP3/8/8/P7/R3K3 w Qk d6 0 7").unwrap();
-    let found = [(0, "34 60"), (3, "70"), (5, "74"), (6, "33"), (9, "07"), (11, "04"), (12, "all 1"), (14, "all 1")];
-    assert_eq!(planes(&state), [expected(&found), expected(&[(15, "all 1"), (17, "23")])].concat());
-    // Set after every double step, whether or not a pawn can capture.
-    let state = az18().parse("e2e4").unwrap();
-    assert!(planes(&state).contains(&(17, "54".to_owned())));
-    assert!(!planes(&state).contains(&(12, "all 1".to_owned())));
-}
-
-#[test]
-fn az119_shows_eight_boards_to_the_player_to_move() {
-    let start = Chess::new(Encoding::Az119, None, 100).unwrap();
-    let state = start.parse("4k2r/8/8/8/8/8/8/R3K3 w Qk - 5 7 moves a1a4 e8e7").unwrap();
-    let board = |back: usize, planes: &[(usize, &'static str)]| {
-        planes.iter().map(|&(plane, cells)| (14 * back + plane, cells)).collect::<Vec<_>>()
-    };
-    let found = [
-        board(0, &[(3, "40"), (5, "74"), (9, "07"), (11, "14")]),
-        board(1, &[(3, "40"), (5, "74"), (9, "07"), (11, "04")]),
-        board(2, &[(3, "70"), (5, "74"), (9, "07"), (11, "04")]),
-        vec![(112, "all 1"), (113, "all 0.14"), (118, "all 0.07")],
-    ];
-    assert_eq!(planes(&state), expected(&found.concat()));
-    // Black sees its own men first, and itself at the bottom, in the boards before as well.
-    let state = start.parse("4k2r/8/8/8/8/8/8/R3K3 w Qk - 5 7 moves a1a4").unwrap();
-    let found = [
-        board(0, &[(3, "77"), (5, "74"), (9, "30"), (11, "04")]),
-        board(1, &[(3, "77"), (5, "74"), (9, "00"), (11, "04")]),
-        vec![(113, "all 0.13"), (114, "all 1"), (118, "all 0.06")],
-    ];
-    assert_eq!(planes(&state), expected(&found.concat()));
-}
-
-#[test]
-fn az119_shows_which_boards_had_been_there_before() {
-    let state = at("Nf3 Nf6 Ng1 Ng8 e4");
-    let repeated: Vec<_> = planes(&state).into_iter().filter(|(plane, _)| *plane < 112 && plane % 14 >= 12).collect();
-    // The board before e4 was that of the start.
-    assert_eq!(repeated, expected(&[(14 + 12, "all 1")]));
-    assert_eq!(planes(&state).iter().filter(|(plane, _)| plane % 14 == 5 && *plane < 112).count(), 6);
-    // The oldest of the eight has knights on f3 and f6 alone.
-    let knights = planes(&at("Nf3 Nf6 Nc3 Nc6 a3 a6 b3 b6 e4"));
-    let oldest: Vec<_> = knights.into_iter().filter(|(plane, _)| [14 * 7 + 1, 14 * 7 + 7].contains(plane)).collect();
-    assert_eq!(oldest, expected(&[(14 * 7 + 1, "55 71"), (14 * 7 + 7, "01 25")]));
-}
-
 fn ending(text: &str) -> Option<Ending> {
     let state = at(text);
     let found = state.ending();
@@ -251,61 +147,6 @@ fn ending(text: &str) -> Option<Ending> {
         assert_eq!(state.outcome(), Value(0.0));
     }
     found
-}
-
-#[test]
-fn a_mate_is_lost_by_the_player_to_move() {
-    let state = at("f3 e5 g4 Qh4#");
-    assert_eq!((state.ending(), state.outcome()), (Some(Ending::Checkmate), Value(-1.0)));
-    let state = at("e4 e5 Qh5 Ke7 Qxe5#");
-    assert_eq!((state.ending(), state.outcome()), (Some(Ending::Checkmate), Value(1.0)));
-    // It comes before every draw.
-    assert_eq!(ending("7k/6Q1/6K1/8/8/8/8/8 b - - 100 90"), Some(Ending::Checkmate));
-    let short = Chess::new(Encoding::Az18, None, 4).unwrap();
-    assert_eq!(short.parse("f3 e5 g4 Qh4").unwrap().outcome(), Value(-1.0));
-    assert_eq!(short.parse("f3 e5 g4 Qg5").unwrap().ending(), Some(Ending::PlyCap));
-}
-
-#[test]
-fn draws_end_the_game() {
-    assert_eq!(ending("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), Some(Ending::Stalemate));
-    assert_eq!(ending("7k/8/6K1/8/8/8/8/R7 w - - 99 90"), None);
-    assert_eq!(ending("7k/8/6K1/8/8/8/8/R7 w - - 100 90"), Some(Ending::FiftyMoves));
-    assert_eq!(ending("7k/8/6K1/8/8/8/8/R7 w - - 99 90 moves a1a2"), Some(Ending::FiftyMoves));
-    assert_eq!(ending("7k/8/5K2/8/8/8/8/R7 b - - 99 90 moves h8g8"), Some(Ending::FiftyMoves));
-    assert_eq!(ending("7k/8/6Kp/8/8/8/8/R7 b - - 99 90 moves h6h5"), None);
-    let shuffle = "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1";
-    assert_eq!(ending(shuffle), None);
-    assert_eq!(ending(&format!("{shuffle} Ng8")), Some(Ending::Repetition));
-    let short = Chess::new(Encoding::Az119, None, 3).unwrap();
-    assert_eq!(short.parse("e4 e5").unwrap().ending(), None);
-    assert_eq!(short.parse("e4 e5 Nf3").unwrap().ending(), Some(Ending::PlyCap));
-}
-
-#[test]
-fn material_is_insufficient_where_no_mate_is_possible() {
-    for (men, draw) in [
-        ("8/8/4k3/8/8/3K4/8/8", true),
-        ("8/8/4k3/8/8/3KN3/8/8", true),
-        ("8/8/4k1n1/8/8/3K4/8/8", true),
-        ("8/8/4k3/8/8/3KB3/8/8", true),
-        // Bishops of one colour of squares, however many, whoever has them.
-        ("2b5/8/4k3/8/8/3KB3/8/8", false),
-        ("8/8/4kb2/8/8/3KB3/8/8", true),
-        ("8/8/4k3/2B5/8/3KB3/8/8", true),
-        ("8/8/4k3/8/4B3/4B3/3K4/8", false),
-        ("8/8/4k1n1/8/8/3KN3/8/8", false),
-        ("8/8/4k3/8/8/3KNN2/8/8", false),
-        ("2b5/8/4k3/8/8/3KN3/8/8", false),
-        ("8/8/4k3/8/8/3KP3/8/8", false),
-        ("8/8/4k3/8/8/2RK4/8/8", false),
-        ("8/8/4k3/8/8/2QK4/8/8", false),
-    ] {
-        for mover in ["w", "b"] {
-            let state = at(&format!("{men} {mover} - - 0 1"));
-            assert_eq!(state.ending() == Some(Ending::Material), draw, "{}", state.fen());
-        }
-    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-use azpy_core::bytes::PlaneBytes;
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
 use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
@@ -446,30 +445,4 @@ fn sizes_that_make_no_sense_are_refused_with_the_reason() {
     assert!(wall_game(8, 8, WallRules { classic_policy: true, ..plain }).contains("needs the classic variant"));
     assert!(WallGame::new(3, 21, plain).is_err() && WallGame::new(usize::MAX, 8, plain).is_err());
     assert!(WallGame::with_seed(plain, 1).is_err());
-}
-
-/// A game of numbers in the thousands is not among them, nor are those of a handful of features.
-#[test]
-fn planes_of_most_games_are_bytes() {
-    assert!(PlaneBytes::of(&Pig::default()).is_none());
-    let wide = Chess::new(Encoding::Az119, None, 512).unwrap();
-    assert_eq!(PlaneBytes::of(&wide).map(|bytes| bytes.shape()), Some([120, 8, 8]));
-    let narrow = Chess::new(Encoding::Az119, None, 255).unwrap();
-    assert_eq!(PlaneBytes::of(&narrow).map(|bytes| bytes.shape()), Some([119, 8, 8]));
-    let walls = walls(20, 13, WallRules::default());
-    assert_eq!(PlaneBytes::of(&walls).map(|bytes| bytes.shape()), Some([13, 20, 13]));
-    let walk = Walk::new(&walls, Vec::new(), Hooks::infallible(), false).unwrap().look(false);
-    assert!(walk.is_ok(), "{walk:?}");
-    assert!(PlaneBytes::of(&TicTacToe::new()).is_some());
-    assert!(PlaneBytes::of(&ConnectFour::default()).is_some());
-    assert!(PlaneBytes::of(&Hex::default()).is_some());
-    assert!(PlaneBytes::of(&Othello::default()).is_some());
-    assert!(PlaneBytes::of(&Go9::new(9, 7.5, true).unwrap()).is_some());
-    assert!(PlaneBytes::of(&Gomoku::default()).is_some());
-    assert!(PlaneBytes::of(&Breakthrough::default()).is_some());
-    assert!(PlaneBytes::of(&Backgammon::default()).is_some());
-    assert!(PlaneBytes::of(&Trictrac::default()).is_some());
-    assert!(PlaneBytes::of(&Maedn::<Value>::default()).is_some());
-    assert!(PlaneBytes::of(&Blokus::<Value>::default()).is_some());
-    assert!(PlaneBytes::of(&ChineseCheckers::<Value>::default()).is_some());
 }

@@ -131,96 +131,32 @@ fn keys_and_all_that_follows_from_a_position_stay_as_they_are() {
 }
 
 #[test]
-fn tic_tac_toe_plays_as_recorded() {
+fn games_play_as_recorded() {
     check("tictactoe", &TicTacToe::new(), 1);
-}
-
-#[test]
-fn connect_four_plays_as_recorded() {
     check("connect_four_7x6x4", &ConnectFour::default(), 2);
     check("connect_four_10x4x3", &ConnectFour::new(10, 4, 3).unwrap(), 6);
     check("connect_four_for_three_5x4x3", &ConnectFourForThree::new(5, 4, 3).unwrap(), 1);
-}
-
-#[test]
-fn games_of_one_player_play_as_recorded() {
     check("game2048_3_64", &Game2048::new(3, 64).unwrap(), 1);
     check("peg_solitaire_triangle", &PegSolitaire::new(PegBoard::Triangle), 1);
-}
-
-#[test]
-fn hex_plays_as_recorded() {
     check("hex_4_swap", &Hex::new(4, true).unwrap(), 21);
-}
-
-#[test]
-fn othello_plays_as_recorded() {
     check("othello_6", &Othello::new(6).unwrap(), 1);
-}
-
-#[test]
-fn chess_plays_as_recorded() {
     check("chess_az119", &Chess::new(Encoding::Az119, None, 16).unwrap(), 1);
     check("chess960_0_az18", &Chess::new(Encoding::Az18, Some(0), 16).unwrap(), 2);
-}
-
-#[test]
-fn go_plays_as_recorded() {
     check("go_5", &Go9::new(5, 7.5, true).unwrap(), 1);
-}
-
-#[test]
-fn gomoku_plays_as_recorded() {
     check("gomoku_6_4", &Gomoku::new(6, 4).unwrap(), 1);
-}
-
-#[test]
-fn breakthrough_plays_as_recorded() {
     check("breakthrough_5x6", &Breakthrough::new(5, 6).unwrap(), 1);
-}
-
-#[test]
-fn pig_plays_as_recorded() {
     check("pig_20", &Pig::default(), 4);
-}
-
-#[test]
-fn backgammon_plays_as_recorded() {
     check("backgammon_40_plies", &Backgammon::with_max_plies(true, 40).unwrap(), 7);
     let late = Backgammon::default().parse("x=6:3,5:2,2:2,off:8 o=22:1,6:3,3:2,off:9 turn=x").unwrap();
     check("backgammon_late", &late, 8);
-}
-
-#[test]
-fn trictrac_plays_as_recorded() {
     check("trictrac_60_plies", &Trictrac::new(12, 60).unwrap(), 7);
     let late = "x=19:2,22:1,24:1,off:11 o=18:1,20:2,off:12 turn=x points=6,8 holes=10,11 rolls=3,3";
     check("trictrac_late", &Trictrac::default().parse(late).unwrap(), 8);
-}
-
-#[test]
-fn maedn_plays_as_recorded() {
     let late = "x=38,a,c,d o=40,a,b,d y=37,b,c,d turn=y plies=150";
     check("maedn_3_late", &Maedn::<Values>::new(3, true, 400).unwrap().parse(late).unwrap(), 1);
-}
-
-#[test]
-fn blokus_plays_as_recorded() {
     check("blokus_5", &Blokus::<Value>::new(2, 5).unwrap(), 1);
-}
-
-#[test]
-fn chinese_checkers_plays_as_recorded() {
     check("chinese_checkers_6_players", &ChineseCheckers::<Values>::new(6, 2).unwrap(), 1);
-}
-
-#[test]
-fn dice_nim_plays_as_recorded() {
     check("dice_nim_12", &DiceNim::default(), 5);
-}
-
-#[test]
-fn wall_game_plays_as_recorded() {
     check("wall_game_4x3", &WallGame::new(4, 3, WallRules::default()).unwrap(), 3);
     let rules = WallRules { variant: Variant::Classic, immediate: true, classic_policy: true, ..WallRules::default() };
     check("wall_game_classic_3x3", &WallGame::new(3, 3, rules).unwrap(), 1);

@@ -209,7 +209,7 @@ impl Solver {
             return value;
         }
         let value = match state.turn() {
-            Turn::Player(player) => self.best(state, player).1,
+            Turn::Player(player) => self.best(state, player),
             // The game states its probabilities in f32; they are divided by their sum so that no rounding adds up.
             _ => {
                 let outcomes = outcomes(state);
@@ -222,21 +222,18 @@ impl Solver {
         value
     }
 
-    /// The first best action of `player`, whose turn it is, and the value for player 0.
-    pub(crate) fn best<G: Game>(&mut self, state: &G, player: Player) -> (Action, f64) {
+    /// The value for player 0 of the best action of `player`, whose turn it is.
+    fn best<G: Game>(&mut self, state: &G, player: Player) -> f64 {
         let sign = if player == Player::Zero { 1.0 } else { -1.0 };
-        let mut best = (Action::MAX, f64::NEG_INFINITY);
+        let mut best = f64::NEG_INFINITY;
         for action in legal(state) {
-            let value = sign * self.value(&after(state, action));
-            if value > best.1 {
-                best = (action, value);
-            }
+            best = best.max(sign * self.value(&after(state, action)));
             // Nothing beats a win.
-            if value >= 1.0 {
+            if best >= 1.0 {
                 break;
             }
         }
-        (best.0, sign * best.1)
+        sign * best
     }
 }
 

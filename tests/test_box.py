@@ -1,0 +1,75 @@
+"""The players that azpy brings along."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.errors import SettingsError
+from azpy.evaluators.net import NetEvaluator
+from azpy.games.names import make_game
+from azpy.matches.players import load_players, parse_player
+from azpy.runs.reader import names_in_box
+
+
+@pytest.mark.parametrize("name", names_in_box())
+def test_each_plays_its_game_by_its_name(name: str) -> None:
+    spec = parse_player(f"{name}@40")
+    start = make_game(name)
+    (entrant,) = load_players([spec], start, 100)
+    assert (entrant.name, entrant.simulations) == (name, 40)
+    assert isinstance(entrant.network, NetEvaluator)
+    run = azpy.load_run(name)
+    assert (run.settings.game, run.evaluator.network_id) == (name, entrant.network.network_id)
+    assert run.matches() == []
+    result = azpy.match(name, "random", games=2, simulations=4)
+    assert (result.wins, result.losses) == (2, 0)
+
+
+def test_a_folder_of_the_same_name_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(parse_player("tic_tac_toe").run or "", "connect_four")
+    (entrant,) = load_players([parse_player("connect_four")], make_game("tic_tac_toe"), 10)
+    assert entrant.name.startswith("connect_four/checkpoints/")
+
+
+def test_go_plays_on_other_boards() -> None:
+    start = make_game("go(size=7)")
+    (entrant,) = load_players([parse_player("go")], start, 10)
+    assert entrant.network is not None
+    logits, values = entrant.network.evaluate_batch(np.asarray(start.observation())[None])
+    assert (logits.shape, values.shape) == ((1, 50), (1,))
+
+
+def test_a_name_without_a_player_is_refused() -> None:
+    assert names_in_box() == ["connect_four", "go", "tic_tac_toe"]
+    with pytest.raises(SettingsError, match="connect_four, go, tic_tac_toe"):
+        parse_player("othello")
+
+
+def test_nobody_beats_the_player_of_tic_tac_toe() -> None:
+    (entrant,) = load_players([parse_player("tic_tac_toe@100")], make_game("tic_tac_toe"), 100)
+    player: Any = entrant.player
+    least: dict[tuple[str, int], float] = {}
+
+    def worst(state: azpy.State, seat: int) -> float:
+        """What the player of this seat gets in the worst line of play."""
+        if state.is_terminal:
+            return state.outcomes()[seat]
+        at = state.to_text(), seat
+        if at not in least:
+            own = state.turn == seat
+            actions = player.select_actions([state], 0) if own else state.legal_actions()
+            least[at] = min(worst(after(state, int(action)), seat) for action in actions)
+        return least[at]
+
+    assert [worst(make_game("tic_tac_toe"), seat) for seat in (0, 1)] == [0, 0]
+
+
+def after(state: azpy.State, action: int) -> azpy.State:
+    state = state.clone()
+    state.play(action)
+    return state

@@ -1,0 +1,280 @@
+"""A page without a server (az-export --web): what is written, and that it answers as a server does."""
+
+import gzip
+import json
+import re
+import runpy
+import shutil
+import subprocess
+import threading
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from azpy import _core
+from azpy.cli.export import main as az_export
+from azpy.errors import RunError, SettingsError
+from azpy.games.names import make_game
+from azpy.serving.limits import CLIENT_LIMITS
+from azpy.serving.models import Model, open_model
+from azpy.web import page as web_page
+from azpy.web.page import check_page, write_page
+from browser import Board, needs_browser
+from talks import PATIENCE
+from test_queries import Asker
+
+pytest_plugins = ["browser"]
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
+
+
+@contextmanager
+def served_by(game: str) -> Iterator[Model]:
+    """A player without a network."""
+    model = open_model("uniform:40", game, 40)
+    try:
+        yield model
+    finally:
+        model.close()
+
+
+def ask_page(folder: Path, queries: Sequence[object]) -> list[list[Any]]:
+    """The answers of a page's program to each query, or list of queries asked at once, in node."""
+    assert NODE is not None
+    lines = "".join(json.dumps(query) + "\n" for query in queries)
+    command = [NODE, str(Path(__file__).parent / "ask_page.mjs"), str(folder)]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def ask_server(model: Model, queries: list[dict[str, Any]]) -> list[list[Any]]:
+    """The answers of a server to each query."""
+    asker, answers = Asker({"main": model}, CLIENT_LIMITS), list[list[Any]]()
+    for query in queries:
+        asker.ask(**query)
+        asker.wait()
+        answers.append(list(asker.said))
+        asker.said.clear()
+    return answers
+
+
+def queries_of(game: str, count: int, rng: Random) -> list[dict[str, Any]]:
+    """Queries about the positions of random games, one after the other as the board asks them."""
+    state, played, found = make_game(game), list[tuple[int, str]](), list[dict[str, Any]]()
+    while len(found) < count:
+        moves = [name for _, name in played]
+        where = {"id": str(len(found)), "moves": moves}
+        kind = rng.randrange(6)
+        if kind == 0:
+            found.append(where | {"action": "show"})
+        elif kind == 1:
+            turns = rng.sample(range(len(moves) + 1), min(len(moves) + 1, 2))
+            found.append(where | {"analyzeTurns": turns, "simulations": rng.randrange(1, 30), "includePolicy": True})
+        elif kind == 2:
+            found.append(where | {"level": rng.choice(["beginner", "casual", "Full-Strength", "grandmaster"])})
+        elif kind == 3:
+            found.append(where | {"simulations": rng.choice([0, 1, 50]), "includeLcb": True, "avoidMoves": moves[:1]})
+        else:
+            found.append(where | {"game": rng.choice("ab"), "includeShortNames": True, "nonsense": 1})
+        if state.turn == _core.TERMINAL or rng.random() < 0.1:  # another game, or a take-back
+            played = played[: rng.randrange(len(played) + 1)]
+            state = make_game(game)
+            for action, _ in played:
+                state.play(action)
+        else:
+            action = rng.choice(state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()])
+            played.append((action, state.action_name(action)))
+            state.play(action)
+    return found
+
+
+def _turn(answer: dict[str, Any]) -> int:
+    return int(answer.get("turnNumber", 0))
+
+
+def compare(game: str, count: int, seed: int, folder: Path) -> None:
+    with served_by(game) as model:
+        write_page(folder, model.served, None, b"")
+        queries = queries_of(game, count, Random(seed))
+        queries += [{"id": "version", "action": "query_models"}, {"id": "model", "model": "other"}, {"action": "show"}]
+        for query, page, server in zip(queries, ask_page(folder, queries), ask_server(model, queries), strict=True):
+            # The server searches several turns at once.
+            assert sorted(page, key=_turn) == sorted(server, key=_turn), query
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "game", ["connect_four", "chess", "go(size=5)", "backgammon", "connect_four_for_three", "game2048"]
+)
+def test_the_page_answers_as_the_server_does(game: str, tmp_path: Path) -> None:
+    compare(game, 25, 1, tmp_path / "page")
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize("game", sorted(_core.BUILT_IN))
+def test_the_page_answers_many_queries_as_the_server_does(game: str, tmp_path: Path) -> None:
+    compare(game, 450, 2, tmp_path / "page")
+
+
+@needs_node
+def test_a_stopped_search_answers_before_the_others_go_on(tmp_path: Path) -> None:
+    with served_by("hex(size=5)") as model:
+        write_page(tmp_path / "page", model.served, None, b"")
+    (answers,) = ask_page(
+        tmp_path / "page",
+        [
+            [
+                {"id": "hint", "simulations": 100_000, "priority": "ponder"},
+                {"id": "move", "simulations": 1000, "priority": "play"},
+                {"id": "stop", "action": "terminate", "terminateId": "hint"},
+            ]
+        ],
+    )
+    assert [answer["id"] for answer in answers] == ["stop", "hint", "move"]
+
+
+def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    with served_by("hex(size=5)") as model:
+        sizes = write_page(folder, model.served, None, b"")
+        with pytest.raises(RunError, match="exists: give a new folder"):
+            write_page(folder, model.served, None, b"")
+    there = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    assert there == sizes
+    assert {"index.html", "about", "player.json", "board/azpy.wasm.gz", "board/worker.js"} <= set(there)
+    assert (folder / "index.html").read_text().count("""content="default-src 'none'; """) == 1
+    assert "weights.safetensors" not in there
+    for name in there:
+        if name.endswith((".html", ".js", ".css")):
+            text = (folder / name).read_text(encoding="utf-8")
+            assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
+    player = json.loads((folder / "player.json").read_text())
+    assert player["about"]["game"] == model.served.start.game
+
+
+@pytest.mark.filterwarnings("ignore:.* is no setting of azpy")  # the runs are of a version before 0.1.0
+@needs_node
+@pytest.mark.parametrize("name", ["pool", "format5"])
+def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile(Path(__file__).parent / f"data/{name}.zip") as archive:
+        archive.extractall()
+    assert az_export([name, "--web", "site"]) == 0
+    queries = [
+        {"id": "1", "simulations": 1, "includePolicy": True},
+        {"id": "2", "game": "a"},
+        {"id": "3", "level": "casual"},
+    ]
+    model = open_model(name, None, 200)
+    try:
+        pages, servers = ask_page(Path("site"), queries), ask_server(model, queries)
+    finally:
+        model.close()
+    for (page,), (server,) in zip(pages, servers, strict=True):
+        assert page["rootInfo"]["network"] == server["rootInfo"]["network"]
+        assert page["rootInfo"]["visits"] == server["rootInfo"]["visits"]
+        for one, other in zip(page["moveInfos"], server["moveInfos"], strict=True):
+            assert one["prior"] == pytest.approx(other["prior"], abs=2e-5)
+            assert one["value"] == pytest.approx(other["value"], abs=2e-5)
+    assert pages[0][0]["policy"] == pytest.approx(servers[0][0]["policy"], abs=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.* is no setting of azpy")
+def test_a_page_that_cannot_be_written_is_refused_in_a_line(
+    tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(Path(__file__).parent / "data/pool.zip") as archive:
+        archive.extractall(tmp_path)
+    run = str(tmp_path / "pool")
+    assert "exists: give a new folder" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
+    assert "is among the own files of" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
+    monkeypatch.setattr(web_page, "_PROGRAM", "no.wasm.gz")
+    said = one_line(az_export, [run, "--web", str(tmp_path / "new")], "az-export: ")
+    assert "this installation lacks azpy/web/board/no.wasm.gz" in said
+
+
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        ("hexapawn:Hexapawn", "it is written in Python, and the page has no Python"),
+        ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
+    ],
+)
+def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        check_page(game)
+
+
+@pytest.mark.skipif(not (REPOSITORY / "rust/web").exists(), reason="needs the source tree")
+def test_the_program_was_built_of_these_sources() -> None:
+    build = runpy.run_path(str(REPOSITORY / "rust/web/build.py"))
+    program = gzip.decompress(build["PROGRAM"].read_bytes())
+    built_of = build["section"](build["hash_of_sources"]())
+    assert program.endswith(built_of), "the program is of other sources: run `make wasm`, and commit what it writes"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A static host that counts what it was asked for."""
+
+    def __init__(self, asked: Counter[str], *arguments: Any, **options: Any) -> None:
+        self.asked = asked
+        super().__init__(*arguments, **options)
+
+    def log_message(self, *_: object) -> None:
+        self.asked[self.path] += 1
+
+
+@contextmanager
+def hosted(folder: Path, asked: Counter[str]) -> Iterator[ThreadingHTTPServer]:
+    host = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, asked, directory=str(folder)))
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    try:
+        yield host
+    finally:
+        host.shutdown()
+        host.server_close()
+
+
+@needs_browser
+def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> None:
+    with served_by("tic_tac_toe") as model:
+        write_page(tmp_path / "page", model.served, None, b"")
+    (tmp_path / "page/board/azpy.wasm.gz").write_bytes(b"no program")
+    with hosted(tmp_path, asked := Counter[str]()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
+        board.until(lambda: "Load the page anew" in board.one("connected").text)
+        assert "WebAssembly" in board.one("problem_text").text
+        assert asked["/page/board/azpy.wasm.gz"] <= 3  # fewer where the browser keeps it
+        board.errors()
+        board.driver.get("about:blank")
+
+
+@needs_browser
+def test_people_play_on_a_page_below_the_root_of_a_static_host(board: Board, tmp_path: Path) -> None:
+    with served_by("tic_tac_toe") as model:
+        write_page(tmp_path / "a/page", model.served, None, b"")
+    with hosted(tmp_path, Counter()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/a/page/")
+        board.until(lambda: board.one("connected").text == "plays in this browser")
+        host.shutdown()  # all that the page needs is there
+        board.settle()
+        while board.state == "open":
+            ply = board.ply
+            board.click(next(iter(board.places())))
+            board.until(lambda before=ply: board.state == "over" or (board.ply >= before + 2 and board.state == "open"))
+        assert board.state == "over"
+        assert not board.one("problem").is_displayed()
+        assert board.errors() == []
+        board.driver.get("about:blank")
