@@ -8,6 +8,14 @@ A Rust core grows many search trees at once; an evaluator answers whole batches 
     >>> int(result.visits.sum())
     200
 
+Where to begin:
+
+- `make_game`, `parse_state`, `State`: positions; `Game`: a game of your own.
+- `Search`: one position; `VectorSearch`: many at once; `Engine`: many who ask at once; `SelfPlay`: whole games.
+- `train`, `load_run`, `match`, `replay`: from zero knowledge to a player, what it learned, how strong it is.
+- `Evaluator`: who answers a search's positions. `RolloutEvaluator` needs no network, `OnnxEvaluator` runs any.
+- `azpy.errors`: what commands and functions raise for what a user can put right.
+
 Importing `azpy` loads numpy and the core, never torch or onnxruntime.
 """
 

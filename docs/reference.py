@@ -1,6 +1,8 @@
 """What the site's reference says of the compiled core: the stubs have its types, the module itself its docstrings."""
 
 import inspect
+import re
+import textwrap
 from typing import Any
 
 import griffe
@@ -29,8 +31,15 @@ def _describe(stubs: griffe.Object, found: Any) -> None:
             continue
         stub = member.final_target if isinstance(member, griffe.Alias) else member
         if one.__doc__:
-            # An example without a title would join the section above it, and a list needs a blank line in Markdown.
-            text = inspect.cleandoc(one.__doc__).replace("\n    >>> import azpy", "\nExamples:\n    >>> import azpy", 1)
-            stub.docstring = griffe.Docstring(text.replace(":\n- ", ":\n\n- "), parent=stub, lineno=1)
+            stub.docstring = griffe.Docstring(_titled(inspect.cleandoc(one.__doc__)), parent=stub, lineno=1)
         if isinstance(stub, griffe.Class):
             _describe(stub, one)
+
+
+def _titled(text: str) -> str:
+    """The docstring with a title over its example, which ends it, and the blank line that lists need in Markdown."""
+    example = re.search(r"^ *>>> ", text, re.MULTILINE)
+    if example and "Examples:" not in text:
+        code = textwrap.indent(textwrap.dedent(text[example.start() :]), "    ")
+        text = f"{text[: example.start()]}Examples:\n{code}"
+    return text.replace(":\n- ", ":\n\n- ")

@@ -212,7 +212,7 @@ def test_the_programs_run_one_after_another(
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-@pytest.mark.parametrize("page", ["coming_from", "how_long", "troubleshooting"])
+@pytest.mark.parametrize("page", ["coming_from", "how_long", "search", "troubleshooting"])
 def test_the_pages_show_what_comes_out(
     page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -233,7 +233,8 @@ def test_the_pages_show_what_comes_out(
     shown = 0
     for kind, block in re.findall(r"^```(python|pycon|console)\n(.*?)^```", text, re.M | re.S):
         if kind == "python":
-            exec(compile(block, page, "exec"), names)
+            if "input(" not in block:
+                exec(compile(block, page, "exec"), names)
         elif kind == "pycon":
             test = doctest.DocTestParser().get_doctest(block, names, page, None, 0)
             runner = doctest.DocTestRunner(optionflags=flags)
@@ -248,6 +249,10 @@ def test_the_pages_show_what_comes_out(
     lines = capsys.readouterr().out.splitlines()
     if page == "troubleshooting":
         assert shown == 8
+    elif page == "search":
+        picture = README.parent / "docs/tree.svg"
+        assert Path("tree.svg").read_text("utf-8") == picture.read_text("utf-8")
+        assert names["result"].visits.tolist() == [45, 3, 3, 3, 3, 3]
     elif page == "how_long":
         assert lines == ["(7, 22)"]
     else:

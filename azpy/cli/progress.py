@@ -114,7 +114,7 @@ class Display(Screen):
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 sooner = self._sooner and f", or {self._sooner}"
                 none = f"no model yet, as no iteration is done: give the run more time{sooner}"
-                done = f"{event.iteration} iterations in {_clock(event.seconds)}"
+                done = f"{_many(event.iteration, 'iteration')} in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
