@@ -172,7 +172,7 @@ def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatc
     with zipfile.ZipFile(Path(__file__).parent / f"data/{name}.zip") as archive:
         archive.extractall()
     assert az_export([name, "--web", "site"]) == 0
-    queries = [
+    queries: list[dict[str, Any]] = [
         {"id": "1", "simulations": 1, "includePolicy": True},
         {"id": "2", "game": "a"},
         {"id": "3", "level": "casual"},
@@ -270,10 +270,14 @@ def test_people_play_on_a_page_below_the_root_of_a_static_host(board: Board, tmp
         board.until(lambda: board.one("connected").text == "plays in this browser")
         host.shutdown()  # all that the page needs is there
         board.settle()
+
+        def answered(ply: int) -> bool:
+            return board.state == "over" or (board.state == "open" and board.ply >= ply)
+
         while board.state == "open":
-            ply = board.ply
+            reply = partial(answered, board.ply + 2)
             board.click(next(iter(board.places())))
-            board.until(lambda before=ply: board.state == "over" or (board.ply >= before + 2 and board.state == "open"))
+            board.until(reply)
         assert board.state == "over"
         assert not board.one("problem").is_displayed()
         assert board.errors() == []
