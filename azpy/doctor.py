@@ -96,14 +96,16 @@ def advice(report: dict[str, Any]) -> list[str]:
     ]
     if providers["cpu"] and has_runtime and not lines:
         lines.append(f"ONNX Runtime is installed and does not work: {providers['cpu']}")
-    plays_on_cuda, works = providers["cuda"] is None, [kind for kind, why in providers.items() if why is None]
+    works = [kind for kind, why in providers.items() if why is None]
+    trains_on_gpu = bool(gpus) and report["torch_gpu"] is None  # and torch plays there too
     if not has_runtime:
         kind = "cuda" if gpus else "cpu"
         lines.append(f"to play with a network faster: {pip_install(kind)}; until then azpy's own code computes it")
-    elif gpus and not {*works} - {"cpu"} and not report["conflict"]:
-        lines.append(f"there is a GPU ({gpus[0]['name']}) that ONNX Runtime does not use: {providers['cuda']}")
-    trains_on_gpu = plays_on_cuda and report["torch_gpu"] is None
-    if plays_on_cuda and packages["torch"] and not trains_on_gpu:
+    elif gpus and not trains_on_gpu and not {*works} - {"cpu"} and not report["conflict"]:
+        lines.append(
+            f"there is a GPU ({gpus[0]['name']}) that nothing uses: {report['torch_gpu']}; {providers['cuda']}"
+        )
+    if providers["cuda"] is None and packages["torch"] and not trains_on_gpu:
         text = "--device auto may play on the GPU all the same"
         lines.append(f"training stays on the CPU: {report['torch_gpu']}; {text}")
     missing = [name for name in _TRAINING if not packages[name]]

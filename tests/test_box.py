@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.errors import SettingsError
+from azpy.cli.match import main
+from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.evaluators.net import NetEvaluator
 from azpy.games.names import make_game
 from azpy.matches.players import load_players, parse_player
@@ -42,6 +43,30 @@ def test_go_plays_on_other_boards() -> None:
     assert entrant.network is not None
     logits, values = entrant.network.evaluate_batch(np.asarray(start.observation())[None])
     assert (logits.shape, values.shape) == ((1, 50), (1,))
+
+
+def test_a_checkpoint_of_one_is_a_player_too() -> None:
+    spec = parse_player("tic_tac_toe")
+    assert spec.model is not None
+    assert parse_player(str(spec.model.parent)).model == spec.model
+    with pytest.raises(RunError, match=r"was stored without model\.onnx$"):
+        azpy.load_run("tic_tac_toe").model(int(spec.model.parent.name))
+
+
+@pytest.mark.parametrize("words", [["--device", "tensorrt"], ["--device", "webgpu"], ["--game", "othello"]])
+def test_what_one_cannot_do_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["go", "random", "--games", "2", *words]) == 2
+    assert capsys.readouterr().err.startswith("az-match: ")
+
+
+def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/go").mkdir(parents=True)
+    for opened in (parse_player, azpy.load_run):
+        with pytest.warns(
+            SettingsWarning, match="go is the player that azpy brings along; the run of yours is runs/go"
+        ):
+            opened("go")
 
 
 def test_a_name_without_a_player_is_refused() -> None:

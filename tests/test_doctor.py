@@ -152,6 +152,12 @@ def test_a_gpu_that_works_is_used() -> None:
     ]
 
 
+def test_torch_is_enough_for_a_gpu() -> None:
+    assert advice(report(gpus=[GPU], torch_gpu=None)) == [
+        "everything needed to train is here: az-train connect_four --minutes 5 --device cuda"
+    ]
+
+
 def test_a_gpu_that_only_plays_is_not_promised_to_training() -> None:
     assert doctor._torch_gpu(None) == "torch is not installed"
     assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
@@ -178,7 +184,7 @@ def test_torch_is_asked_whether_it_has_a_gpu(
 
 def test_a_gpu_that_is_not_used_is_pointed_out() -> None:
     lines = advice(report(gpus=[GPU]))
-    assert lines[0] == "there is a GPU (Some GPU) that ONNX Runtime does not use: CUDA cannot be used: no driver"
+    assert lines[0] == "there is a GPU (Some GPU) that nothing uses: torch finds no GPU; CUDA cannot be used: no driver"
     assert usable(report(gpus=[GPU]))
 
 

@@ -186,10 +186,10 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
     class Found:
         device, notes = "webgpu", ("WebGPU answers 9 rows/s of this network, the CPU 8",)
 
-        def __init__(self, model: bytes, device: str, **options: Any) -> None:
+        def __init__(self, model: bytes, device: str, settings: Settings, **options: Any) -> None:
             opened.append({"device": device, "size": len(model), **options})
 
-    monkeypatch.setattr(sizing, "open_model", Found)
+    monkeypatch.setattr(sizing, "open_generation", Found)
     settings = Settings("tic_tac_toe", device="auto", network="1x16", slots=40, pipelines=2, eval_batch=3)
     monkeypatch.setattr(sizing, "no_gpu", lambda: "no package")
     assert sizing.placed(settings) == ("cpu", "device auto plays on the CPU: no package")

@@ -21,6 +21,7 @@ from azpy.learning.export import to_onnx
 from azpy.learning.network import Network, to_arrays
 from azpy.learning.own import network_of
 from azpy.runs.folder import RunFolder
+from azpy.settings import Settings
 from test_positions import HEAP
 
 GAME = azpy.make_game("connect_four")
@@ -455,13 +456,13 @@ def test_the_fused_trunk_computes_what_the_trunk_computes(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch, "cudnn_convolution_relu", convolved)
     monkeypatch.setattr(torch, "cudnn_convolution_add_relu", added)
     folded: Any = _folded(network(spec=spec), GAME.obs_shape, 1)
-    fused = _fused(folded.trunk)
+    fused = _fused(folded.trunk, GAME.obs_shape[1:])
     assert isinstance(fused, FusedTrunk)
     x = torch.from_numpy(rows(9))
     with torch.no_grad():
         torch.testing.assert_close(fused(x), folded.trunk(x))
     monkeypatch.setattr(torch, "cudnn_convolution_relu", fails)
-    assert _fused(folded.trunk) is folded.trunk
+    assert _fused(folded.trunk, GAME.obs_shape[1:]) is folded.trunk
 
 
 def fails(*_: Any) -> Any:
@@ -470,11 +471,11 @@ def fails(*_: Any) -> Any:
 
 @pytest.mark.parametrize("spec", ["2x16", "2x16+pool+wdl", f"{__name__}:own_network"])
 def test_a_run_s_model_is_played_by_torch_under_the_number_it_has_in_onnx_runtime(spec: str) -> None:
-    smoothing = 0.1 if spec.endswith("+wdl") else 0.0
+    settings = Settings("connect_four", network=spec, value_smoothing=0.1 if spec.endswith("+wdl") else 0.0)
     module: Any = network(spec=spec) if ":" not in spec else network_of(GAME, spec)
-    module.value_smoothing = smoothing
+    module.value_smoothing = settings.value_smoothing
     model = to_onnx(module)
-    mine = evaluator_of_model(model, spec, "cpu", game=GAME, precision="fp32", value_smoothing=smoothing, batch=100)
+    mine = evaluator_of_model(model, settings, "cpu", game=GAME, precision="fp32", batch=100)
     exact = OnnxEvaluator(model, game=GAME)
     assert mine.network_id == exact.network_id
     assert mine.description.endswith("batches of 8, 32, 104 rows")
@@ -482,6 +483,22 @@ def test_a_run_s_model_is_played_by_torch_under_the_number_it_has_in_onnx_runtim
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+class Headed(Plain):
+    """Has a head more, and a layer that shares its weights."""
+
+    def __init__(self, actions: int) -> None:
+        super().__init__(actions)
+        self.again, self.head = nn.Linear(84, actions), nn.Linear(84, 2)
+        self.again.weight = self.policy.weight
+
+    def forward(self, observations: torch.Tensor) -> Any:
+        logits, values = super().forward(observations)
+        flat = observations.flatten(1)
+        return logits + self.again(flat), values, {"stones": self.head(flat)}
+
+    def loss(self, name: str, output: torch.Tensor, batch: Any) -> torch.Tensor:
+        return output.square().mean()
+
+
 def own_network(obs_shape: tuple[int, int, int], num_actions: int) -> nn.Module:
-    torch.manual_seed(5)
-    return nn.Sequential(Plain(num_actions))
+    return Headed(num_actions)

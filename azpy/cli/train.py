@@ -228,7 +228,7 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
 
 def _tuned(settings: Settings, given: set[str]) -> Settings:
     """The settings with the fastest layout here, found with a random network in the run's precision."""
-    from azpy.evaluators.choice import open_model
+    from azpy.evaluators.choice import gpu_precision, open_generation
     from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.learning.export import to_onnx
@@ -236,9 +236,8 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
 
     start, precision = make_game(settings.game), settings.precision
     model = to_onnx(network_of(start, settings.network))
-    options: dict[str, Any] = {"game": start, "precision": "fp32" if precision in ("int8", "auto") else precision}
-    options |= {"network": settings.network, "value_smoothing": settings.value_smoothing}
-    evaluators = [open_model(model, device, **options) for device in settings.device_names]
+    options: dict[str, Any] = {"game": start, "precision": gpu_precision(settings, settings.device_names)}
+    evaluators = [open_generation(model, device, settings, **options) for device in settings.device_names]
     if precision in ("int8", "auto") and evaluators[0].device == "cpu":
         shape = (max(_NOISE_ROWS, settings.device_batch), *start.obs_shape)
         noise = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)

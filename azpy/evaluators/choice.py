@@ -1,25 +1,36 @@
 """Which evaluator plays a network on a device.
 
-On NVIDIA's GPUs torch plays wherever it is installed with CUDA: self-play of a 20x128 network was several times as fast
-as with ONNX Runtime's CUDA (H100, November 2026). Elsewhere ONNX Runtime plays, and without it azpy's own code.
+On NVIDIA's GPUs torch plays azpy's networks wherever it is installed with CUDA: self-play of a 20x128 network was
+several times as fast as with ONNX Runtime's CUDA (H100, November 2026). Elsewhere ONNX Runtime plays, and without it
+azpy's own code.
 """
 
 import importlib.util
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from azpy.devices import OWN, parse_devices
-from azpy.errors import MissingPackageError, SettingsError, SettingsWarning, pip_install
+from azpy.errors import (
+    DeviceError,
+    MissingPackageError,
+    ModelError,
+    RunError,
+    SettingsError,
+    SettingsWarning,
+    pip_install,
+)
 from azpy.evaluators.net import NetEvaluator
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator, rate
 from azpy.runs.reader import has_weights_alone
+from azpy.settings.run import Settings
 from azpy.system import usable_cores
 
-_ROWS = 64  # of a batch that is timed, unless the largest to come is known
 WEIGHTS = "model.safetensors"
+_ROWS = 64  # of a batch that is timed, unless the largest to come is known
 _CHECKED = ("model.onnx", WEIGHTS)  # what a path of a checkpoint's model ends with
 
 
@@ -29,7 +40,7 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
     A `SettingsWarning` says so if azpy's own code takes the place of ONNX Runtime, which is not installed.
 
     Args:
-        path: as `OnnxEvaluator` takes it.
+        path: as `OnnxEvaluator` takes it, or a player that azpy brings along.
         device: as for `OnnxEvaluator`, or "azpy".
         game: which the network must fit.
         threads: of ONNX Runtime for one batch on the CPU.
@@ -41,14 +52,22 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
     kinds, stored = {each.kind for each in parse_devices(device)}, Path(path)
     if stored.name in _CHECKED and (stored.parent / "manifest.json").is_file():
         stored = stored.parent  # a checkpoint: its manifest vouches for the weights beside the model
-    if kinds == {"cuda"} and stored.is_dir() and torch_has_cuda():
+    alone = stored.is_dir() and has_weights_alone(stored)
+    if "cuda" in kinds and stored.is_dir() and torch_has_cuda():
         from azpy.evaluators.torch import TorchEvaluator  # loads torch
 
         try:
-            return TorchEvaluator(stored, device, game=game)
-        except SettingsError:  # a network of the user's own, whose function is not imported here
-            return OnnxEvaluator(path, device, game=game)
-    if stored.is_dir() and has_weights_alone(stored):
+            on_gpu = TorchEvaluator(stored, "cuda" if device == "auto" else device, game=game)
+        except (SettingsError, RunError):  # a network of the user's own; a checkpoint without its run
+            if alone:
+                raise
+        else:
+            if device != "auto":
+                return on_gpu
+            return _faster(on_gpu, open_network(path, game=game, threads=threads), threads, _ROWS)
+    if alone:
+        if not kinds & {OWN, "cpu"}:
+            raise DeviceError(f"{path} has no model in ONNX: it plays on cpu, azpy, or cuda by a torch with CUDA")
         return NetEvaluator(stored, game=game)
     if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
         return OnnxEvaluator(path, device, game=game, threads=threads)
@@ -65,19 +84,18 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
     return evaluator
 
 
-def open_model(
+def open_generation(
     model: bytes,
     device: str,
+    settings: Settings,
     *,
     game: Any,
-    network: str,
-    value_smoothing: float = 0.0,
     precision: str = "fp32",
     batch: int | None = None,
     threads: int = 1,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> CheckedEvaluator:
-    """The evaluator of a model that a run has just made; `network` and `value_smoothing` are the run's settings.
+    """The evaluator of a model that a run with these settings has made, a network of the user's own included.
 
     The other arguments are those of `OnnxEvaluator`. Its `network_id` is the same whichever evaluator plays.
 
@@ -85,27 +103,48 @@ def open_model(
         AzpyError: those of the evaluators.
     """
     options: dict[str, Any] = {"game": game, "precision": precision, "batch": batch}
+    on_cpu: dict[str, Any] = {"threads": threads, "cache_dir": cache_dir}
     if parse_devices(device)[0].kind != "cuda" or not torch_has_cuda():
-        return OnnxEvaluator(model, device, threads=threads, cache_dir=cache_dir, **options)
+        return OnnxEvaluator(model, device, **on_cpu, **options)
     from azpy.evaluators.torch import evaluator_of_model  # loads torch
 
-    name = "cuda" if device == "auto" else device
-    on_gpu = evaluator_of_model(model, network, name, value_smoothing=value_smoothing, **options)
     if device != "auto":
-        return on_gpu
-    on_cpu = OnnxEvaluator(model, threads=threads, **options)
-    rows = batch or _ROWS
-    cpu, gpu = (rate(each.evaluate_batch, rows, each.obs_shape) for each in (on_cpu, on_gpu))
+        return evaluator_of_model(model, settings, device, **options)
+    options["precision"] = "fp32"  # which all have
+    try:
+        on_gpu = evaluator_of_model(model, settings, "cuda", **options)
+    except (DeviceError, ModelError) as error:
+        other = OnnxEvaluator(model, device, **on_cpu, **options)
+        other.notes = (str(error), *other.notes)
+        return other
+    return _faster(on_gpu, OnnxEvaluator(model, **on_cpu, **options), threads, batch or _ROWS)
+
+
+def _faster(on_gpu: CheckedEvaluator, on_cpu: CheckedEvaluator, threads: int, rows: int) -> CheckedEvaluator:
+    """What `auto` takes: the one that answers more rows a second, on the CPU with all cores."""
+    gpu, cpu = (rate(each.evaluate_batch, rows, each.obs_shape) for each in (on_gpu, on_cpu))
     cpu *= max(1, usable_cores() // threads)
     chosen = on_gpu if gpu > cpu else on_cpu
     chosen.notes = (f"CUDA answers {gpu:,.0f} rows/s of this network, the CPU {cpu:,.0f}, in batches of {rows}",)
     return chosen
 
 
+def gpu_precision(settings: Settings, devices: Sequence[str]) -> str:
+    """In what the network of a run plays on GPUs once it has passed its check: fp16 for "auto" by torch on CUDA.
+
+    Where other machines play too, "auto" stays fp32, which all of them have.
+    """
+    if settings.precision not in {"int8", "auto"}:
+        return settings.precision
+    elsewhere = isinstance(settings.workers, str)
+    on_cuda = all(device.startswith("cuda") for device in devices) and torch_has_cuda()
+    return "fp16" if settings.precision == "auto" and on_cuda and not elsewhere else "fp32"
+
+
 def torch_has_cuda() -> bool:
     """Whether torch is installed, with CUDA, and finds a GPU."""
     try:
         import torch
-    except ImportError:
+    except (ImportError, OSError):  # OSError: one of its libraries does not load
         return False
     return torch.cuda.is_available()

@@ -56,7 +56,7 @@ class OnnxEvaluator(CheckedEvaluator):
             the model must fit it.
         threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
         precision: "fp32"; on a GPU also "fp16", for which the model is converted in memory by the package onnx. On
-            TensorRT even fp32 lets layers use TF32. Measure what fp16 changes before you trust it
+            CUDA and TensorRT even fp32 lets layers use TF32. Measure what fp16 changes before you trust it
             (azpy/evaluators/drift.py).
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
         cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its

@@ -36,12 +36,11 @@ from azpy.learning.network import Network, load_arrays, torch_device
 from azpy.learning.own import answers, checked
 from azpy.runs.reader import read_weights, stored_network
 from azpy.runs.storage import output
-from azpy.settings.run import is_own
+from azpy.settings.run import Settings, is_own
 
 _COMPARED_ROWS = 16
 _WARM_UPS = 3
 _FOLDED_ROWS, _FOLDED_ERROR = 3, 1e-3
-_FUSED_SIDE = 8  # of a board that is tried
 _BUCKETS = (*BUCKETS, 1024, 2048)
 _EIGHT = 8  # rows that a GPU's matrix units take at once
 _CAPTURE = threading.Lock()  # torch captures one graph at a time
@@ -127,7 +126,7 @@ class TorchEvaluator(CheckedEvaluator):
         try:
             folded: Any = _folded(module, self.obs_shape, self.num_values).to(target, **numbers).requires_grad_(False)
             if target.type == "cuda" and isinstance(module, Network) and module.is_convolutional:
-                folded.trunk = _fused(folded.trunk)
+                folded.trunk = _fused(folded.trunk, self.obs_shape[1:])
             self._forward = _Forward(folded, target, numbers)
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(f"torch cannot use {device!r}: {first_line(error)}") from error
@@ -214,13 +213,13 @@ def _convolved(x: Tensor, layer: Any, added: Tensor | None = None) -> Tensor:
     return torch.cudnn_convolution_add_relu(x, layer.weight, added, 1.0, layer.bias, *place)
 
 
-def _fused(trunk: Any) -> Any:
+def _fused(trunk: Any, board: Sequence[int]) -> Any:
     """The trunk in fewer passes, if batch norm is folded into it and this cuDNN has such kernels."""
     stem = trunk[0]
     if type(stem[1]) is not nn.Identity:
         return trunk
     made, weight = FusedTrunk(trunk), stem[0].weight
-    rows = torch.zeros(1, weight.shape[1], _FUSED_SIDE, _FUSED_SIDE, dtype=weight.dtype, device=weight.device)
+    rows = torch.zeros(1, weight.shape[1], *board, dtype=weight.dtype, device=weight.device)
     try:
         with torch.inference_mode():
             made(rows.to(memory_format=torch.channels_last))
@@ -366,17 +365,16 @@ def _hash(module: nn.Module) -> int:
 
 
 def evaluator_of_model(
-    model: bytes, network: str, device: str, *, game: Any, precision: str, value_smoothing: float, batch: int | None
+    model: bytes, settings: Settings, device: str, *, game: Any, precision: str, batch: int | None
 ) -> TorchEvaluator:
     """The evaluator of a run's model; its `network_id` is that of the model and the precision in ONNX Runtime.
 
     Args:
         model: of ONNX, as `to_onnx` writes it.
-        network: the run's setting, `BLOCKSxCHANNELS` or a function of the user's.
+        settings: of the run.
         device: as for `TorchEvaluator`.
         game: a `State`.
         precision: as for `TorchEvaluator`.
-        value_smoothing: the run's setting.
         batch: rows of the largest batches to come; None: there may be any.
 
     Raises:
@@ -385,9 +383,8 @@ def evaluator_of_model(
     from azpy.evaluators.onnx import network_id
     from azpy.learning.export import network_of_model
 
-    module = network_of_model(model, game, network)
-    smoothing: Any = value_smoothing  # of any type: torch's modules declare their attributes as tensors
-    module.value_smoothing = smoothing
+    module = network_of_model(model, game, settings.network)
+    module.value_smoothing = settings.value_smoothing
     # The last holds no row in vain: pipelines nearly always send full batches.
     last = () if batch is None else (-(-batch // _EIGHT) * _EIGHT,)
     buckets = (*(rows for rows in _BUCKETS if batch is None or rows < batch), *last)

@@ -14,7 +14,8 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import RunError
-from azpy.evaluators.choice import open_model
+from azpy.evaluators.choice import open_generation
+from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
@@ -22,6 +23,7 @@ from azpy.games.names import make_game
 from azpy.playing.selfplay import open_self_play, set_own
 from azpy.runs.storage import frame
 from azpy.settings import Settings
+from azpy.settings.run import is_own
 
 _MOST_GAMES = 64  # that are taken at once
 _WAIT = 0.05  # seconds for a finished game; then it looks for messages
@@ -190,9 +192,10 @@ def open_network(settings: Settings, start: _core.State, sha256: str | None, pre
         return _core.UniformEvaluator()
     if hashlib.sha256(model).hexdigest() != sha256:
         raise RunError("a model came damaged")
-    as_said: dict[str, Any] = {"network": settings.network, "value_smoothing": settings.value_smoothing}
     options: dict[str, Any] = {"game": start, "precision": precision, "batch": settings.device_batch}
-    return open_model(model, settings.device, **options, **as_said)
+    if is_own(settings.network):  # its function is the head's: a worker runs code of the game alone
+        return OnnxEvaluator(model, settings.device, **options)
+    return open_generation(model, settings.device, settings, **options)
 
 
 def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:

@@ -78,10 +78,12 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
     arrays, network = _weights_of(model), cast("Any", network_of(game, spec))
     if isinstance(network, Network):
         load_arrays(network, weights_of_model(network, arrays))
-    else:  # a trace holds constants besides
-        load_arrays(network, {name: arrays[name] for name in arrays.keys() & network.state_dict().keys()})
-    if "class_values" in arrays:
-        network.value_smoothing = 0.75 * (1 - 1 / float(arrays["class_values"][0]))
+        if "class_values" in arrays:
+            network.value_smoothing = 0.75 * (1 - 1 / float(arrays["class_values"][0]))
+        return network
+    # A trace leaves further heads out, and has shared weights once and constants besides.
+    named = {name: torch.from_numpy(arrays[name].copy()) for name in arrays.keys() & network.state_dict().keys()}
+    network.load_state_dict(named, strict=False)
     return network
 
 

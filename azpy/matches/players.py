@@ -198,7 +198,7 @@ def load_players(
         try:
             return open_network(path, device, game=start, threads=usable_cores())
         except ModelError:
-            if device == OWN or ANY_SIZE not in (data := path.read_bytes()):
+            if device == OWN or path.name == WEIGHTS or ANY_SIZE not in (data := path.read_bytes()):
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 
@@ -281,15 +281,12 @@ def _near(path: Path) -> str:
 
 
 def _model(text: str) -> Spec:
-    path, own = boxed(text), Path("runs") / text
-    if path != Path(text) and own.exists():
-        problem = f"{text} is the player that azpy brings along; the run of yours is {own}"
-        warnings.warn(problem, SettingsWarning, stacklevel=2)
+    path = boxed(text)
     if not path.exists():
         raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder{_near(path)}")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
-    model = checkpoint_at(path) / "model.onnx" if path.is_dir() else path
+    model = _file_of(checkpoint_at(path)) if path.is_dir() else path
     around = model.resolve().parent.parent
     run = around.parent if around.name == "checkpoints" and (around.parent / "config.toml").is_file() else None
     return Spec("model", model=model, run=run)

@@ -13,7 +13,9 @@ import numpy as np
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
 from azpy.errors import MissingPackageError, ModelError
-from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
+from azpy.evaluators.choice import open_generation
+from azpy.evaluators.onnx import model_bytes, network_id
+from azpy.evaluators.protocol import CheckedEvaluator
 from azpy.games.lines import replayed
 from azpy.playing.selfplay import repeat
 from azpy.runs.reader import StoredRun
@@ -114,7 +116,7 @@ def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
     )
 
 
-def _open_given(run: StoredRun, network: int, model: str | os.PathLike[str]) -> tuple[OnnxEvaluator, str]:
+def _open_given(run: StoredRun, network: int, model: str | os.PathLike[str]) -> tuple[CheckedEvaluator, str]:
     """A file's model, in the precision in which it played, and its name."""
     _, data = model_bytes(model)
     if found := _opened(run, data, network):
@@ -123,12 +125,13 @@ def _open_given(run: StoredRun, network: int, model: str | os.PathLike[str]) -> 
     raise ModelError(f"{os.fspath(model)} is network {found_id:#018x}, the game was played by {network:#018x}")
 
 
-def _opened(run: StoredRun, model: bytes, network: int) -> tuple[OnnxEvaluator, str] | None:
+def _opened(run: StoredRun, model: bytes, network: int) -> tuple[CheckedEvaluator, str] | None:
     """The model in the precision in which it is this network, and that precision; None if in none."""
     for precision in _PRECISIONS:
         if network_id(model, precision) == network:
             device, batch = run.settings.device_names[0], run.settings.device_batch
-            return OnnxEvaluator(model, device, game=run.start, precision=precision, batch=batch), precision
+            options: dict[str, Any] = {"game": run.start, "precision": precision, "batch": batch}
+            return open_generation(model, device, run.settings, **options), precision
     return None
 
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from azpy._core import GameRecord, ReplayBuffer, State
-from azpy.errors import ModelError, RunError, SettingsError, missing_to_train
+from azpy.errors import ModelError, RunError, SettingsError, SettingsWarning, missing_to_train
 from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
 from azpy.settings.run import Settings, combine, identity
@@ -39,7 +40,13 @@ BOX = Path(__file__).parents[1] / "players"
 
 def boxed(path: str | os.PathLike[str]) -> Path:
     """The folder of a player that azpy brings along, where `path` is its name and nothing else has that name."""
-    return BOX / path if not Path(path).exists() and path in names_in_box() else Path(path)
+    if Path(path).exists() or path not in names_in_box():
+        return Path(path)
+    own = Path("runs") / path
+    if own.exists():
+        problem = f"{path} is the player that azpy brings along; the run of yours is {own}"
+        warnings.warn(problem, SettingsWarning, stacklevel=3)
+    return BOX / path
 
 
 def names_in_box() -> list[str]:
@@ -255,6 +262,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
+    if manifest and name not in manifest and not (folder / name).exists():
+        raise RunError(f"{folder} was stored without {name}")
     data = _read(folder, name)
     if hashlib.sha256(data).hexdigest() != manifest.get(name):
         raise _damaged(folder, f"{name} differs from manifest.json")

@@ -32,7 +32,8 @@ def choose(
         config: a TOML file with more settings.
         out: the run folder; runs/GAME without.
         sizing: gives a new run of a game without a preset its settings, from the defaults and those given, and a line.
-        placing: gives the device that "auto" means for a run's network, and a line.
+        placing: gives the device that "auto" means for a run's network, and a line; it gets the settings as they
+            would be on CUDA.
 
     Raises:
         SettingsError: a setting that is unknown or out of range, or no game.
@@ -54,7 +55,7 @@ def choose(
         refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
     placed, where = dict[str, Any](), ""
     if placing is not None and settings.device_names == ("auto",):
-        placed["device"], where = placing(settings)
+        placed["device"], where = placing(combine(so_far or preset, now, {"device": "cuda"}))
         settings = combine(so_far or preset, now, placed)
     elif placing is not None and "device" not in so_far | now and driver_problem() is None:
         where = "an NVIDIA GPU is here, and the run plays on the CPU: --device auto takes the faster of the two"

@@ -13,7 +13,7 @@ from torch.nn import Module
 
 from azpy import _core
 from azpy.errors import DeviceError, ModelError
-from azpy.evaluators.choice import open_model, torch_has_cuda
+from azpy.evaluators.choice import gpu_precision, open_generation
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
 from azpy.evaluators.onnx import network_id
@@ -140,16 +140,19 @@ class Generations:
         """`model` in the precision of the settings if it says nearly the same as fp32 on games, else in fp32."""
         if buffer is None:
             rng = np.random.default_rng(self._settings.seed)
-            # Ones and zeros, as planes that travel as bytes hold nothing in between.
             observations = rng.integers(0, 2, (_PARITY_ROWS, *self._start.obs_shape)).astype(np.float32)
         else:
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
+        # "auto" chooses a device first: `reduced` depends on it.
+        chosen = self._open(self.model, self._devices) if "auto" in self._devices else []
         precision, refused, checks = self.reduced, "", dict[str, float]()
         if buffer is not None and precision != "fp32":
             exact = self._opened(self.model, self._cuda_devices[0], batch=self._batch)
             checks["parity"] = check_parity(network, exact, observations, _tolerance(exact))
             try:
                 evaluators = self._open(self.model, self._devices, precision)
+                for evaluator, first in zip(evaluators, chosen, strict=False):
+                    evaluator.notes = first.notes
                 found = drift(exact, evaluators[0], *rows_to_compare(buffer, iteration))
                 checks |= _figures(precision, found)
                 if not found.too_far:
@@ -157,7 +160,7 @@ class Generations:
                 refused = f"{precision} is too far from it: {found.too_far}"
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
-        evaluators = self._open(self.model, self._devices)
+        evaluators = chosen or self._open(self.model, self._devices)
         checks["parity"] = check_parity(network, evaluators[0], observations, _tolerance(evaluators[0]))
         return Ready(evaluators, checks, refused=refused)
 
@@ -173,8 +176,7 @@ class Generations:
         return evaluators
 
     def _opened(self, model: bytes, device: str, **options: Any) -> CheckedEvaluator:
-        said: dict[str, Any] = {"network": self._settings.network, "value_smoothing": self._settings.value_smoothing}
-        return open_model(model, device, game=self._start, **said, **options)
+        return open_generation(model, device, self._settings, game=self._start, **options)
 
     @property
     def _wants_int8(self) -> bool:
@@ -185,9 +187,7 @@ class Generations:
     @property
     def reduced(self) -> str:
         """The precision that the settings ask for on a GPU."""
-        by_torch = all(device.startswith("cuda") for device in self._devices) and torch_has_cuda()
-        auto = "fp16" if by_torch else "fp32"
-        return {"int8": "fp32", "auto": auto}.get(self._settings.precision, self._settings.precision)
+        return gpu_precision(self._settings, self._devices)
 
     @property
     def _cuda_devices(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from azpy._core import State
 from azpy.devices import no_gpu
 from azpy.errors import SettingsError
-from azpy.evaluators.choice import open_model
+from azpy.evaluators.choice import open_generation
 from azpy.game import value_width
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
@@ -89,6 +89,8 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     own_process = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
     if own_process and "learner_lag" not in given:
         found["learner_lag"] = 1
+    if all(device.startswith("cuda") for device in settings.device_names):
+        found.pop("slots", None)  # as many as games an iteration: see `combine`
     if settings.deterministic:  # it decides the visits, and must not depend on cores
         found.pop("eval_batch", None)
     said = f"a random game has {costs.plies:.0f} plies of {costs.actions:.0f} actions"
@@ -105,8 +107,7 @@ def placed(settings: Settings) -> tuple[str, str]:
         return "cpu", f"device auto plays on the CPU: {why}"
     start = make_game(settings.game)
     model = to_onnx(network_of(start, settings.network))
-    said: dict[str, Any] = {"network": settings.network, "value_smoothing": settings.value_smoothing}
-    evaluator = open_model(model, "auto", game=start, batch=settings.device_batch, **said)
+    evaluator = open_generation(model, "auto", settings, game=start, batch=settings.device_batch)
     return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
 
 
@@ -145,7 +146,8 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     for spec in specs:
         learner = Learner(start, spec, device=settings.training_device, precision=settings.training_precision)
         parameters[spec] = _parameters(learner.network)
-        first = open_model(to_onnx(learner.averaged), device, game=start, network=spec, batch=_ROWS)
+        own = replace(settings, network=spec, value_smoothing=0.0)
+        first = open_generation(to_onnx(learner.averaged), device, own, game=start, batch=_ROWS)
         evaluators = [first, *(first.fork() for _ in range(settings.pipelines - 1))]
         rows[spec] = devices * measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
         learned[spec] = _learned(learner, start)
