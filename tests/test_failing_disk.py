@@ -122,5 +122,5 @@ def test_a_run_on_a_failing_disk_says_so_and_goes_on(
             check_games(path)
         shutil.rmtree(path)
         number += STEP
-    print(f"{kind}: {len(ends)} of {number - STEP + 1} operations failed; after {ends.count(0)} of them the run went on")
+    print(f"{kind}: {len(ends)} of {number - STEP + 1} operations failed, the run went on after {ends.count(0)}")
     assert 2 in ends
