@@ -103,7 +103,7 @@ def test_a_run_on_a_failing_disk_says_so_and_goes_on(
         shutil.rmtree(before / "checkpoints/000005")
         shutil.copytree(before / "checkpoints/000003", before / "checkpoints/000002")  # the fifth deletes it
         (before / "games/000005.npz").unlink()
-    number, ends = int(os.environ.get("AZPY_FIRST", "0")), list[int]()
+    number, ends = 0, list[int]()
     while True:
         path = tmp_path / f"run-{number}"
         if before.exists():
@@ -122,5 +122,5 @@ def test_a_run_on_a_failing_disk_says_so_and_goes_on(
             check_games(path)
         shutil.rmtree(path)
         number += STEP
-    print(f"{kind}: {len(ends)} of {number - STEP + 1} operations failed, {ends.count(0)} of them in vain")
-    assert ends.count(2) > 50 // STEP
+    print(f"{kind}: {len(ends)} of {number - STEP + 1} operations failed, the run went on after {ends.count(0)}")
+    assert 2 in ends
