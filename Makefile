@@ -40,8 +40,8 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow bench site wheel \
-	release sdist crates smoke clean tools
+.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow fuzz bench site \
+	wheel release sdist crates smoke clean tools
 
 train: $(VENV)/.train
 	$(BIN)/az-train "$(GAME)" --minutes "$(MINUTES)"
@@ -100,6 +100,19 @@ test-python: $(DEV)
 
 test-slow: $(DEV)
 	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
+
+# Coverage-guided fuzzing of one target for MINUTES. The flags are those of cargo-fuzz without a sanitizer: these crates
+# have no unsafe code. A build script must not have them, so the target is named.
+FUZZ = games
+FUZZ_COVERAGE = level=4 inline-8bit-counters pc-table trace-compares
+FUZZ_FLAGS = -Cpasses=sancov-module $(addprefix -Cllvm-args=-sanitizer-coverage-,$(FUZZ_COVERAGE)) \
+	--cfg fuzzing -Cdebug-assertions -Coverflow-checks
+
+fuzz:
+	mkdir -p rust/fuzz/corpus/$(FUZZ)
+	cd rust/fuzz && RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release --bin $(FUZZ) \
+		--target "$$(rustc -vV | sed -n 's/^host: //p')" -- -max_total_time=$$((60 * $(MINUTES))) \
+		corpus/$(FUZZ) seeds/$(FUZZ)
 
 # Measures the wheel that users get.
 bench: $(VENV)/.train

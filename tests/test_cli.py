@@ -353,7 +353,7 @@ def test_every_command_says_its_version_and_loads_no_network_library() -> None:
         ("train", [":", "--out", "x"], "game ':': expected module:Class, such as mygame:MyGame"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
-        ("match", [], "the following arguments are required: PLAYER"),
+        ("match", [], "missing: PLAYER, two players, or a run folder"),
         ("replay", ["", "1"], "RUN: an empty text, expected a name"),
         ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),

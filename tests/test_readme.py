@@ -18,7 +18,7 @@ from typing import Any, cast
 import pytest
 
 import azpy
-from azpy.cli.__main__ import main as command_line
+from azpy.__main__ import main as command_line
 from azpy.cli.train import main as train
 from azpy.errors import EXTRAS
 from azpy.runs.folder import RunFolder

@@ -1,4 +1,4 @@
-"""Hours of everything at once: memory, threads and open files of a training run and of its server stay flat."""
+"""Everything at once, for long: memory, threads and open files of a training run and of its server stay flat."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 from served import process
 from talks import PATIENCE
 
-MINUTES = float(os.environ.get("AZPY_SOAK_MINUTES", "60"))
+MINUTES = float(os.environ.get("AZPY_SOAK_MINUTES", "10"))
 SMALL = [
     *("--network", "1x8", "--simulations", "16", "--slots", "16", "--games-per-iteration", "64", "--passes", "1"),
     *("--window-min", "500", "--window-max", "2000", "--match-every", "4", "--match-games", "4"),

@@ -44,11 +44,15 @@ class Parser(argparse.ArgumentParser):
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        """One line instead of the usage; an unknown flag comes with the nearest known one."""
+        """One line in place of the usage; the nearest known flag to an unknown one, help for a missing argument."""
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message and unknown.startswith("-"):
             flag = unknown.partition(" ")[0].partition("=")[0]
             message = f"{flag}: no such flag{did_you_mean(flag, self._option_string_actions)}"
+        missing = message.removeprefix("the following arguments are required: ")
+        if missing != message:
+            about = {str(one.metavar or one.dest): one.help for one in self._actions}
+            message = "missing: " + "; ".join(f"{name}, {about[name]}" for name in missing.split(", "))
         raise SettingsError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
 
 

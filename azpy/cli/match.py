@@ -106,7 +106,7 @@ _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
 def _match(arguments: Sequence[str]) -> int:
     parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS, levels=", ".join(LEVELS)))
     add = parser.add_argument
-    add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder (see above)")
+    add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder")
     text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
     add("--game", type=not_empty, help=text)
     counts = f"{_PAIRING_GAMES} a pairing in a round robin, {CALIBRATION_GAMES} a step of --calibrate"

@@ -12,7 +12,7 @@ use super::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError};
 use crate::batched::Workers;
 use crate::evaluator::{Batch, Evaluator};
 use crate::game::PovValue;
-use crate::record::GameRecord;
+use crate::selfplay::record::GameRecord;
 use crate::toy::Toy;
 
 const PATIENCE: Duration = Duration::from_secs(3600);

@@ -81,7 +81,7 @@ fn bits(text: &str) -> Option<u128> {
 
 fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<Backgammon, String> {
     let decoded = |text: &str, letters: usize, what: &str| {
-        let found = bits(text).filter(|_| text.len() == letters);
+        let found = Some(text).filter(|text| text.len() == letters).and_then(bits); // 22 letters and more fill no u128
         found.ok_or_else(|| format!("{what} must be {letters} letters of base64, got {}", shown(text)))
     };
     let board = decoded(board, POSITION, "the position id")?;

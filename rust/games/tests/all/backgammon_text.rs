@@ -173,6 +173,9 @@ fn ids_that_are_none_are_refused_with_the_reason() {
         "bits that fill no byte"
     );
     assert_eq!(refused("4HPwATDgc/ABMA:cAkP"), "the match id must be 12 letters of base64, got \"cAkP\"");
+    let long = "A".repeat(40);
+    assert!(refused(&format!("{long}:")).starts_with(letters));
+    assert!(refused(&format!("4HPwATDgc/ABMA:{long}")).starts_with("the match id must be 12 letters"));
     assert_eq!(refused("/////////////w"), "the position id has more than 15 checkers of a player");
     assert_eq!(refused("AAAAAAAAAAAAAA"), "both players have all checkers off");
     assert!(refused("4HPwATDgc/ABMA:MIH9AAAAAAAE").starts_with("the dice must be from 1 to 6, got 3 and 7"));
