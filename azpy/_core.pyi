@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from azpy.pending import Pending
 
 __all__ = [
+    "BUILT_IN",
     "CHANCE",
     "FAST_SEARCH",
     "LONGEST_NAME",

@@ -169,7 +169,7 @@ def test_on_cuda_the_converted_model_is_what_runs(monkeypatch: pytest.MonkeyPatc
     assert half.description == "CUDA, GPU 0, fp16, batches of 4, 16 rows"
     data, providers = opened[0]
     assert TensorProto.FLOAT16 in types_by_operator(data)["Conv"]
-    assert dict(providers)[CUDA]["use_tf32"] == "0"
+    assert dict(providers)[CUDA]["prefer_nhwc"] == "1"
     plain = OnnxEvaluator(model, "cuda", game=game)
     assert half.network_id == network_id(model, "fp16") != plain.network_id == network_id(model)
     rows = np.array([state.observation() for state in positions("connect_four", 50)])
