@@ -204,7 +204,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             self.asked += 1
             return super().evaluate_batch(observations)
 
-    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Pretends)
+    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Pretends)
     monkeypatch.setattr("azpy.training.collector.OnnxEvaluator", Pretends)
     monkeypatch.setattr("azpy.learning.learner.torch_device", lambda device: __import__("torch").device("cpu"))
     return found

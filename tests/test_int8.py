@@ -286,7 +286,7 @@ def test_an_int8_model_that_cannot_be_opened_here_does_not_stop_the_run(
                 raise ModelError("no such kernel")
             super().__init__(model, *rest, **options)
 
-    monkeypatch.setattr("azpy.training.generations.OnnxEvaluator", Elsewhere)
+    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Elsewhere)
     events = train(tmp_path, **settings)
     started = next(event for event in events if isinstance(event, Started))
     expected = "fp32 plays, as int8 is not possible for this network: no such kernel"

@@ -178,7 +178,7 @@ def test_az_train_knows_it_by_its_name(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     done = python(site, "-m", "azpy", "train", "hexapawn(width=4)", *TINY, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
-    assert "done: 1 iterations" in done.stdout
+    assert "done: 1 iteration " in done.stdout
     listed = python(site, "-m", "azpy", "train", "--list-games").stdout
     assert "hexapawn(width=3,height=3)\n    preset: none" in listed
 

@@ -98,7 +98,7 @@ def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
 def test_the_example_is_trained_and_played(starts: Starts, folder: Path) -> None:
     pytest.importorskip("torch")
     done = starts.finish("hexapawn:Hexapawn", *TINY, "--deterministic", folder=folder)
-    assert "done: 1 iterations" in done.output
+    assert "done: 1 iteration " in done.output
     path, game = "runs/hexapawn-Hexapawn", ["--game", "hexapawn:Hexapawn"]
     assert "Elo" in run(folder, "match", path, "mcts:20", "--games", "4", "--opening-plies", "2", *game)
     assert "ply 0, player 0 to move" in run(folder, "replay", path, "3", *game)

@@ -34,13 +34,13 @@ Node = list[Any]  # before, name, short name
 
 def read(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
     """What the action `read` answers about a start."""
-    served = SimpleNamespace(start=start, simulations=1, has_model=False)
+    served = SimpleNamespace(start=start, simulations=1, has_model=False, levels=[])
     return json.loads(Message(json.dumps(fields)).read(served, limits))
 
 
 def write(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
     """What the action `write` answers about a start."""
-    served = SimpleNamespace(start=start, simulations=1, has_model=False)
+    served = SimpleNamespace(start=start, simulations=1, has_model=False, levels=[])
     return json.loads(Message(json.dumps(fields)).write(served, limits))
 
 

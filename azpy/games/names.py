@@ -58,7 +58,7 @@ def make_game(name: str, **parameters: int | float | str) -> State:
     except ValueError as error:
         known, bare = _core.list_games(), name_of(name)
         near = "" if bare in known else did_you_mean(bare, known)
-        if not near and bare.isidentifier() and Path(f"{bare}.py").is_file():
+        if not near and bare in {file.stem for file in Path.cwd().glob("*.py")}:
             near = f"; a game in {bare}.py is {bare}:Class, with the name of its class"
         raise SettingsError(f"game {name!r:.200}: {error}{near}") from error
 
