@@ -568,6 +568,23 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
     assert (said["ended"], said["failed"], said["epoch"]) == ("it ends", False, "f" * 16)
 
 
+def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, names, lacks = Files(tmp_path, make=True), Files.names, ["00000000", "00000001"]
+
+    def some(self: Files, part: str) -> list[str]:
+        missing = lacks.pop() if lacks and part == "to" else "none"
+        return [name for name in names(self, part) if not name.endswith(missing)]
+
+    home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=lambda _: None)
+    monkeypatch.setattr(Files, "names", some)
+    visit = _Visit(home, "f" * 16)
+    for number in range(3):
+        place.put("to", f"{visit.key}-{number:08d}", {"do": "more", "number": number}, b"")
+    got = [visit.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
+    assert got == [0, 1, 2]
+    visit.close("it ends", failed=False)
+
+
 def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
     workers = Workers(tmp_path, 1)

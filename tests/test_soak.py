@@ -96,7 +96,7 @@ def test_memory_threads_and_files_stay_flat(tmp_path: Path) -> None:
             done = (tmp_path / "run/metrics.jsonl").read_text().count('"kind": "iteration"')
             rows.append((*used(run.pid), done, *used(server.pid), answers))
             print(minute, "|", *rows[-1][:4], "|", *rows[-1][4:], flush=True)
-    third = len(rows) // 3
+    third = max(1, len(rows) // 3)
     for name, first in (("az-train", 0), ("az-serve", 4)):
         for place, more in enumerate(MOST_MORE, start=first):
             second, last = (max(row[place] for row in part) for part in (rows[third : 2 * third], rows[2 * third :]))

@@ -33,7 +33,7 @@ from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
 from azpy.games.names import name_of
 from azpy.runs import exports, storage
-from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, check_rules, read_model
+from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, boxed, check_rules, read_model
 from azpy.serving.models import open_player
 from azpy.settings.run import is_own
 from azpy.web.page import check_page, write_page
@@ -80,7 +80,7 @@ def _export(arguments: Sequence[str]) -> int:
     _check_apart(options.run, targets)
     # What is written to standard output must stay as it is.
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
-    run = StoredRun(options.run, options.game)
+    run = StoredRun(boxed(options.run), options.game)
     game = str(run.settings.game)
     for name, only in (("pgn", "chess"), ("sgf", "go")):
         if name in targets and name_of(game) != only:
@@ -101,12 +101,12 @@ def _export(arguments: Sequence[str]) -> int:
             said(f"{what} in {targets[name]}")
     if wants_model:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
-        model = run.model(iteration)
         if "web" in targets:
             size = _page(run, iteration, Path(targets["web"]), options.game)
             served = f"python -m http.server --directory {shlex.quote(targets['web'])} serves it here"
             said(f"the page of checkpoint {iteration} in {targets['web']}: {size / 1000:,.0f} kB; {served}")
         for name in [name for name in ("onnx", "onnx_int8") if name in targets]:
+            model = run.model(iteration)
             data, drift = _int8_model(run, model, iteration) if name == "onnx_int8" else (model, "")
             with storage.output(targets[name]) as file:
                 file.write(data)

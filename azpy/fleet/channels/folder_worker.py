@@ -181,9 +181,12 @@ class _Visit:
                 mine = [other for other in self._files.names("to") if other.startswith(self.key) and other >= name]
                 if not mine:
                     return
-                if name not in mine:  # the head has let this worker go meanwhile
-                    name = mine[-1]
+                missing = name not in mine
+                name = mine[-1] if missing else name
                 message, body = self._files.message("to", name, 0)
+                # The head may have let this worker go meanwhile. Else a listing lacks what is there or comes.
+                if missing and message["do"] != "stop":
+                    return
                 if message["do"] == "play" and (network := message["network"]) is not None:
                     body = self._files.read("networks", network, MOST_OF_A_HEAD)
                     if hashlib.sha256(body).hexdigest() != network:
