@@ -45,7 +45,12 @@ def main() -> int:
     """Builds the program and packs it."""
     # Vectors of 128 bits: all browsers have them since 2023. Paths of this machine stay out of the program.
     home = os.environ.get("CARGO_HOME", Path.home() / ".cargo")
-    flags = ["-Ctarget-feature=+simd128", f"--remap-path-prefix={home}=/cargo", f"--remap-path-prefix={ROOT}=/azpy"]
+    flags = [
+        "-Ctarget-feature=+simd128",
+        "-Clink-arg=--strip-all",
+        f"--remap-path-prefix={home}=/cargo",
+        f"--remap-path-prefix={ROOT}=/azpy",
+    ]
     environment, cargo, more = dict(os.environ), "cargo", list[str]()
     environment.pop("MAKEFLAGS", None)
     if tools := os.environ.get("AZPY_WASM_TOOLS"):
