@@ -76,9 +76,9 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_name_without_a_player_is_refused() -> None:
-    assert names_in_box() == ["connect_four", "go", "tic_tac_toe"]
-    with pytest.raises(SettingsError, match="connect_four, go, tic_tac_toe"):
-        parse_player("othello")
+    assert names_in_box() == ["connect_four", "go", "othello", "tic_tac_toe"]
+    with pytest.raises(SettingsError, match="connect_four, go, othello, tic_tac_toe"):
+        parse_player("chess")
 
 
 def test_nobody_beats_the_player_of_tic_tac_toe() -> None:
