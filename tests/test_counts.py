@@ -33,7 +33,9 @@ def test_n_simulations_are_n_visits(eval_batch: int) -> None:
 
 def check(position: Position, evaluator: Any, result: azpy.SearchResult, simulations: int) -> None:
     assert result.visits.sum() == simulations
-    assert result.stats["simulations"] == simulations
+    stats = result.stats
+    assert stats["simulations"] == simulations
+    assert stats["evaluations"] + stats["cache_hits"] + stats["terminals"] == simulations + 1
     check_sums(position, evaluator, result)
 
 

@@ -25,11 +25,11 @@ from azpy.errors import (
 from azpy.evaluators.net import NetEvaluator
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator, rate
-from azpy.runs.reader import has_weights_alone
+from azpy.runs.reader import CHECKPOINT_FILES, has_weights_alone
 from azpy.settings.run import Settings
 from azpy.system import usable_cores
 
-WEIGHTS = "model.safetensors"
+WEIGHTS = CHECKPOINT_FILES[0]
 _ROWS = 64  # of a batch that is timed, unless the largest to come is known
 _CHECKED = ("model.onnx", WEIGHTS)  # what a path of a checkpoint's model ends with
 

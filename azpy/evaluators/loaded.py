@@ -34,8 +34,9 @@ class LoadedRun(StoredRun):
 
     @functools.cached_property
     def evaluator(self) -> CheckedEvaluator:
-        """The network of the newest checkpoint, on the CPU; `azpy.OnnxEvaluator(path, device)` takes another device.
+        """The network of the newest checkpoint, on the CPU.
 
+        `azpy.OnnxEvaluator(path, device)` takes another device, for runs: players that azpy brings along have no ONNX.
         Without onnxruntime azpy's own code computes it, and a `SettingsWarning` says so.
 
         Raises:
