@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import azpy
 from azpy.errors import MissingPackageError, ModelError
 from azpy.evaluators.drift import drift
-from azpy.evaluators.fp16 import to_fp16
+from azpy.evaluators.fp16 import _cast_once, to_fp16
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
@@ -190,3 +190,11 @@ def test_what_overflows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert OnnxEvaluator(model).row_exact in (True, False)
     with pytest.raises(ModelError, match="answers an empty board with NaN or infinity"):
         OnnxEvaluator(model, "cuda", precision="fp16")
+
+
+def test_a_cast_that_two_nodes_read_stands_once() -> None:
+    """ONNX Runtime 1.31's converter writes it for each reader, and no model has two results of one name."""
+    casts = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT) for _ in range(2)]
+    graph = helper.make_graph([*casts, helper.make_node("Add", ["y", "y"], ["z"])], "two", [], [])
+    _cast_once(graph)
+    assert [node.op_type for node in graph.node] == ["Cast", "Add"]

@@ -207,3 +207,22 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
     assert said().startswith("an NVIDIA GPU is here, and the run plays on the CPU: --device auto")
     assert "GPU" not in said(device="cpu")
+
+
+def test_auto_is_measured_with_the_layout_that_cuda_would_have() -> None:
+    seen = list[tuple[str, int]]()
+
+    def place(settings: Settings) -> tuple[str, str]:
+        seen.append((settings.device, settings.slots))
+        return "cpu", "placed"
+
+    assert choose({"game": "tic_tac_toe", "device": "auto"}, placing=place)[0].slots == 128
+    assert seen == [("cuda", 2000)]
+
+
+@pytest.mark.parametrize(("device", "said"), [("cuda", False), ("cpu", True)])
+def test_a_measured_run_on_cuda_has_the_slots_of_cuda(device: str, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = costs_of(make_game("tic_tac_toe"), Settings("tic_tac_toe", deterministic=True))
+    monkeypatch.setattr(sizing, "costs_of", lambda *_: costs)
+    found, _ = sizing.sized(Settings("tic_tac_toe", device=device), {})
+    assert ("slots" in found) == said
