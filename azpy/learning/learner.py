@@ -162,10 +162,13 @@ class Learner:
         states = [[*network.parameters(), *network.buffers()] for network in (self._running, self.network)]
         averaged = [[tensor.detach() for tensor in state if tensor.is_floating_point()] for state in states]
         average: Any = get_ema_multi_avg_fn  # torch gives it no types
-        # A torch for CUDA notes the stack at each seed of all devices: a millisecond.
-        seed_torch: Callable[[int], object] = torch.manual_seed
-        if self.device.type == "cpu":
-            seed_torch = torch.default_generator.manual_seed
+        # Not `torch.manual_seed`: it notes the stack for each kind of device that is not here, a millisecond.
+        seeds: list[Callable[[int], object]] = [torch.default_generator.manual_seed]
+        if self.device.type == "cuda":
+            seeds.append(torch.cuda.default_generators[self.device.index].manual_seed)
+        elif self.device.type == "mps":
+            seeds.append(torch.mps.manual_seed)
+        else:
             keep_freed_memory()
         with _sharing(self.network, parts, bf16=self.precision == "bf16") as set_gradients:
             for index in range(steps):
@@ -175,7 +178,8 @@ class Learner:
                     group["lr"] = rate * warm_up * schedule(index / steps)
                 tensors = self._weighted([torch.from_numpy(array).to(self.device) for array in batch])
                 with torch.random.fork_rng(devices=[]):  # for a user's dropout: the same in a run that goes on
-                    seed_torch(seed_of(self._seed, self.steps))
+                    for seed_torch in seeds:
+                        seed_torch(seed_of(self._seed, self.steps))
                     losses = set_gradients(tensors)
                 nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
                 self._optimizer.step()
