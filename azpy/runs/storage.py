@@ -17,6 +17,7 @@ import secrets
 import shutil
 import stat
 import struct
+import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -450,16 +451,20 @@ class SealedGames:
     def write(self, iteration: int, records: Sequence[GameRecord]) -> None:
         """Seals the games of an iteration."""
         payloads = [record.to_bytes() for record in records]
+        arrays = {
+            "payload": np.frombuffer(b"".join(payloads), np.uint8),
+            "offsets": np.cumsum([0, *map(len, payloads)], dtype=np.int64),
+            "game_id": np.array([record.game_id for record in records], np.int64),
+            "outcome": np.array([record.outcome for record in records], np.float32),
+            "length": np.array([len(record) for record in records], np.int32),
+            "label": np.array(json.dumps({"iteration": iteration, **self._run})),
+        }
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            payload=np.frombuffer(b"".join(payloads), np.uint8),
-            offsets=np.cumsum([0, *map(len, payloads)], dtype=np.int64),
-            game_id=np.array([record.game_id for record in records], np.int64),
-            outcome=np.array([record.outcome for record in records], np.float32),
-            length=np.array([len(record) for record in records], np.int32),
-            label=np.array(json.dumps({"iteration": iteration, **self._run})),
-        )
+        # Level 1 takes half of the time of numpy's level 6, and 5 to 11 % more space.
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            for name, array in arrays.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as into:
+                    np.lib.format.write_array(into, array, allow_pickle=False)
         write_atomically(self.path(iteration), buffer.getvalue())
 
     def ids(self, iteration: int) -> list[int]:
