@@ -2,7 +2,8 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -15,7 +16,9 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet import worker
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
+from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
+from azpy.training.generations import Generations
 
 START = azpy.make_game("tic_tac_toe")
 MODEL = to_onnx(Network.of(START, "1x8"))
@@ -77,13 +80,30 @@ def test_auto_is_fp16_on_cuda_where_all_that_play_have_it(on_torch: list[tuple[s
     assert gpu_precision(settings(workers="folder:shared"), ["cuda"]) == "fp32"
 
 
+def test_a_run_that_goes_on_with_auto_plays_in_fp16_at_once(
+    on_torch: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    buffer = azpy.ReplayBuffer("tic_tac_toe")
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), games=8, simulations=4) as play:
+        buffer.extend(list(play))
+    rates = iter((2.0, 1.0))
+    monkeypatch.setattr(choice, "rate", lambda *_: next(rates))
+    monkeypatch.setattr(choice, "usable_cores", lambda: 1)
+    network = Network.of(START, "1x8").eval()
+    generations = Generations(settings(device="auto"), START, cast("RunFolder", SimpleNamespace(path=tmp_path)))
+    generations.model = to_onnx(network)
+    generations.reopen(network, 1, buffer)
+    assert generations.ready.precision == "fp16"
+    assert on_torch == [("cuda", "fp32"), ("cuda:0", "fp32"), ("cuda:0", "fp16")]
+
+
 def test_a_worker_runs_no_function_of_the_head_s(
     on_torch: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = list[str]()
     monkeypatch.setattr(worker, "OnnxEvaluator", lambda model, device, **options: opened.append(device))
     theirs = Settings("tic_tac_toe", network="nobody_has_it:make", device="cuda")
-    worker.open_network(theirs, START, hashlib.sha256(MODEL).hexdigest(), "fp32", MODEL)
+    worker.open_lineup(theirs, START, hashlib.sha256(MODEL).hexdigest(), "fp32", MODEL)
     assert (opened, on_torch) == (["cuda"], [])
 
 

@@ -118,7 +118,7 @@ class Worker:
     def _play(self, message: Mapping[str, Any], model: bytes) -> None:
         """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
         if self._network != (network := (message["network"], message["precision"])):
-            self._evaluator, self._network = open_network(self._settings, self._start, *network, model), network
+            self._evaluator, self._network = open_lineup(self._settings, self._start, *network, model), network
             if self._settings.device == "auto":  # chooses once
                 self._settings = replace(self._settings, device=getattr(self._evaluator, "device", "auto"))
         if self._settings.deterministic:
@@ -181,7 +181,7 @@ class Worker:
             self._self_play, self._in_hand = None, 0
 
 
-def open_network(settings: Settings, start: _core.State, sha256: str | None, precision: str, model: bytes) -> Any:
+def open_lineup(settings: Settings, start: _core.State, sha256: str | None, precision: str, model: bytes) -> Any:
     """A lineup's network, as a worker with these settings plays it.
 
     Raises:
