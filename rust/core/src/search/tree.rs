@@ -364,7 +364,9 @@ impl Tree {
             let (first, count) = (new[next].first_child as usize, usize::from(new[next].num_children));
             new[next].first_child = new.len() as NodeId;
             new.extend_from_slice(&old[first..first + count]);
-            new_beside.extend_from_slice(beside(first, count));
+            if width > 0 {
+                new_beside.extend_from_slice(beside(first, count));
+            }
             next += 1;
         }
         true
