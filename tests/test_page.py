@@ -210,7 +210,7 @@ def test_a_page_that_cannot_be_written_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("hexapawn:Hexapawn", "it is written in Python, and the page has no Python"),
+        ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
         ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None
 
 @pytest.fixture
 def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder as that of a crate with a game, on a machine with a cargo and a rustc that say what is in files there."""
+    """A folder as that of a crate with a game, on a machine whose cargo and rustc say what is in files there."""
     if sys.platform == "win32":
         pytest.skip("the tools are shell scripts")
     for name in ("cargo", "rustc"):
@@ -243,7 +243,7 @@ def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tell(crate: Path, version: str, library: str) -> None:
     """Has cargo describe a crate with this version of azpy, which makes this library."""
     own = {"name": "pawns", "version": "0.1.0", "id": "own", "targets": [{"name": library, "crate_types": ["cdylib"]}]}
-    packages = [own, {"name": "azpy", "version": version, "id": "azpy", "targets": []}]
+    packages = [own, {"name": "azpy-own", "version": version, "id": "azpy-own", "targets": []}]
     (crate / "cargo.says").write_text(json.dumps({"packages": packages, "resolve": {"root": "own"}}) + "\n")
 
 
@@ -258,9 +258,9 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
 
     refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
     refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
-    refused("it is written in Python, and the page has no Python", game="mine:Pawns")
+    refused("it is written in Python, and the page has none", game="mine:Pawns")
     tell(crate, "1.2.4", "azpy_with_pawns")
-    refused("its Cargo.toml has azpy 1.2.4, and this is azpy 1.2.3")
+    refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
     tell(crate, "1.2.3", "azpy_with_others")
     refused("it makes azpy_with_others, and pawns is a game of azpy_with_pawns")
     (crate / "cargo.says").unlink()

@@ -57,7 +57,7 @@ def check_page(game: str, crate: Path | None = None) -> None:
                 "from a wheel, or run `make wasm` in its source tree"
             )
     elif is_python_class(game):
-        _refuse(game, "it is written in Python, and the page has no Python: docs/own_game.md says how to write it in Rust")
+        _refuse(game, "it is written in Python, and the page has none: docs/own_game.md says how to write it in Rust")
     elif name_of(game) not in _core.list_games():
         _refuse(game, f"the page's program has these games: {', '.join(_core.BUILT_IN)}")
     elif crate is None:
@@ -81,11 +81,11 @@ def _check_crate(game: str, crate: Path) -> None:
         raise SettingsError(f"--crate {crate}: cargo cannot read it: {said}")
     # The page's scripts and its program are of one version of azpy.
     versions = {package["name"]: package["version"] for package in said["packages"]}
-    if versions.get("azpy") != _core.__version__:
-        has = f"azpy {versions['azpy']}" if "azpy" in versions else "no crate azpy"
+    if versions.get("azpy-own") != _core.__version__:
+        has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"
         raise SettingsError(
-            f"--crate {crate}: its Cargo.toml has {has}, and this is azpy {_core.__version__}: name the crate azpy of "
-            "this version there, see docs/own_game.md"
+            f"--crate {crate}: its Cargo.toml has {has}, and this is azpy {_core.__version__}: name azpy's crates "
+            "of this version there, see docs/own_game.md"
         )
     targets = [one["targets"] for one in said["packages"] if one["id"] == said["resolve"]["root"]]
     names = [target["name"] for each in targets for target in each if "cdylib" in target["crate_types"]]

@@ -4,4 +4,4 @@
 //! A crate of its own: Cargo leaves out link-time optimisation where one crate is both a module for Python and a library
 //! for Rust (rust-lang/cargo#9672).
 
-azpy::export_game!(_core:);
+azpy_own::export_game!(_core:);

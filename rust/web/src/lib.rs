@@ -5,7 +5,7 @@
 //! behind one type), `door` (what JavaScript calls). Queries are read and answers are written by azpy-query, as for the
 //! server. There is no thread and no clock: the page says what time it is.
 //!
-//! A crate that has this one and `export_game!` of the crate `azpy` is a program.
+//! A crate that has this one and `export_game!` of the crate `azpy-own` is a program.
 #![deny(unsafe_code)]
 
 mod door;

@@ -18,7 +18,7 @@ pub use azpy_web::{BUILT_IN, Entry, Params, open, start};
 /// why there is none, from the `Params` that were asked for.
 ///
 /// ```ignore
-/// azpy::export_game!(azpy_with_nim: "nim" => Nim, &[("heap", "12")], |p| Nim::new(p.number("heap")?));
+/// azpy_own::export_game!(azpy_with_nim: "nim" => Nim, &[("heap", "12")], |p| Nim::new(p.number("heap")?));
 /// ```
 #[cfg(not(target_family = "wasm"))]
 #[macro_export]
@@ -26,9 +26,10 @@ macro_rules! export_game {
     ($module:ident: $($name:literal => $game:ty, $params:expr, $make:expr);* $(;)?) => {
         $(impl $crate::Hosted for $game {})*
 
-        #[$crate::pyo3::pymodule(crate = "::azpy::pyo3")]
+        #[$crate::pyo3::pymodule(crate = "::azpy_own::pyo3")]
         fn $module(module: &$crate::pyo3::Bound<'_, $crate::pyo3::types::PyModule>) -> $crate::pyo3::PyResult<()> {
-            $crate::init(module, const { &$crate::entries!($($name => $game, $params, $make);*) })
+            const GAMES: &[$crate::Entry] = &$crate::entries!($($name => $game, $params, $make);*);
+            $crate::init(module, GAMES)
         }
     };
 }
