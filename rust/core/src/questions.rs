@@ -1,5 +1,5 @@
-//! Lists of what is asked of a position, for crates that put all games behind one type: a question is declared, and handed
-//! on to the game, by its one row here.
+//! Lists of what is asked of a position, for crates that put all games behind one type: a question is declared, and
+//! handed on to the game, by its one row here.
 
 /// Calls a macro with the questions of [`Game`](crate::game::Game) that name no type of the game and fill nothing.
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! azpy with a game of one's own: as a Python module, and as the program of a page without a server.
 //!
-//! A crate that has [`export_game!`] is a Python module, and compiled for `wasm32-unknown-unknown` the program of a page
-//! (`az-export --web FOLDER --crate PATH`).
+//! A crate that has [`export_game!`] is a Python module. Compiled for `wasm32-unknown-unknown`, it is the program of a
+//! page (`az-export --web FOLDER --crate PATH`).
 
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]
@@ -10,12 +10,12 @@ pub use azpy_py::{Entry, Hosted, Params, init, pyo3, start};
 #[doc(hidden)]
 pub use azpy_web::{BUILT_IN, Entry, Params, open, start};
 
-/// Makes the Python module of this crate: all of azpy's core, and games of one's own. Compiled for WebAssembly, the crate
-/// is the program of a page, with its own games alone; without any it has those that ship with azpy.
+/// Makes the Python module of this crate: all of azpy's core, and games of one's own. Compiled for WebAssembly, the
+/// crate is the program of a page, with its own games alone; without any it has those that ship with azpy.
 ///
 /// First the module's name, which is that of the library (`azpy_with_...`: azpy looks for it). Then for each game, with
-/// semicolons between them: its name; its type; its parameters and their defaults; and its start, or a sentence that says
-/// why there is none, from the `Params` that were asked for.
+/// semicolons between them: its name; its type; its parameters and their defaults; and its start, or a sentence that
+/// says why there is none, from the `Params` that were asked for.
 ///
 /// ```ignore
 /// azpy_own::export_game!(azpy_with_nim: "nim" => Nim, &[("heap", "12")], |p| Nim::new(p.number("heap")?));

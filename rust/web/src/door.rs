@@ -27,8 +27,8 @@ extern "C" fn azpy_room(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Opens a player of one of these games: the first `text` bytes of the room are its JSON, the others its weights. Whether
-/// it could be opened; if not, the reason is said. JavaScript finds this as `azpy_open`, which `export_game!` makes.
+/// Opens a player of one of these games: the first `text` bytes of the room are its JSON, the others its weights.
+/// Whether it could be opened; if not, the reason is said. JavaScript finds this as `azpy_open` of `export_game!`.
 #[must_use]
 pub fn open(text: usize, games: &'static [Entry]) -> bool {
     std::panic::set_hook(Box::new(|panic| say([failure(&format!("the search failed: {panic}"))])));
