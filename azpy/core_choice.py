@@ -1,7 +1,7 @@
 """Which core azpy runs on: its own, or one that has games of one's own as well.
 
 Rust has no stable ABI: a game compiled elsewhere cannot be handed to azpy's own core. So a package with a game in
-Rust is a whole core with that game in it (`export_game!` in rust/py), and takes the place of `azpy._core` in this
+Rust is a whole core with that game in it (`export_game!` in rust/own), and takes the place of `azpy._core` in this
 process. It is found by its name, which begins with `azpy_with_`. AZPY_CORE names another one, or with nothing in it
 azpy's own.
 

@@ -385,6 +385,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--npz", "x", "--iterations", "all"], "--iterations takes a number or a range"),
         (["run", "--onnx", "x", "--iterations", "1"], "--iterations goes with --npz, --jsonl, --pgn and --sgf"),
         (["run", "--npz", "x", "--checkpoint", "1"], "--checkpoint goes with --onnx"),
+        (["run", "--onnx", "x", "--crate", "."], "--crate goes with --web"),
         (["run", "--onnx", "x"], "run has no checkpoint yet"),
         (["run", "--onnx", "x", "--checkpoint", "3"], "run has no checkpoint 3: it has none"),
         (["run", "--npz", "no/x"], "cannot be used: No such file or directory"),

@@ -3,6 +3,7 @@
 Slow: a whole core is compiled. Nothing is written into the source tree, but for what Cargo keeps under target/.
 """
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import azpy
+from azpy.web.program import missing
 from test_own_game import TINY
 
 REPOSITORY = Path(__file__).parent.parent
@@ -65,7 +67,7 @@ def site(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(site: Path, *arguments: str, core: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(EXAMPLE), *sys.path])}
+    environment = cargo_environment() | {"PYTHONPATH": os.pathsep.join([str(site), str(EXAMPLE), *sys.path])}
     if core is not None:
         environment["AZPY_CORE"] = core
     command = [sys.executable, *arguments]
@@ -181,6 +183,37 @@ def test_az_train_knows_it_by_its_name(site: Path, tmp_path: Path) -> None:
     assert "done: 1 iteration " in done.stdout
     listed = python(site, "-m", "azpy", "train", "--list-games").stdout
     assert "hexapawn(width=3,height=3)\n    preset: none" in listed
+
+
+def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Path, tmp_path: Path) -> None:
+    if lacks := missing():
+        pytest.skip(lacks)
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    crate = tree / "examples" / "hexapawn"
+    program = f"""
+        from pathlib import Path
+        from test_page import compare
+        for game in ("hexapawn", "hexapawn(width=4)"):
+            compare(game, 25, 1, Path({str(tmp_path)!r}, game), Path({str(crate)!r}))
+    """
+    assert said(site, program) == ""
+    folder = tmp_path / "hexapawn"
+    size = sum(len(gzip.compress(file.read_bytes(), 9)) for file in folder.rglob("*") if file.is_file())
+    assert size < 350_000  # bytes that a visitor loads
+
+
+def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    if lacks := missing():
+        pytest.skip(lacks)
+    assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).returncode == 0
+    export = ["-m", "azpy", "export", str(tmp_path / "run"), "--web", str(tmp_path / "page")]
+    refused = python(site, *export)
+    assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.stderr
+    done = python(site, *export, "--crate", str(tree / "examples" / "hexapawn"))
+    assert done.returncode == 0, done.stderr
+    assert {"index.html", "player.json", "weights.safetensors"} <= {path.name for path in (tmp_path / "page").iterdir()}
 
 
 def test_the_unit_tests_of_the_crates_pass(tree: Path) -> None:

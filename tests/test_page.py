@@ -6,6 +6,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 import threading
 import zipfile
 from collections import Counter
@@ -15,6 +16,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -103,9 +105,9 @@ def _turn(answer: dict[str, Any]) -> int:
     return int(answer.get("turnNumber", 0))
 
 
-def compare(game: str, count: int, seed: int, folder: Path) -> None:
+def compare(game: str, count: int, seed: int, folder: Path, crate: Path | None = None) -> None:
     with served_by(game) as model:
-        write_page(folder, model.served, None, b"")
+        write_page(folder, model.served, None, b"", crate)
         queries = queries_of(game, count, Random(seed))
         queries += [{"id": "version", "action": "query_models"}, {"id": "model", "model": "other"}, {"action": "show"}]
         for query, page, server in zip(queries, ask_page(folder, queries), ask_server(model, queries), strict=True):
@@ -208,13 +210,67 @@ def test_a_page_that_cannot_be_written_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("hexapawn:Hexapawn", "it is written in Python, and the page has no Python"),
+        ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
         ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
     ],
 )
 def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)):
         check_page(game)
+
+
+@pytest.fixture
+def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as that of a crate with a game, on a machine whose cargo and rustc say what is in files there."""
+    if sys.platform == "win32":
+        pytest.skip("the tools are shell scripts")
+    for name in ("cargo", "rustc"):
+        (tmp_path / name).write_text(f'#!/bin/sh\nread line < "{tmp_path}/{name}.says" && echo "$line"\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
+    monkeypatch.delenv("RUSTC", raising=False)
+    core = SimpleNamespace(
+        BUILT_IN=_core.BUILT_IN, list_games=lambda: {"pawns": {}}, __version__="1.2.3", __name__="azpy_with_pawns"
+    )
+    monkeypatch.setattr(web_page, "_core", core)
+    (tmp_path / "Cargo.toml").write_text("[package]")
+    (tmp_path / "rustc.says").write_text(f"{tmp_path}\n")
+    tell(tmp_path, "1.2.3", "azpy_with_pawns")
+    return tmp_path
+
+
+def tell(crate: Path, version: str, library: str) -> None:
+    """Has cargo describe a crate with this version of azpy, which makes this library."""
+    own = {"name": "pawns", "version": "0.1.0", "id": "own", "targets": [{"name": library, "crate_types": ["cdylib"]}]}
+    packages = [own, {"name": "azpy-own", "version": version, "id": "azpy-own", "targets": []}]
+    (crate / "cargo.says").write_text(json.dumps({"packages": packages, "resolve": {"root": "own"}}) + "\n")
+
+
+def test_a_crate_with_the_game_of_this_core_makes_a_page(crate: Path) -> None:
+    check_page("pawns(width=4)", crate)
+
+
+def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
+    def refused(said: str, game: str = "pawns", given: Path | None = crate) -> None:
+        with pytest.raises(SettingsError, match=re.escape(said)):
+            check_page(game, given)
+
+    refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
+    refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
+    refused("it is written in Python, and the page has none", game="mine:Pawns")
+    tell(crate, "1.2.4", "azpy_with_pawns")
+    refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
+    tell(crate, "1.2.3", "azpy_with_others")
+    refused("it makes azpy_with_others, and pawns is a game of azpy_with_pawns")
+    (crate / "cargo.says").unlink()
+    refused("cargo cannot read it: ")
+    (crate / "rustc.says").write_text(f"{crate}/nothing\n")
+    refused("Rust has no standard library for it here: run `rustup target add wasm32-unknown-unknown`")
+    (crate / "cargo").unlink()
+    refused("cargo is not there: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`")
+    (crate / "Cargo.toml").unlink()
+    refused("it has no Cargo.toml: give the folder of the crate that has pawns")
 
 
 @pytest.mark.skipif(not (REPOSITORY / "rust/web").exists(), reason="needs the source tree")

@@ -11,7 +11,7 @@ float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
 --card: a folder to publish (model, weights, settings, figures, measured levels, a README with the fields that Hugging
 Face reads), which az-play and the other commands play as the run.
 --web: a folder that any static host serves: the board of az-play, with the search and the network in the visitor's
-browser.
+browser. For a game of your own in Rust give --crate, the folder of its crate.
 
 Only sealed games are written, each checked against the rules first; the run may be in use. A whole file replaces an
 old one. A device or a pipe is written directly, and standard output (/dev/stdout) then holds nothing else.
@@ -59,6 +59,7 @@ def _parser() -> Parser:
     text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
     add("--license", type=not_empty, metavar="NAME", help=text)
     add("--web", type=not_empty, metavar="FOLDER", help="a page to play the model on, for any host; a new folder")
+    add("--crate", type=not_empty, metavar="PATH", help="of --web: the folder of the crate that has your game in Rust")
     add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
@@ -77,6 +78,8 @@ def _export(arguments: Sequence[str]) -> int:
         raise SettingsError("--checkpoint goes with --onnx, --onnx-int8, --card and --web")
     if options.license is not None and options.card is None:
         raise SettingsError("--license goes with --card")
+    if options.crate is not None and options.web is None:
+        raise SettingsError("--crate goes with --web")
     _check_apart(options.run, targets)
     # What is written to standard output must stay as it is.
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
@@ -85,8 +88,9 @@ def _export(arguments: Sequence[str]) -> int:
     for name, only in (("pgn", "chess"), ("sgf", "go")):
         if name in targets and name_of(game) != only:
             raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
+    crate = None if options.crate is None else Path(options.crate)
     if "web" in targets:  # before what takes time
-        _check_page(run)
+        _check_page(run, crate)
     if wants_games:
         games, event = _games(run, options.iterations), str(run.path)
         writers: dict[str, Callable[..., int]] = {
@@ -102,7 +106,7 @@ def _export(arguments: Sequence[str]) -> int:
     if wants_model:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         if "web" in targets:
-            size = _page(run, iteration, Path(targets["web"]), options.game)
+            size = _page(run, iteration, Path(targets["web"]), options.game, crate)
             served = f"python -m http.server --directory {shlex.quote(targets['web'])} serves it here"
             said(f"the page of checkpoint {iteration} in {targets['web']}: {size / 1000:,.0f} kB; {served}")
         for name in [name for name in ("onnx", "onnx_int8") if name in targets]:
@@ -130,9 +134,9 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
             raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
 
 
-def _check_page(run: StoredRun) -> None:
+def _check_page(run: StoredRun, crate: Path | None) -> None:
     """Refuses a run that cannot be played without a server."""
-    check_page(str(run.settings.game))
+    check_page(str(run.settings.game), crate)
     network = str(run.settings.network)
     if is_own(network):
         raise SettingsError(
@@ -141,14 +145,15 @@ def _check_page(run: StoredRun) -> None:
         )
 
 
-def _page(run: StoredRun, iteration: int, folder: Path, game: str | None) -> int:
+def _page(run: StoredRun, iteration: int, folder: Path, game: str | None, crate: Path | None) -> int:
     """Writes the page of a checkpoint's player; returns its bytes."""
     checkpoint = run.path / f"checkpoints/{iteration:06d}"
     served = open_player(str(checkpoint), game, _SIMULATIONS)
     # The name of the run: nobody needs to know where it lies here.
     named = replace(served, name=f"{run.path.resolve().name}, iteration {iteration}")
     shape = shape_of(run.start, str(run.settings.network), run.settings.value_smoothing)
-    return sum(write_page(folder, named, shape, read_model(checkpoint, CHECKPOINT_FILES[0])).values())
+    weights = read_model(checkpoint, CHECKPOINT_FILES[0])
+    return sum(write_page(folder, named, shape, weights, crate).values())
 
 
 def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, str]:

@@ -1,13 +1,14 @@
 """A page without a server: the board, a player, and the program that answers in place of the server.
 
-The program is `board/azpy.wasm.gz`, which `make wasm` builds of rust/web. docs/board.md says how the page is served.
+The program is `board/azpy.wasm.gz`, which `make wasm` builds of rust/web, or of a crate with a game of one's own.
+docs/board.md says how the page is served.
 """
 
 import json
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import azpy
 from azpy import _core
@@ -17,6 +18,7 @@ from azpy.runs import storage
 from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import Served
 from azpy.serving.queries import about
+from azpy.web import program
 
 _PROGRAM = "azpy.wasm.gz"
 POLICY = (
@@ -39,23 +41,74 @@ def assets() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in found if file.name.rpartition(".")[2] in TYPES}
 
 
-def check_page(game: str) -> None:
-    """Raises a `SettingsError` if no page without a server can be written for a game, see `make_game`."""
-    if not (files("azpy.web") / "board" / _PROGRAM).is_file():
-        raise SettingsError(
-            f"--web: this installation lacks azpy/web/board/{_PROGRAM}, the program of such pages: install azpy from a "
-            "wheel, or run `make wasm` in its source tree"
-        )
+def check_page(game: str, crate: Path | None = None) -> None:
+    """Raises a `SettingsError` if no page without a server can be written for a game.
+
+    Args:
+        game: see `make_game`.
+        crate: the folder of the crate that has the game, for a game of one's own.
+    """
     if name_of(game) in _core.BUILT_IN:
-        return
-    if is_python_class(game):
-        why = "it is written in Python, and the page has no Python: docs/own_game.md says how to write it in Rust"
+        if crate is not None:
+            raise SettingsError(f"--crate is for a game of your own, and {game} ships with azpy: leave --crate out")
+        if not (files("azpy.web") / "board" / _PROGRAM).is_file():
+            raise SettingsError(
+                f"--web: this installation lacks azpy/web/board/{_PROGRAM}, the program of such pages: install azpy "
+                "from a wheel, or run `make wasm` in its source tree"
+            )
+    elif is_python_class(game):
+        _refuse(game, "it is written in Python, and the page has none: docs/own_game.md says how to write it in Rust")
+    elif name_of(game) not in _core.list_games():
+        _refuse(game, f"the page's program has these games: {', '.join(_core.BUILT_IN)}")
+    elif crate is None:
+        raise SettingsError(f"--web: {game} is a game of your own: give --crate PATH, the folder of its crate")
     else:
-        why = f"the page's program has these games: {', '.join(_core.BUILT_IN)}"
+        _check_crate(game, crate)
+
+
+def _refuse(game: str, why: str) -> NoReturn:
     raise SettingsError(f"--web: {game} cannot be played in the browser alone. {why}. az-play and az-serve play it")
 
 
-def write_page(folder: Path, served: Served, network: Mapping[str, Any] | None, weights: bytes) -> dict[str, int]:
+def _check_crate(game: str, crate: Path) -> None:
+    """Refuses a crate that makes no program for this core's games."""
+    if not (crate / "Cargo.toml").is_file():
+        raise SettingsError(f"--crate {crate}: it has no Cargo.toml: give the folder of the crate that has {game}")
+    if lacks := program.missing():
+        raise SettingsError(f"--crate compiles {game} to WebAssembly, and cannot. {lacks}")
+    said = program.described(crate)
+    if isinstance(said, str):
+        raise SettingsError(f"--crate {crate}: cargo cannot read it: {said}")
+    # The page's scripts and its program are of one version of azpy.
+    versions = {package["name"]: package["version"] for package in said["packages"]}
+    if versions.get("azpy-own") != _core.__version__:
+        has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"
+        raise SettingsError(
+            f"--crate {crate}: its Cargo.toml has {has}, and this is azpy {_core.__version__}: name azpy's crates "
+            "of this version there, see docs/own_game.md"
+        )
+    targets = [one["targets"] for one in said["packages"] if one["id"] == said["resolve"]["root"]]
+    names = [target["name"] for each in targets for target in each if "cdylib" in target["crate_types"]]
+    core = _core.__name__.rpartition(".")[2]
+    if core not in names:
+        raise SettingsError(
+            f"--crate {crate}: it makes {' and '.join(names) or 'no library'}, and {game} is a game of {core}: give "
+            "the folder of that crate"
+        )
+
+
+def _program(crate: Path | None) -> bytes:
+    """The program with azpy's games, or that of a crate."""
+    if crate is None:
+        return (files("azpy.web") / "board" / _PROGRAM).read_bytes()
+    if (made := program.compiled(crate)) is None:
+        raise SettingsError(f"--crate {crate} cannot be compiled to WebAssembly: cargo says why above")
+    return program.packed(made)
+
+
+def write_page(
+    folder: Path, served: Served, network: Mapping[str, Any] | None, weights: bytes, crate: Path | None = None
+) -> dict[str, int]:
     """Writes a page on which people play `served`, whole or not at all.
 
     Args:
@@ -63,15 +116,17 @@ def write_page(folder: Path, served: Served, network: Mapping[str, Any] | None, 
         served: the player.
         network: what its network is, as `Net::read` of rust/net takes it; None for a player without a network.
         weights: those of the network, as a safetensors file.
+        crate: the folder of the crate that has the game, for a game of one's own: it is compiled, which takes minutes.
 
     Returns:
         The bytes of each file.
 
     Raises:
-        SettingsError: the game cannot be played there, or the program of such pages is missing.
+        SettingsError: the game cannot be played there, the program of such pages is missing, or the crate cannot be
+            compiled.
         RunError: something of this name is there, or it cannot be written.
     """
-    check_page(served.start.game)
+    check_page(served.start.game, crate)
     player = {
         "about": about("main", served, CLIENT_LIMITS),
         "temperature": served.temperature,
@@ -83,13 +138,13 @@ def write_page(folder: Path, served: Served, network: Mapping[str, Any] | None, 
     page = {f"board/{name}": data for name, data in assets().items()}
     page["index.html"] = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
     page |= {
-        f"board/{_PROGRAM}": (files("azpy.web") / "board" / _PROGRAM).read_bytes(),
         "player.json": json.dumps(player, allow_nan=False).encode(),
         "about": json.dumps(_ABOUT).encode(),
     }
     if network is not None:
         page["weights.safetensors"] = weights
     with storage.output_folder(folder) as new:
+        page[f"board/{_PROGRAM}"] = _program(crate)
         (new / "board").mkdir()
         for name, data in page.items():
             storage.write_synced(new / name, data)

@@ -11,7 +11,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::{Touch, board_svg, board_touch};
 use azpy_core::text::Notation;
 
-azpy_py::export_game!(azpy_with_hexapawn: "hexapawn" => Hexapawn, &[("width", "3"), ("height", "3")], |p| {
+azpy_own::export_game!(azpy_with_hexapawn: "hexapawn" => Hexapawn, &[("width", "3"), ("height", "3")], |p| {
     Hexapawn::new(p.number("width")?, p.number("height")?)
 });
 

@@ -26,6 +26,7 @@ pub mod options;
 pub mod payoff;
 pub mod picture;
 pub mod process;
+mod questions;
 pub mod rng;
 pub mod search;
 pub mod selfplay;

@@ -14,13 +14,13 @@ use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::conformance::{Facts, Look};
 use azpy_core::engine::Served;
-use azpy_core::game::{Action, PlayError, Player, Turn, Values};
-use azpy_core::picture::{Mark, Touch};
+use azpy_core::game::{Action, PlayError, Player, Values};
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
 use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
-use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
+use azpy_core::written::{Bounds, Variations, WrittenGame};
+use azpy_core::{of_game, of_notation};
 use pyo3::prelude::*;
 
 use crate::calls::{Asked, Call, Ending};
@@ -30,59 +30,33 @@ use crate::result::Searches;
 use crate::settings::Whole;
 use crate::threads::Stop;
 
-/// What a position answers as its game does: a method is declared and handed on by one row.
-macro_rules! plain {
+macro_rules! declared {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $reply:ty;)*) => {
-        /// The plain questions to a position.
-        pub(crate) trait Plain {
-            $(fn $name(&self $(, $argument: $kind)*) -> $reply;)*
-        }
-
-        impl<G: Hosted> Plain for Typed<G> {
-            $(fn $name(&self $(, $argument: $kind)*) -> $reply {
-                self.0.$name($($argument),*)
-            })*
-        }
+        $(fn $name(&self $(, $argument: $kind)*) -> $reply;)*
     };
 }
 
-plain! {
-    fn num_actions(&self) -> usize;
-    fn num_players(&self) -> usize;
-    fn obs_shape(&self) -> [usize; 3];
-    fn max_plies(&self) -> usize;
-    fn plane_divisors(&self) -> Option<Vec<u16>>;
-    fn action_cells(&self) -> Option<Vec<u16>>;
-    fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
-    fn turn(&self) -> Turn;
-    fn key(&self) -> u128;
-    fn num_symmetries(&self) -> usize;
-    fn symmetric_action(&self, symmetry: usize, action: Action) -> Action;
-    fn action_name(&self, action: Action) -> String;
-    fn short_name(&self, action: Action) -> String;
-    fn render(&self) -> String;
-    fn owner(&self, line: usize, glyph: char) -> Option<Player>;
-    fn on_board(&self) -> Vec<(String, char)>;
-    fn side_names(&self) -> Option<Vec<&str>>;
-    fn can_rotate(&self) -> bool;
-    fn result_text(&self) -> String;
-    fn to_svg(&self) -> String;
-    fn marks(&self, notes: &Notes) -> Vec<Mark>;
-    fn touches(&self, action: Action) -> Vec<Touch>;
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String>;
-    fn write_variations(
-        &self,
-        moves: &[Named],
-        tags: &[(String, String)],
-        notes: &[Notes],
-        bounds: Bounds
-    ) -> Result<String, String>;
-    fn to_text(&self) -> Option<String>;
-    fn fen(&self) -> Option<String>;
-    fn komi(&self) -> Option<f32>;
-    fn captured(&self, actions: &[Action]) -> Vec<String>;
+macro_rules! handed_on {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $reply:ty;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) -> $reply {
+            self.0.$name($($argument),*)
+        })*
+    };
+}
+
+/// What a position answers as its game does.
+pub(crate) trait Plain {
+    of_game!(declared);
+    of_notation!(declared);
     fn object(&self) -> Option<&Py<PyAny>>;
+}
+
+impl<G: Hosted> Plain for Typed<G> {
+    of_game!(handed_on);
+    of_notation!(handed_on);
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.0.object()
+    }
 }
 
 /// A position of some game.

@@ -15,8 +15,8 @@
 //! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
 //! 8. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
 //!
-//! Public is what a crate with a game of one's own needs: [`export_game!`], which makes a module of all this and that
-//! game. Rust has no stable ABI, so such a game cannot join a module that is compiled already.
+//! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own. Rust
+//! has no stable ABI, so such a game cannot join a module that is compiled already.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -58,35 +58,6 @@ pub use crate::hosted::{Fault, Hosted};
 pub use crate::registry::{Entry, Params, Start, hosted as start};
 #[doc(hidden)]
 pub use pyo3;
-
-/// Makes the Python module of this crate: all of azpy's core, and games of one's own.
-///
-/// First the module's name, which is that of the library (`azpy_with_...`: azpy looks for it). Then for each game, with
-/// semicolons between them: its name; its type; its parameters and their defaults; and its start, or a sentence that says
-/// why there is none, from the [`Params`] that were asked for.
-///
-/// ```ignore
-/// azpy_py::export_game!(azpy_with_nim: "nim" => Nim, &[("heap", "12")], |p| Nim::new(p.number("heap")?));
-/// ```
-#[macro_export]
-macro_rules! export_game {
-    ($module:ident: $($name:literal => $game:ty, $params:expr, $make:expr);* $(;)?) => {
-        $(impl $crate::Hosted for $game {})*
-
-        #[$crate::pyo3::pymodule(crate = "::azpy_py::pyo3")]
-        fn $module(module: &$crate::pyo3::Bound<'_, $crate::pyo3::types::PyModule>) -> $crate::pyo3::PyResult<()> {
-            const GAMES: &[$crate::Entry] = &[$($crate::Entry {
-                name: $name,
-                params: $params,
-                make: |params| {
-                    let make: fn(&$crate::Params<'_>) -> ::core::result::Result<$game, ::std::string::String> = $make;
-                    make(params).map($crate::start)
-                },
-            }),*];
-            $crate::init(module, GAMES)
-        }
-    };
-}
 
 /// Fills the module: what every core has, and `own` games besides those that ship with azpy.
 ///

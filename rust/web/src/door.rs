@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use crate::open;
+use crate::games::{self, Entry};
 use crate::session::Asked;
 
 thread_local! {
@@ -27,14 +27,14 @@ extern "C" fn azpy_room(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Opens a player: the first `text` bytes of the room are its JSON, the others its weights. Whether it could be opened; if
-/// not, the reason is said.
-#[unsafe(no_mangle)]
-extern "C" fn azpy_open(text: usize) -> bool {
+/// Opens a player of one of these games: the first `text` bytes of the room are its JSON, the others its weights.
+/// Whether it could be opened; if not, the reason is said. JavaScript finds this as `azpy_open` of `export_game!`.
+#[must_use]
+pub fn open(text: usize, games: &'static [Entry]) -> bool {
     std::panic::set_hook(Box::new(|panic| say([failure(&format!("the search failed: {panic}"))])));
     let given = GIVEN.take();
     let opened = match given.split_at_checked(text) {
-        Some((player, weights)) => open(&String::from_utf8_lossy(player), weights),
+        Some((player, weights)) => games::open(games, &String::from_utf8_lossy(player), weights),
         None => Err("the player is longer than what was written".to_owned()),
     };
     let (session, problem) = match opened {

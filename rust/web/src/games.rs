@@ -1,60 +1,28 @@
 //! The games by their names, and a position of any of them behind one type, so that the search and the queries are
-//! compiled once for all games.
+//! compiled once for all games that pay alike.
 //!
 //! A step of the search then asks for memory to copy a position, and its calls are indirect. Beside a network this costs
 //! nothing that one notices, and a page of all games is as small as one of a few.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
-use azpy_core::picture::{Mark, Touch};
+use azpy_core::game::{Action, Game, Payoff, Player};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Named, Notes, Variations};
-use azpy_games::registry::{self, Entry, split, with_params};
+use azpy_core::written::{Bounds, Variations};
+use azpy_core::{of_game, of_notation};
+use azpy_games::registry::{self, split, with_params};
 use azpy_query::Position;
 
-/// The questions of [`Game`] that name no type of the game.
-macro_rules! of_game {
+use crate::player::{About, Player as Who};
+use crate::session::{Asked, Session};
+
+/// The questions of [`Game`] that fill something.
+macro_rules! of_filling {
     ($each:ident) => {
         $each! {
-            fn num_players(&self) -> usize;
-            fn num_actions(&self) -> usize;
-            fn obs_shape(&self) -> [usize; 3];
-            fn max_plies(&self) -> usize;
-            fn turn(&self) -> Turn;
             fn legal_actions(&self, out: &mut Vec<Action>);
             fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>);
             fn encode(&self, row: &mut [f32]);
-            fn key(&self) -> u128;
-            fn render(&self) -> String;
-        }
-    };
-}
-
-/// The same of [`Notation`].
-macro_rules! of_notation {
-    ($each:ident) => {
-        $each! {
-            fn action_name(&self, action: Action) -> String;
-            fn short_name(&self, action: Action) -> String;
-            fn on_board(&self) -> Vec<(String, char)>;
-            fn captured(&self, actions: &[Action]) -> Vec<String>;
-            fn side_names(&self) -> Option<Vec<&str>>;
-            fn result_text(&self) -> String;
-            fn to_svg(&self) -> String;
-            fn touches(&self, action: Action) -> Vec<Touch>;
-            fn marks(&self, notes: &Notes) -> Vec<Mark>;
-            fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String>;
-            fn write_variations(
-                &self,
-                moves: &[Named],
-                tags: &[(String, String)],
-                notes: &[Notes],
-                bounds: Bounds
-            ) -> Result<String, String>;
-            fn to_text(&self) -> Option<String>;
-            fn fen(&self) -> Option<String>;
-            fn komi(&self) -> Option<f32>;
         }
     };
 }
@@ -76,6 +44,7 @@ macro_rules! handed_on {
 /// What stands behind [`Any`].
 trait Behind<P: Payoff>: Send + Sync {
     of_game!(declared);
+    of_filling!(declared);
     of_notation!(declared);
     fn copied(&self) -> Box<dyn Behind<P>>;
     fn play(&mut self, action: Action);
@@ -96,6 +65,7 @@ fn boxed<G: Notation>(inner: G) -> Box<dyn Behind<G::Payoff>> {
 
 impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     of_game!(handed_on);
+    of_filling!(handed_on);
     of_notation!(handed_on);
     fn copied(&self) -> Box<dyn Behind<G::Payoff>> {
         boxed(self.inner.clone())
@@ -122,25 +92,25 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
 }
 
 /// A position of any game that pays a `P`.
-pub(crate) struct Any<P: Payoff> {
+struct Any<P: Payoff> {
     /// The game and its parameters.
     spec: Arc<str>,
     inner: Box<dyn Behind<P>>,
 }
 
 impl<P: Payoff> Any<P> {
-    /// A position of a game that has no name yet.
-    pub(crate) fn new<G: Notation<Payoff = P>>(inner: G) -> Self {
-        Self { spec: "".into(), inner: boxed(inner) }
-    }
-
-    /// The same with the game's name.
-    pub(crate) fn named(self, spec: &str) -> Self {
-        Self { spec: spec.into(), ..self }
-    }
-
     fn with(&self, inner: Box<dyn Behind<P>>) -> Self {
         Self { spec: self.spec.clone(), inner }
+    }
+
+    /// A position that was read: a text of Go may have a komi of its own.
+    fn with_read(&self, inner: Box<dyn Behind<P>>) -> Self {
+        let read = self.with(inner);
+        let Some(komi) = read.inner.komi() else { return read };
+        match make(split(&self.spec).0, with_params(&self.spec, &[("komi", komi.to_string())])) {
+            Ok((spec, _)) => Self { spec: spec.into(), ..read },
+            Err(_) => read,
+        }
     }
 }
 
@@ -150,21 +120,10 @@ impl<P: Payoff> Clone for Any<P> {
     }
 }
 
-impl<P: Pays> Any<P> {
-    /// A position that was read: a text of Go may have a komi of its own.
-    fn with_read(&self, inner: Box<dyn Behind<P>>) -> Self {
-        let read = self.with(inner);
-        let Some(komi) = read.inner.komi() else { return read };
-        match make(split(&self.spec).0, with_params(&self.spec, &[("komi", komi.to_string())])) {
-            Ok((spec, _)) => read.named(&spec),
-            Err(_) => read,
-        }
-    }
-}
-
-impl<P: Pays> Game for Any<P> {
+impl<P: Payoff> Game for Any<P> {
     type Payoff = P;
     of_game!(handed_on);
+    of_filling!(handed_on);
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
@@ -173,7 +132,7 @@ impl<P: Pays> Game for Any<P> {
     }
 }
 
-impl<P: Pays> Notation for Any<P> {
+impl<P: Payoff> Notation for Any<P> {
     of_notation!(handed_on);
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
@@ -190,72 +149,60 @@ impl<P: Pays> Notation for Any<P> {
     }
 }
 
-impl<P: Pays> Position for Any<P> {
+impl<P: Payoff> Position for Any<P> {
     fn game(&self) -> &str {
         &self.spec
     }
 
     fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        let (spec, start) = make(split(&self.spec).0, with_params(&self.spec, params))?;
-        let start = P::taken(start).ok_or_else(|| format!("{spec} pays in another way than {}", self.spec))?;
-        Ok(start.named(&spec))
-    }
-}
-
-/// The start of some game, by what the game pays.
-pub(crate) enum Start {
-    /// Two players share a zero sum.
-    ZeroSum(Any<Value>),
-    /// Each player has a number of its own.
-    Each(Any<Values>),
-}
-
-impl Start {
-    fn key(&self) -> u128 {
-        match self {
-            Self::ZeroSum(start) => start.key(),
-            Self::Each(start) => start.key(),
+        let (spec, Start(start)) = make(split(&self.spec).0, with_params(&self.spec, params))?;
+        match start.any().downcast::<Self>() {
+            Ok(start) => Ok(Self { spec: spec.into(), ..*start }),
+            Err(_) => Err(format!("{spec} pays in another way than {}", self.spec)),
         }
     }
 }
 
-/// What a game pays, and so which kind of [`Start`] it has.
-pub(crate) trait Pays: Payoff {
-    fn start(start: Any<Self>) -> Start;
-    /// The start, if it is of this kind.
-    fn taken(start: Start) -> Option<Any<Self>>;
+/// What stands behind [`Start`]. Only here a program learns what a game pays: one of a game for two has no search for
+/// several players.
+trait Opens {
+    fn key(&self) -> u128;
+    fn any(self: Box<Self>) -> Box<dyn std::any::Any>;
+    fn open(self: Box<Self>, spec: &str, player: Who, about: About, weights: &[u8]) -> Result<Box<dyn Asked>, String>;
 }
 
-impl Pays for Value {
-    fn start(start: Any<Self>) -> Start {
-        Start::ZeroSum(start)
+impl<P: Payoff> Opens for Any<P> {
+    fn key(&self) -> u128 {
+        self.inner.key()
     }
-    fn taken(start: Start) -> Option<Any<Self>> {
-        if let Start::ZeroSum(start) = start { Some(start) } else { None }
+    fn any(self: Box<Self>) -> Box<dyn std::any::Any> {
+        self
     }
-}
-
-impl Pays for Values {
-    fn start(start: Any<Self>) -> Start {
-        Start::Each(start)
-    }
-    fn taken(start: Start) -> Option<Any<Self>> {
-        if let Start::Each(start) = start { Some(start) } else { None }
+    fn open(self: Box<Self>, spec: &str, player: Who, about: About, weights: &[u8]) -> Result<Box<dyn Asked>, String> {
+        let start = Self { spec: spec.into(), ..*self };
+        Ok(Box::new(Session::new(start, player, about, weights)?))
     }
 }
 
-fn start<G: Notation<Payoff: Pays>>(game: G) -> Start {
-    G::Payoff::start(Any::new(game))
+/// The start of some game.
+pub struct Start(Box<dyn Opens>);
+
+/// The start of a game, whatever its type.
+pub fn start<G: Notation>(game: G) -> Start {
+    Start(Box::new(Any { spec: "".into(), inner: boxed(game) }))
 }
 
-/// All games, or the one that the build names: its program is less than half as large.
-const GAMES: &[Entry<Start>] = match option_env!("AZPY_WASM_GAME") {
+/// A game by its name.
+pub type Entry = registry::Entry<Start>;
+
+/// The games that ship with azpy: all, or the one that the build names, whose program is less than half as large.
+pub const BUILT_IN: &[Entry] = match option_env!("AZPY_WASM_GAME") {
     None => &azpy_games::built_in!(start),
     Some(name) => &[only(&azpy_games::built_in!(start), name.as_bytes())],
 };
 
 /// The game of this name; the build fails where there is none.
-const fn only(games: &[Entry<Start>], wanted: &[u8]) -> Entry<Start> {
+const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
     let Some((&Entry { name, params, make }, others)) = games.split_first() else {
         panic!("AZPY_WASM_GAME names no game")
     };
@@ -266,8 +213,22 @@ const fn only(games: &[Entry<Start>], wanted: &[u8]) -> Entry<Start> {
     if same == name.len() && same == wanted.len() { Entry { name, params, make } } else { only(others, wanted) }
 }
 
+/// Those of this program.
+static GAMES: OnceLock<&[Entry]> = OnceLock::new();
+
+/// A session with a player of one of these games.
+///
+/// # Errors
+/// A sentence, if the player or its weights cannot be read, or its game is none of these.
+pub(crate) fn open(games: &'static [Entry], player: &str, weights: &[u8]) -> Result<Box<dyn Asked>, String> {
+    GAMES.get_or_init(|| games);
+    let (player, about) = Who::read(player)?;
+    let (spec, Start(start)) = make(&about.game, Vec::new())?;
+    start.open(&spec, player, about, weights)
+}
+
 /// The start of the game that a specification means, after the specification in its one spelling.
-pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start), String> {
-    let games: Vec<_> = GAMES.iter().collect();
-    registry::make(&games, spec, given, |one, other| one.key() == other.key())
+fn make(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start), String> {
+    let games: Vec<_> = GAMES.get().copied().unwrap_or_default().iter().collect();
+    registry::make(&games, spec, given, |Start(one), Start(other)| one.key() == other.key())
 }

@@ -2,13 +2,12 @@
 
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
+use azpy_core::game::Game;
 use azpy_core::options::{Kind, OptionRow, OptionValue};
 use azpy_net::{Net, NetEvaluator};
 use azpy_query::Limits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::games::{Any, Pays};
 
 /// A player as its file says it.
 #[derive(Debug, Deserialize)]
@@ -123,10 +122,10 @@ pub(crate) enum Answers {
     Net(Box<NetEvaluator>),
 }
 
-impl<P: Pays> Evaluator<Any<P>> for Answers {
+impl<G: Game> Evaluator<G> for Answers {
     type Error = String;
 
-    fn evaluate_batch(&mut self, batch: Batch<'_, Any<P>>) -> Result<(), String> {
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
         match self {
             Self::Even => Uniform.evaluate_batch(batch).map_err(|never| match never {}),
             Self::Net(network) => network.evaluate_batch(batch),
@@ -136,7 +135,7 @@ impl<P: Pays> Evaluator<Any<P>> for Answers {
     fn network(&self) -> Option<u64> {
         match self {
             Self::Even => None,
-            Self::Net(network) => Evaluator::<Any<P>>::network(&**network),
+            Self::Net(network) => Evaluator::<G>::network(&**network),
         }
     }
 }

@@ -17,11 +17,11 @@ use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop, stream_for};
 use azpy_core::selfplay::sharpen;
 use azpy_query::{
-    Asking, Found, LONGEST_NAME, Limits, Object, Place, Query, Refused, action_of, id_of, read, show, terminated, write,
+    Asking, Found, LONGEST_NAME, Limits, Object, Place, Position, Query, Refused, action_of, id_of, read, show,
+    terminated, write,
 };
 use serde_json::{Value, json};
 
-use crate::games::{Any, Pays};
 use crate::player::{About, Answers, Player};
 use crate::track::{Kept, Track};
 
@@ -35,22 +35,22 @@ const MOST_WARNINGS: usize = 100;
 const NETWORK: u64 = 1;
 
 /// What answers the actions that are about a position.
-type Tell<P> = fn(&Object, &Asking<'_, Any<P>>, &Limits) -> Result<String, Refused>;
+type Tell<G> = fn(&Object, &Asking<'_, G>, &Limits) -> Result<String, Refused>;
 
 /// A search that was asked for.
-struct Open<P: Pays> {
+struct Open<G: Position> {
     /// Tells searches apart, and says which came first.
     serial: u64,
-    query: Rc<Query<Any<P>>>,
+    query: Rc<Query<G>>,
     /// Which place of the query.
     index: usize,
     warnings: Rc<[String]>,
     temperature: f64,
     rank: Priority,
     /// The game that keeps its tree, if there is one.
-    seat: Option<Kept<Any<P>>>,
+    seat: Option<Kept<G>>,
     /// None before its turn in its game.
-    search: Option<Search<Any<P>>>,
+    search: Option<Search<G>>,
     /// When it began, and when it was last told of; milliseconds.
     began: Option<f64>,
     told: f64,
@@ -58,8 +58,8 @@ struct Open<P: Pays> {
     cut: Option<&'static str>,
 }
 
-impl<P: Pays> Open<P> {
-    fn place(&self) -> &Place<Any<P>> {
+impl<G: Position> Open<G> {
+    fn place(&self) -> &Place<G> {
         &self.query.places[self.index]
     }
 
@@ -71,18 +71,18 @@ impl<P: Pays> Open<P> {
 }
 
 /// The queries about one player.
-pub(crate) struct Session<P: Pays> {
-    start: Any<P>,
+pub(crate) struct Session<G: Position> {
+    start: G,
     player: Player,
     about: About,
     levels: Vec<(String, u32)>,
     limits: Limits,
     config: SearchConfig,
     answers: Answers,
-    rounds: Rounds<Any<P>>,
+    rounds: Rounds<G>,
     /// The game that was asked for last stands last.
-    tracks: Vec<Track<Any<P>>>,
-    open: Vec<Open<P>>,
+    tracks: Vec<Track<G>>,
+    open: Vec<Open<G>>,
     searches: u64,
     draws: Stream,
     warned: HashSet<String>,
@@ -99,8 +99,8 @@ pub(crate) trait Asked {
     fn said(&mut self) -> Vec<String>;
 }
 
-impl<P: Pays> Session<P> {
-    pub(crate) fn new(start: Any<P>, player: Player, about: About, weights: &[u8]) -> Result<Self, String> {
+impl<G: Position> Session<G> {
+    pub(crate) fn new(start: G, player: Player, about: About, weights: &[u8]) -> Result<Self, String> {
         let (config, answers) = (player.config()?, player.evaluator(weights)?);
         let answer = ANSWER_BYTES + size_of::<f32>() * (start.num_actions() + start.num_players());
         let cached = (ANSWERS / answer).min(MOST_ANSWERS);
@@ -123,7 +123,7 @@ impl<P: Pays> Session<P> {
         })
     }
 
-    fn asking(&self) -> Asking<'_, Any<P>> {
+    fn asking(&self) -> Asking<'_, G> {
         let has_model = matches!(self.answers, Answers::Net(_));
         Asking { start: &self.start, simulations: self.about.simulations, levels: &self.levels, has_model }
     }
@@ -145,7 +145,7 @@ impl<P: Pays> Session<P> {
             }
             _ => {
                 self.check_model(fields)?;
-                let tell: Tell<P> = match action {
+                let tell: Tell<G> = match action {
                     "show" => show,
                     "read" => read,
                     _ => write,
@@ -208,7 +208,7 @@ impl<P: Pays> Session<P> {
         Ok(())
     }
 
-    fn begin(&mut self, query: &Rc<Query<Any<P>>>, index: usize, warnings: &Rc<[String]>) -> Result<(), Refused> {
+    fn begin(&mut self, query: &Rc<Query<G>>, index: usize, warnings: &Rc<[String]>) -> Result<(), Refused> {
         let Place { turn, line } = &query.places[index];
         if let Some(line) = query.end(*turn, &line.state, warnings)? {
             self.said.push(line);
@@ -268,7 +268,7 @@ impl<P: Pays> Session<P> {
     }
 
     /// The game of a name, as the one that was asked for last.
-    fn track(&mut self, name: &str, start: &Any<P>) -> &mut Track<Any<P>> {
+    fn track(&mut self, name: &str, start: &G) -> &mut Track<G> {
         let known = self.tracks.iter().position(|track| track.name == name);
         let track =
             known.map_or_else(|| Track::new(name, start.clone(), self.config), |place| self.tracks.remove(place));
@@ -280,7 +280,7 @@ impl<P: Pays> Session<P> {
     }
 
     /// Begins the next search of a game, where the one before is answered.
-    fn go_on(&mut self, seat: &Kept<Any<P>>) {
+    fn go_on(&mut self, seat: &Kept<G>) {
         let next = seat.borrow_mut().next(NETWORK);
         let Some((search, request)) = next else { return };
         let Some(place) = self.open.iter().position(|open| open.serial == request.token) else { return };
@@ -336,8 +336,7 @@ impl<P: Pays> Session<P> {
     fn bound_memory(&mut self, running: usize) {
         let trees = self.open.iter().filter_map(|open| open.search.as_ref());
         let of_open: usize = trees.map(|search| search.tree().memory_bytes()).sum();
-        let kept =
-            |tracks: &[Track<Any<P>>]| tracks.iter().map(|track| track.seat.borrow().memory_bytes()).sum::<usize>();
+        let kept = |tracks: &[Track<G>]| tracks.iter().map(|track| track.seat.borrow().memory_bytes()).sum::<usize>();
         for place in 0..self.tracks.len() {
             if of_open + kept(&self.tracks) <= TREES {
                 return;
@@ -373,7 +372,7 @@ fn chosen(result: &SearchResult, temperature: f64, draws: &mut Stream) -> Option
     result.actions.get(drawn).copied()
 }
 
-impl<P: Pays> Asked for Session<P> {
+impl<G: Position> Asked for Session<G> {
     fn ask(&mut self, text: &str) {
         let (id, error) = match Object::read(text) {
             Err(Refused(error)) => (None, error),

@@ -1,0 +1,57 @@
+//! Lists of what is asked of a position, for crates that put all games behind one type: a question is declared, and
+//! handed on to the game, by its one row here.
+
+/// Calls a macro with the questions of [`Game`](crate::game::Game) that name no type of the game and fill nothing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! of_game {
+    ($each:ident) => {
+        $each! {
+            fn num_players(&self) -> usize;
+            fn num_actions(&self) -> usize;
+            fn obs_shape(&self) -> [usize; 3];
+            fn max_plies(&self) -> usize;
+            fn turn(&self) -> $crate::game::Turn;
+            fn plane_divisors(&self) -> Option<Vec<u16>>;
+            fn action_cells(&self) -> Option<Vec<u16>>;
+            fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
+            fn key(&self) -> u128;
+            fn num_symmetries(&self) -> usize;
+            fn symmetric_action(&self, symmetry: usize, action: $crate::game::Action) -> $crate::game::Action;
+            fn render(&self) -> String;
+        }
+    };
+}
+
+/// The same of [`Notation`](crate::text::Notation).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! of_notation {
+    ($each:ident) => {
+        $each! {
+            fn action_name(&self, action: $crate::game::Action) -> String;
+            fn short_name(&self, action: $crate::game::Action) -> String;
+            fn owner(&self, line: usize, glyph: char) -> Option<$crate::game::Player>;
+            fn on_board(&self) -> Vec<(String, char)>;
+            fn captured(&self, actions: &[$crate::game::Action]) -> Vec<String>;
+            fn side_names(&self) -> Option<Vec<&str>>;
+            fn can_rotate(&self) -> bool;
+            fn result_text(&self) -> String;
+            fn to_svg(&self) -> String;
+            fn touches(&self, action: $crate::game::Action) -> Vec<$crate::picture::Touch>;
+            fn marks(&self, notes: &$crate::written::Notes) -> Vec<$crate::picture::Mark>;
+            fn parse_actions(&self, text: &str) -> Result<Vec<$crate::game::Action>, String>;
+            fn format_actions(&self, actions: &[$crate::game::Action]) -> Result<String, String>;
+            fn write_variations(
+                &self,
+                moves: &[$crate::written::Named],
+                tags: &[(String, String)],
+                notes: &[$crate::written::Notes],
+                bounds: $crate::written::Bounds
+            ) -> Result<String, String>;
+            fn to_text(&self) -> Option<String>;
+            fn fen(&self) -> Option<String>;
+            fn komi(&self) -> Option<f32>;
+        }
+    };
+}
