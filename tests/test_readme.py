@@ -1,4 +1,4 @@
-"""The programs of the README and of docs/python.md run as they are printed."""
+"""The programs of the README, of the pages and of the notebook run as they are printed."""
 
 import doctest
 import json
@@ -296,6 +296,16 @@ def test_the_cookbook_solves_its_problems(
     assert ended == [False, False]
     assert {"b2", "0.0"} < {*lines}
     assert [line.split(" by ")[1] for line in lines if line.startswith("player")] == ["3"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    pytest.importorskip("nbmake")
+    shutil.copy(README.parent / "examples/own_game.ipynb", tmp_path)
+    command = [sys.executable, "-m", "pytest", "--nbmake", "--nbmake-timeout=600", "own_game.ipynb"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
