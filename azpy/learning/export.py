@@ -112,7 +112,7 @@ def _traced(network: Any) -> bytes:
     try:
         with warnings.catch_warnings():
             # azpy's own look at the shape of the values is a constant; people are warned of their own modules.
-            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning, module="azpy")
+            warnings.filterwarnings("ignore", "Converting a tensor to a Python boolean", module="azpy")
             torch.onnx.export(
                 _Player(network.eval()),
                 (rows,),
