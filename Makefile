@@ -218,7 +218,7 @@ $(DEV): $(LIGHT)/.built
 	@touch $@
 
 # Broken links fail. The pages get the folders that they have here, as the links between them name these.
-PAGES = $(wildcard *.md) docs Dockerfile rust/core/src/game.rs rust/core/src/text.rs
+PAGES = $(wildcard *.md) docs Dockerfile examples/own_game.ipynb rust/core/src/game.rs rust/core/src/text.rs
 site: $(LIGHT)/.built
 	$(call install,$(LIGHT))
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[site]"

@@ -198,17 +198,19 @@ class Board:
         pointer.w3c_actions.pointer_action.move_to_location(x, y).click()  # type: ignore[no-untyped-call]
         pointer.perform()
 
-    def click_any(self, rng: random.Random) -> None:
-        """Plays any move that can be clicked."""
-        ply = self.ply
-        (others, choices) = self.places(), self.all("#choices button")
-        chosen = rng.choice([*others.values(), *choices])
-        chosen.click()
-        if following := list(self.places(".next").values()):
-            rng.choice(following).click()
+    def click_any(self, rng: random.Random) -> list[str]:
+        """Plays any move that can be clicked. Returns the places that were clicked, or the text of a button."""
+        ply, clicked = self.ply, list[str]()
+        left = [*self.places().items(), *((button.text, button) for button in self.all("#choices button"))]
+        while left:
+            name, place = rng.choice(left)
+            place.click()
+            clicked.append(name)
+            left = list(self.places(".next").items())
         if self.one("chooser").is_displayed():
-            self.all("#chooser_names button")[0].click()
+            rng.choice(self.all("#chooser_names button")).click()
         self.settle(ply + 1)
+        return clicked
 
     def load(self, text: str) -> str:
         """Loads a text; returns what is said against it."""

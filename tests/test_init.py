@@ -135,13 +135,14 @@ def own_network(seed: int, planes: int = 2) -> torch.nn.Module:
     return own_parts.make((planes, 3, 3), 9)
 
 
+@pytest.mark.filterwarnings("error::torch.jit.TracerWarning")
 @pytest.mark.parametrize(
-    ("spec", "suffix"), [*(("1x16", each) for each in ("pt", "onnx")), ("own_parts:make", "safetensors")]
+    ("spec", "suffix"), [*(("1x16", each) for each in ("pth.tar", "onnx")), ("own_parts:make", "safetensors")]
 )
 def test_a_run_begins_with_a_file_of_weights(tmp_path: Path, suffix: str, spec: str) -> None:
     game, file = azpy.make_game("tic_tac_toe"), tmp_path / f"weights.{suffix}"
     network = own_network(5) if spec == "own_parts:make" else trained(Network.of(game, spec))
-    if suffix == "pt":
+    if suffix == "pth.tar":
         own_parts.save(network, file)
     elif suffix == "onnx":
         azpy.export_onnx(network, game, file)

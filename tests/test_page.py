@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from azpy import _core
+from azpy import State, _core
 from azpy.cli.export import main as az_export
 from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_game
@@ -317,24 +317,63 @@ def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> No
         board.driver.get("about:blank")
 
 
+QUICK = ["dice_nim", "connect_four_for_three(width=4,height=3,k=3)"]
+VARIANTS = ["blokus(players=4)", "chess(chess960=518)", "chinese_checkers(players=3)", "hex(swap=1)"]
+VARIANTS += ["maedn(players=4)", "peg_solitaire(board=triangle)", "wall_game(variant=freestyle)"]
+
+
+def moves_kept(board: Board) -> list[str]:
+    """The moves of the game on the board, by the long names with which the browser keeps them."""
+    kept = json.loads(board.script("return sessionStorage.getItem('azpy board game')"))
+    return [name for _, name, *_ in kept["record"]["nodes"]]
+
+
+def play_on(state: State, name: str) -> list[str]:
+    """Plays a move or a roll by its name. Returns the places that a person touches for it."""
+    actions = state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()]
+    (action,) = [one for one in actions if state.action_name(one) == name]
+    touched = [place for place, _ in state.touches(action)] or [state.short_name(action)]
+    state.play(action)
+    return touched
+
+
 @needs_browser
-def test_people_play_on_a_page_below_the_root_of_a_static_host(board: Board, tmp_path: Path) -> None:
-    with served_by("tic_tac_toe") as model:
+@pytest.mark.parametrize(
+    "game",
+    [
+        *QUICK,
+        *(pytest.param(game, marks=pytest.mark.slow) for game in sorted({*_core.BUILT_IN, *VARIANTS} - {*QUICK})),
+    ],
+)
+def test_people_play_to_the_end_by_clicks_on_a_page_below_the_root_of_a_static_host(
+    game: str, board: Board, tmp_path: Path
+) -> None:
+    with served_by(game) as model:
         write_page(tmp_path / "a/page", model.served, None, b"")
+    state, known, rng = make_game(game), 0, Random(1)
     with hosted(tmp_path, Counter()) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/a/page/")
         board.until(lambda: board.one("connected").text == "plays in this browser")
         host.shutdown()  # all that the page needs is there
         board.settle()
-
-        def answered(ply: int) -> bool:
-            return board.state == "over" or (board.state == "open" and board.ply >= ply)
-
-        while board.state == "open":
-            reply = partial(answered, board.ply + 2)
-            board.click(next(iter(board.places())))
-            board.until(reply)
-        assert board.state == "over"
+        board.choose("level", "beginner")
+        board.script("const wait = window.setTimeout; window.setTimeout = (act) => wait(act)")  # a network's pace
+        while board.settle() == "open":
+            for name in (names := moves_kept(board))[known:]:
+                play_on(state, name)
+            touches = [[place for place, _ in state.touches(action)] for action in state.legal_actions()]
+            assert board.places().keys() == {places[0] for places in touches if places}
+            assert sum(button.is_displayed() for button in board.all("#choices button")) == touches.count([])
+            clicked, name = board.click_any(rng), moves_kept(board)[len(names)]
+            # The king castles by its rook too.
+            assert play_on(state, name) == clicked or name in {"e1g1", "e1c1", "e8g8", "e8c8"}
+            known = len(names) + 1
+        for name in moves_kept(board)[known:]:
+            play_on(state, name)
+        assert state.is_terminal
+        assert board.one("status").text == f"{state.result_text()}."
+        assert board.places() == {}
+        assert board.all("#choices button") == []
         assert not board.one("problem").is_displayed()
         assert board.errors() == []
         board.driver.get("about:blank")

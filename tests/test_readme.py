@@ -1,4 +1,4 @@
-"""The programs of the README and of docs/python.md run as they are printed."""
+"""The programs of the README, of the pages and of the notebook run as they are printed."""
 
 import doctest
 import json
@@ -19,9 +19,12 @@ import pytest
 
 import azpy
 from azpy.__main__ import main as command_line
+from azpy.cli.export import main as az_export
 from azpy.cli.train import main as train
+from azpy.cli.train import settings_from
 from azpy.errors import EXTRAS
 from azpy.runs.folder import RunFolder
+from served import serving
 from test_onnx import make_model
 
 README = Path(__file__).parent.parent / "README.md"
@@ -258,6 +261,51 @@ def test_the_pages_show_what_comes_out(
     else:
         assert lines[:4] + lines[-2:] == ["1", "1", "pile:2, take:1;", "[1, 0, 1]", "50", "1"]
     sys.modules.pop("countdown", None)
+
+
+@pytest.mark.filterwarnings("ignore:.* is no setting of azpy", "ignore:connect_four is the player that azpy brings")
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_cookbook_solves_its_problems(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.unpack_archive(README.parent / "tests/data/pool.zip")
+    for run in ("connect_four", "enough"):
+        shutil.copytree("pool", f"runs/{run}")
+    ended, played = list[object](), azpy.match
+
+    def train(game: str, *, on_iteration: Any, **_: object) -> None:
+        ended.extend(on_iteration({"iteration": iteration}) for iteration in (9, 10))
+
+    monkeypatch.setattr(azpy, "train", train, raising=False)
+    monkeypatch.setattr(azpy, "match", lambda a, b, games: played(a, b, games=2, simulations=2), raising=False)
+    text, names = (README.parent / "docs/cookbook.md").read_text("utf-8"), dict[str, Any]()
+    assert text.count("\n## ") == 12
+    for kind, block in re.findall(r"^```(python|sh|js)\n(.*?)^```", text, re.M | re.S):
+        if kind == "python":
+            exec(compile(block, "cookbook", "exec"), names)
+        elif kind == "js" and (node := shutil.which("node")) is not None:
+            with serving("connect_four") as address:
+                block = block.replace("127.0.0.1:8000", address)
+                done = subprocess.run([node, "--input-type=module", "-e", block], capture_output=True, text=True)
+            assert done.stdout.strip() in set("1234567"), done.stderr
+        for name, line in re.findall(r"\baz-(train|export) ([^&\n]*)", block if kind == "sh" else ""):
+            arguments = shlex.split(line)
+            assert settings_from([*arguments, "--out", "runs/new"]) if name == "train" else az_export(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ended == [False, False]
+    assert {"b2", "0.0"} < {*lines}
+    assert [line.split(" by ")[1] for line in lines if line.startswith("player")] == ["3"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    pytest.importorskip("nbmake")
+    shutil.copy(README.parent / "examples/own_game.ipynb", tmp_path)
+    command = [sys.executable, "-m", "pytest", "--nbmake", "--nbmake-timeout=600", "own_game.ipynb"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")

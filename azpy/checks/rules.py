@@ -60,7 +60,8 @@ RULES = {
     ),
     "key-range": Rule(
         "key is a whole number in [0, 2**128)",
-        "build it from the parts of the position; hash() can be negative and is no key",
+        "build it from the parts of the position, of an array with int.from_bytes(hashlib.blake2b(array.tobytes(), "
+        "digest_size=16).digest()); hash() can be negative and is no key",
     ),
     "asking": Rule(
         "asking a position changes nothing: the same question has the same answer",

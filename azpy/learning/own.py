@@ -156,7 +156,7 @@ def class_values(network: nn.Module) -> tuple[float, float, float]:
 
 
 def weights_in(path: Path) -> dict[str, NDArray[Any]]:
-    """The weights in a .safetensors, .pt, .pth or .onnx file, by name. Nothing in it is run.
+    """The weights in a .safetensors, .pt, .pth, .pth.tar or .onnx file, by name. Nothing in it is run.
 
     Raises:
         SettingsError: another kind of file, or one that cannot be read.
@@ -167,7 +167,7 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
                 from safetensors.torch import load
 
                 found = load(path.read_bytes())
-            case ".pt" | ".pth":
+            case ".pt" | ".pth" | ".tar":  # others write .pth.tar
                 found = torch.load(path, map_location="cpu", weights_only=True)
                 for _ in _STATE:  # no deeper: a file may hold itself
                     inner = next((found[name] for name in _STATE if name in found), None)
@@ -178,7 +178,7 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
                 weights = onnx.load(path, load_external_data=False).graph.initializer
                 return {weight.name: onnx.numpy_helper.to_array(weight) for weight in weights}
             case _:
-                raise SettingsError(f"{path} is no .safetensors, .pt, .pth or .onnx file, nor a run folder")
+                raise SettingsError(f"{path} is no .safetensors, .pt, .pth, .pth.tar or .onnx file, nor a run folder")
         return {
             name: (tensor.float() if tensor.is_floating_point() else tensor).detach().numpy()
             for name, tensor in found.items()
