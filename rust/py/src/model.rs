@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use azpy_core::batched::RoundStats;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Seat, Served, Wish};
+use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Wish};
 use azpy_core::game::Turn;
 use azpy_core::search::Search;
 use pyo3::exceptions::PyValueError;
@@ -29,9 +29,6 @@ pub(crate) struct Token<G: Hosted> {
     call: Arc<Call>,
     game: Option<Arc<OpenGame<G>>>,
 }
-
-/// Requests that no desk has yet, and the searches that will answer them.
-type Arrived<G> = Vec<(Search<G>, Request<Token<G>>)>;
 
 fn wish<G: Hosted>(token: &Token<G>) -> Wish {
     token.call.wish()
@@ -59,9 +56,7 @@ pub(crate) struct Model<G: Hosted> {
     network: Option<u64>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
-    /// Requests that have not reached the desk yet. Nothing is done under this lock, so that nobody waits for it.
-    arrived: Mutex<Arrived<G>>,
-    desk: Mutex<Desk<G, Token<G>>>,
+    queue: Queue<G, Token<G>>,
     lanes: [Mutex<Lane<G, Token<G>>>; LANES],
 }
 
@@ -85,24 +80,9 @@ impl<G: Hosted> Model<G> {
             network: evaluator.network_id(),
             evaluator: Mutex::new(evaluator),
             device,
-            arrived: Mutex::default(),
-            desk: Mutex::new(desk),
+            queue: Queue::new(desk),
             lanes,
         }
-    }
-
-    fn arrive(&self, search: Search<G>, request: Request<Token<G>>) {
-        locked(&self.arrived).push((search, request));
-    }
-
-    /// The desk, with all requests that have arrived.
-    fn desk(&self, now: Instant) -> MutexGuard<'_, Desk<G, Token<G>>> {
-        let mut desk = locked(&self.desk);
-        let arrived = std::mem::take(&mut *locked(&self.arrived));
-        for (search, request) in arrived {
-            desk.join(search, request, now);
-        }
-        desk
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
@@ -129,7 +109,7 @@ impl<G: Hosted> Model<G> {
     fn fill(&self, lane: &mut Lane<G, Token<G>>, quiet: bool) {
         loop {
             let now = Instant::now();
-            if !(self.desk(now).give(lane, now, quiet) && lane.gather(self.network)) {
+            if !(self.queue.desk(now).give(lane, now, quiet) && lane.gather(self.network)) {
                 return;
             }
         }
@@ -167,21 +147,19 @@ impl<G: Hosted> Served for Model<G> {
     }
 
     fn has_work(&self, quiet: bool) -> bool {
-        !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
+        self.queue.has_work(quiet)
     }
 
     fn in_earnest(&self) -> bool {
-        let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
-        arrived || locked(&self.desk).in_earnest()
+        self.queue.in_earnest()
     }
 
     fn is_empty(&self) -> bool {
-        locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
+        self.queue.is_empty()
     }
 
     fn stats(&self) -> (RoundStats, usize) {
-        let desk = locked(&self.desk);
-        (desk.stats(), desk.left_over())
+        self.queue.stats()
     }
 }
 
@@ -197,7 +175,7 @@ impl<G: Hosted> AnyModel for Model<G> {
         if !allowed.is_empty() {
             search.allow(allowed);
         }
-        self.arrive(search, request(asked, None));
+        self.queue.arrive(search, request(asked, None));
         Ok(())
     }
 
@@ -233,7 +211,7 @@ impl<G: Hosted> AnyModel for Model<G> {
             }
             Instant::now()
         });
-        let took = self.desk(now).take_back(lane, now);
+        let took = self.queue.desk(now).take_back(lane, now);
         let mut done: Vec<_> = took.ended.into_iter().map(|open| self.done(open, None)).collect();
         if let Some(error) = error {
             // Whoever has a seat may wait for the GIL, so nobody waits for a seat with the GIL.
@@ -245,16 +223,16 @@ impl<G: Hosted> AnyModel for Model<G> {
 
     fn look(&self) -> Vec<Done> {
         let now = Instant::now();
-        let ended = self.desk(now).look(now);
+        let ended = self.queue.desk(now).look(now);
         ended.into_iter().map(|open| self.done(open, None)).collect()
     }
 
     fn memory_bytes(&self) -> usize {
-        locked(&self.desk).memory_bytes()
+        self.queue.desk(Instant::now()).memory_bytes()
     }
 
     fn end_largest(&self) -> bool {
-        locked(&self.desk).end_largest()
+        self.queue.desk(Instant::now()).end_largest()
     }
 }
 
@@ -322,7 +300,7 @@ impl<G: Hosted> AnySeat for OpenGame<G> {
         };
         let next = locked(&self.seat).next(model.number);
         next.is_some_and(|(search, request)| {
-            model.arrive(search, request);
+            model.queue.arrive(search, request);
             true
         })
     }

@@ -9,12 +9,13 @@
 //! rounds, as long as the evaluator's answer to a row does not depend on the rest of the batch. Only a deadline, a call
 //! to stop and a lack of memory make a result depend on time.
 //!
-//! [`Models`] has the desks of an engine: lanes, which are threads, take turns at them. The rest of the room knows no
-//! threads, and time only as it is told.
+//! [`Models`] has the desks of an engine, each behind its [`Queue`]: lanes, which are threads, take turns at them. The rest
+//! of the room knows no threads, and time only as it is told.
 
 mod desk;
 mod lane;
 mod models;
+mod queue;
 mod seat;
 
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ use crate::search::{Search, stream_for};
 pub use desk::Desk;
 pub use lane::{Lane, Took};
 pub use models::{Entry, Key, Models, Served};
+pub use queue::Queue;
 pub use seat::{KEPT_TREES, Seat};
 
 /// How urgent a request is.

@@ -315,19 +315,27 @@ mod tests {
     //! lock, so a failure repeats.
 
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::time::Instant;
 
     use shuttle::thread;
 
     use super::*;
+    use crate::batched::Workers;
+    use crate::config::SearchConfig;
+    use crate::engine::{Desk, Priority, Queue, Request, Wish};
+    use crate::evaluator::Uniform;
+    use crate::search::Search;
+    use crate::toy::Toy;
 
-    /// A model without searches: its requests are answered as soon as a lane has them.
-    struct Queue {
+    /// A model of a short game, whose searches take a few rounds.
+    struct Model {
         number: u64,
-        waiting: Mutex<Vec<Request>>,
+        queue: Queue<Toy, Asked>,
     }
 
+    /// Who asked.
     #[derive(Clone)]
-    struct Request {
+    struct Asked {
         id: usize,
         game: Option<Arc<Game>>,
     }
@@ -340,38 +348,59 @@ mod tests {
         out: AtomicBool,
     }
 
-    impl Queue {
+    impl Model {
         fn new(number: u64) -> Arc<Self> {
-            Arc::new(Self { number, waiting: Mutex::default() })
+            let desk = Desk::new(SearchConfig::default(), 8, 0, |_| false, |_| Wish::GoOn);
+            Arc::new(Self { number, queue: Queue::new(desk) })
+        }
+
+        /// As an engine's: a search from nothing arrives, whatever the desk is at.
+        fn ask(&self, token: Asked) {
+            let search = Search::new(Toy::countdown(3), SearchConfig::default());
+            let priority = if token.id % 2 == 0 { Priority::Play } else { Priority::Ponder };
+            let (deadline, report_every) = (None, None);
+            let request = Request { token, simulations: 2, seed: 0, run: 0, deadline, priority, report_every };
+            self.queue.arrive(search, request);
+        }
+
+        /// A lane's round, and who is answered.
+        fn round(&self, quiet: bool) -> Vec<Asked> {
+            let now = Instant::now();
+            let mut lane = self.queue.desk(now).lane(Workers::Serial, None);
+            while self.queue.desk(now).give(&mut lane, now, quiet) && lane.gather(None) {}
+            let outcome = lane.evaluate(&mut Uniform);
+            lane.take_up(outcome).unwrap();
+            let took = self.queue.desk(now).take_back(&mut lane, now);
+            took.ended.into_iter().map(|open| open.request.token).collect()
         }
     }
 
-    impl Served for Queue {
+    impl Served for Model {
         fn number(&self) -> u64 {
             self.number
         }
         fn is_serial(&self) -> bool {
             false
         }
-        fn has_work(&self, _quiet: bool) -> bool {
-            !self.is_empty()
+        fn has_work(&self, quiet: bool) -> bool {
+            self.queue.has_work(quiet)
         }
         fn in_earnest(&self) -> bool {
-            !self.is_empty()
+            self.queue.in_earnest()
         }
         fn is_empty(&self) -> bool {
-            self.waiting.lock().unwrap().is_empty()
+            self.queue.is_empty()
         }
         fn stats(&self) -> (RoundStats, usize) {
-            (RoundStats::default(), 0)
+            self.queue.stats()
         }
     }
 
-    type Tested = Models<Queue, Game>;
+    type Tested = Models<Model, Game>;
 
     /// As an engine: a model that is not there is made anew.
-    fn get_or_add(models: &Tested, game: &str) -> Arc<Queue> {
-        models.get("main", game).unwrap_or_else(|| models.add(key(game), Queue::new(0)))
+    fn get_or_add(models: &Tested, game: &str) -> Arc<Model> {
+        models.get("main", game).unwrap_or_else(|| models.add(key(game), Model::new(0)))
     }
 
     fn key(game: &str) -> Key {
@@ -383,17 +412,15 @@ mod tests {
         let model = models.get("main", game.name).expect("a game that goes on has a model");
         let mut waiting = game.waiting.lock().unwrap();
         if !waiting.is_empty() && !game.out.swap(true, SeqCst) {
-            let request = Request { id: waiting.remove(0), game: Some(game.clone()) };
-            model.waiting.lock().unwrap().push(request);
+            model.ask(Asked { id: waiting.remove(0), game: Some(game.clone()) });
         }
     }
 
     fn lane(models: &Tested, answered: &Mutex<Vec<usize>>) {
-        while let Some((model, _)) = models.next() {
-            let requests = std::mem::take(&mut *model.waiting.lock().unwrap());
-            for request in requests {
-                answered.lock().unwrap().push(request.id);
-                if let Some(game) = request.game {
+        while let Some((model, quiet)) = models.next() {
+            for asked in model.round(quiet) {
+                answered.lock().unwrap().push(asked.id);
+                if let Some(game) = asked.game {
                     game.out.store(false, SeqCst);
                     go_on(models, &game);
                 }
@@ -402,16 +429,25 @@ mod tests {
         }
     }
 
+    /// Rounds with the model whose turn it is, until nobody waits there.
+    fn serve(models: &Tested) {
+        let (model, quiet) = models.next().unwrap();
+        while !model.is_empty() {
+            model.round(quiet);
+        }
+        models.finish(model);
+    }
+
     /// Asks as an engine does: takes the model, is held up by Python for a while, and hands the request over.
-    fn ask(models: &Tested, request: &Request, accepted: &Mutex<Vec<usize>>) {
-        let model = get_or_add(models, request.game.as_ref().map_or("a", |game| game.name));
+    fn ask(models: &Tested, asked: &Asked, accepted: &Mutex<Vec<usize>>) {
+        let model = get_or_add(models, asked.game.as_ref().map_or("a", |game| game.name));
         thread::yield_now();
         let Some(_entry) = models.enter() else { return };
-        accepted.lock().unwrap().push(request.id);
-        match &request.game {
-            None => model.waiting.lock().unwrap().push(request.clone()),
+        accepted.lock().unwrap().push(asked.id);
+        match &asked.game {
+            None => model.ask(asked.clone()),
             Some(game) => {
-                game.waiting.lock().unwrap().push(request.id);
+                game.waiting.lock().unwrap().push(asked.id);
                 go_on(models, game);
             }
         }
@@ -426,7 +462,7 @@ mod tests {
     fn every_request_is_answered_beside_loads_and_a_close() {
         in_many_orders(|| {
             let models = Arc::new(Tested::new(2, 16));
-            models.add(key("a"), Queue::new(0));
+            models.add(key("a"), Model::new(0));
             let (accepted, answered) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
             let mut threads = Vec::new();
             for _ in 0..2 {
@@ -441,14 +477,14 @@ mod tests {
                 let game = (asker > 0).then(|| game.clone());
                 threads.push(thread::spawn(move || {
                     for turn in 0..2 {
-                        ask(&models, &Request { id: 2 * asker + turn, game: game.clone() }, &accepted);
+                        ask(&models, &Asked { id: 2 * asker + turn, game: game.clone() }, &accepted);
                     }
                 }));
             }
             let loader = models.clone();
             threads.push(thread::spawn(move || {
                 for number in 1..3 {
-                    loader.add(key("a"), Queue::new(number));
+                    loader.add(key("a"), Model::new(number));
                     loader.wake();
                 }
                 loader.close();
@@ -474,7 +510,7 @@ mod tests {
                     *now = number.max(*now);
                     drop(now);
                     for (game, _) in models.named("main") {
-                        models.renew(key(&game), Queue::new(number));
+                        models.renew(key(&game), Model::new(number));
                     }
                 }));
             }
@@ -483,7 +519,7 @@ mod tests {
                 // As an engine's first request of a game: a network may have come that saw no model to renew.
                 loop {
                     let number = *known.lock().unwrap();
-                    let model = first.add(key("a"), Queue::new(number));
+                    let model = first.add(key("a"), Model::new(number));
                     if *known.lock().unwrap() <= model.number() {
                         return;
                     }
@@ -499,14 +535,12 @@ mod tests {
         shuttle::check_random(
             || {
                 let models = Tested::new(1, 16);
-                let old = models.add(key("a"), Queue::new(0));
-                old.waiting.lock().unwrap().push(Request { id: 0, game: None });
-                models.add(key("a"), Queue::new(1));
+                let old = models.add(key("a"), Model::new(0));
+                old.ask(Asked { id: 0, game: None });
+                models.add(key("a"), Model::new(1));
                 assert_eq!(models.all().len(), 2);
-                let (model, _) = models.next().unwrap();
-                assert_eq!(model.number(), 0);
-                model.waiting.lock().unwrap().clear();
-                models.finish(model);
+                serve(&models);
+                assert!(old.is_empty());
                 models.close();
                 assert!(models.next().is_none());
                 assert_eq!(models.all().len(), 2, "somebody has it");
@@ -538,7 +572,7 @@ mod tests {
                         models.add_seat(key(name), &game);
                     }
                     for turn in 0..2 {
-                        ask(&models, &Request { id: 2 * asker + turn, game: Some(game.clone()) }, &accepted);
+                        ask(&models, &Asked { id: 2 * asker + turn, game: Some(game.clone()) }, &accepted);
                     }
                     game
                 }));
@@ -560,36 +594,28 @@ mod tests {
         shuttle::check_random(
             || {
                 let models = Tested::new(1, 3);
-                let ask = |game: &str| {
-                    let model = models.add(key(game), Queue::new(0));
-                    model.waiting.lock().unwrap().push(Request { id: 0, game: None });
-                };
-                let serve = || {
-                    let (model, _) = models.next().unwrap();
-                    model.waiting.lock().unwrap().clear();
-                    models.finish(model);
-                };
+                let ask = |game: &str| models.add(key(game), Model::new(0)).ask(Asked { id: 0, game: None });
                 let there = |games: &str| {
                     games.split(' ').filter(|game| models.get("main", game).is_some()).collect::<Vec<_>>().join(" ")
                 };
                 ["a", "b", "c", "d"].into_iter().for_each(ask);
-                serve();
+                serve(&models);
                 assert_eq!(there("a b c d"), "a b c d", "all four had requests");
-                (0..3).for_each(|_| serve());
+                (0..3).for_each(|_| serve(&models));
                 assert_eq!(there("a b c d"), "b c d");
                 let game = Arc::new(Game::default());
                 models.add_seat(key("b"), &game);
                 let held = models.get("main", "c").unwrap();
                 ["e", "f"].into_iter().for_each(ask);
-                (0..2).for_each(|_| serve());
+                (0..2).for_each(|_| serve(&models));
                 ask("e");
-                serve();
+                serve(&models);
                 assert_eq!(there("b c d e f"), "b c e", "a game has b, somebody holds c, and e was used last");
                 drop((game, held));
                 ["f", "g"].into_iter().for_each(ask);
-                (0..2).for_each(|_| serve());
+                (0..2).for_each(|_| serve(&models));
                 ask("g");
-                serve();
+                serve(&models);
                 assert_eq!(there("b c d e f g"), "e f g");
             },
             1,

@@ -1,0 +1,77 @@
+//! A network's queue of requests: they arrive here, whatever its desk is at, and lanes meet them at the desk.
+//!
+//! Threads meet here as well as at [`super::Models`], whose tests have queues.
+
+use std::sync::PoisonError;
+use std::time::Instant;
+
+#[cfg(test)]
+use shuttle::sync::{Mutex, MutexGuard};
+#[cfg(not(test))]
+use std::sync::{Mutex, MutexGuard};
+
+use super::{Desk, Priority, Request};
+use crate::batched::RoundStats;
+use crate::game::Game;
+use crate::search::Search;
+
+/// The requests of one network: those that have just arrived, and those at its desk.
+pub struct Queue<G: Game, T> {
+    /// They have not reached the desk yet. Nothing is done under this lock, so that nobody waits for it.
+    arrived: Mutex<Vec<(Search<G>, Request<T>)>>,
+    desk: Mutex<Desk<G, T>>,
+}
+
+/// The lock of something that is whole whenever a panic could leave it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<G: Game, T> Queue<G, T> {
+    /// Nobody asks yet.
+    #[must_use]
+    pub fn new(desk: Desk<G, T>) -> Self {
+        Self { arrived: Mutex::default(), desk: Mutex::new(desk) }
+    }
+
+    /// Takes a request that `search` will answer. Waits for no round.
+    pub fn arrive(&self, search: Search<G>, request: Request<T>) {
+        locked(&self.arrived).push((search, request));
+    }
+
+    /// The desk, with all requests that have arrived.
+    pub fn desk(&self, now: Instant) -> MutexGuard<'_, Desk<G, T>> {
+        let mut desk = locked(&self.desk);
+        let arrived = std::mem::take(&mut *locked(&self.arrived));
+        for (search, request) in arrived {
+            desk.join(search, request, now);
+        }
+        desk
+    }
+
+    /// See [`super::Served::has_work`].
+    #[must_use]
+    pub fn has_work(&self, quiet: bool) -> bool {
+        !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
+    }
+
+    /// See [`super::Served::in_earnest`].
+    #[must_use]
+    pub fn in_earnest(&self) -> bool {
+        let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
+        arrived || locked(&self.desk).in_earnest()
+    }
+
+    /// See [`super::Served::is_empty`].
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
+    }
+
+    /// See [`super::Served::stats`].
+    #[must_use]
+    pub fn stats(&self) -> (RoundStats, usize) {
+        let desk = locked(&self.desk);
+        (desk.stats(), desk.left_over())
+    }
+}
