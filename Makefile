@@ -37,7 +37,7 @@ DEV = $(VENV)/.dev-$(EXTRAS)
 # What most tests import.
 USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx pyspiel)
 # What `make quick` asks of Python.
-QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py \
+QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py test_threads.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
 .PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow fuzz bench site \

@@ -3,6 +3,9 @@
 Each test is right under any interpreter. The forge runs them without the lock too, where they are worth the most.
 """
 
+import subprocess
+import sys
+import sysconfig
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +48,13 @@ def played(number: int, start: azpy.State | Countdown) -> list[bytes]:
     evaluator = Hashed(start.num_actions)
     with azpy.SelfPlay(start, evaluator, slots=3, seed=number, games=6, simulations=20) as games:
         return sorted(record.to_bytes() for record in games)
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the lock")
+def test_azpy_leaves_a_python_without_the_lock_without_it() -> None:
+    program = "import sys, azpy; print(sys._is_gil_enabled())"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
 
 
 @pytest.mark.parametrize("start", [STATE, Countdown(20)])
