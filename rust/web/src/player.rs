@@ -3,12 +3,11 @@
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
 use azpy_core::options::{Kind, OptionRow, OptionValue};
+use azpy_games::any::{Any, Pays};
 use azpy_net::{Net, NetEvaluator};
 use azpy_query::Limits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::games::{Any, Pays};
 
 /// A player as its file says it.
 #[derive(Debug, Deserialize)]

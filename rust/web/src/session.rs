@@ -16,12 +16,12 @@ use azpy_core::look::{standard_errors, variations};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop, stream_for};
 use azpy_core::selfplay::sharpen;
+use azpy_games::any::{Any, Pays};
 use azpy_query::{
     Asking, Found, LONGEST_NAME, Limits, Object, Place, Query, Refused, action_of, id_of, read, show, terminated, write,
 };
 use serde_json::{Value, json};
 
-use crate::games::{Any, Pays};
 use crate::player::{About, Answers, Player};
 use crate::track::{Kept, Track};
 

@@ -1,17 +1,17 @@
-//! The games by their names, and a position of any of them behind one type, so that the search and the queries are
-//! compiled once for all games.
+//! The games by their names, and a position of any of them behind one type, so that a search of it is compiled once for
+//! all games.
 //!
 //! A step of the search then asks for memory to copy a position, and its calls are indirect. Beside a network this costs
-//! nothing that one notices, and a page of all games is as small as one of a few.
+//! nothing that one notices, and a program of all games is as small as one of a few.
 
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::Notation;
+use azpy_core::text::{Notation, Position};
 use azpy_core::written::{Bounds, Named, Notes, Variations};
-use azpy_games::registry::{self, Entry, split, with_params};
-use azpy_query::Position;
+
+use crate::registry::{self, Entry, split, with_params};
 
 /// The questions of [`Game`] that name no type of the game.
 macro_rules! of_game {
@@ -25,6 +25,9 @@ macro_rules! of_game {
             fn legal_actions(&self, out: &mut Vec<Action>);
             fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>);
             fn encode(&self, row: &mut [f32]);
+            fn action_cells(&self) -> Option<Vec<u16>>;
+            fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
+            fn plane_divisors(&self) -> Option<Vec<u16>>;
             fn key(&self) -> u128;
             fn render(&self) -> String;
         }
@@ -122,7 +125,7 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
 }
 
 /// A position of any game that pays a `P`.
-pub(crate) struct Any<P: Payoff> {
+pub struct Any<P: Payoff> {
     /// The game and its parameters.
     spec: Arc<str>,
     inner: Box<dyn Behind<P>>,
@@ -130,12 +133,12 @@ pub(crate) struct Any<P: Payoff> {
 
 impl<P: Payoff> Any<P> {
     /// A position of a game that has no name yet.
-    pub(crate) fn new<G: Notation<Payoff = P>>(inner: G) -> Self {
+    pub fn new<G: Notation<Payoff = P>>(inner: G) -> Self {
         Self { spec: "".into(), inner: boxed(inner) }
     }
 
     /// The same with the game's name.
-    pub(crate) fn named(self, spec: &str) -> Self {
+    pub fn named(self, spec: &str) -> Self {
         Self { spec: spec.into(), ..self }
     }
 
@@ -203,7 +206,7 @@ impl<P: Pays> Position for Any<P> {
 }
 
 /// The start of some game, by what the game pays.
-pub(crate) enum Start {
+pub enum Start {
     /// Two players share a zero sum.
     ZeroSum(Any<Value>),
     /// Each player has a number of its own.
@@ -220,7 +223,8 @@ impl Start {
 }
 
 /// What a game pays, and so which kind of [`Start`] it has.
-pub(crate) trait Pays: Payoff {
+pub trait Pays: Payoff {
+    /// The start of such a game.
     fn start(start: Any<Self>) -> Start;
     /// The start, if it is of this kind.
     fn taken(start: Start) -> Option<Any<Self>>;
@@ -250,8 +254,8 @@ fn start<G: Notation<Payoff: Pays>>(game: G) -> Start {
 
 /// All games, or the one that the build names: its program is less than half as large.
 const GAMES: &[Entry<Start>] = match option_env!("AZPY_WASM_GAME") {
-    None => &azpy_games::built_in!(start),
-    Some(name) => &[only(&azpy_games::built_in!(start), name.as_bytes())],
+    None => &crate::built_in!(start),
+    Some(name) => &[only(&crate::built_in!(start), name.as_bytes())],
 };
 
 /// The game of this name; the build fails where there is none.
@@ -267,7 +271,14 @@ const fn only(games: &[Entry<Start>], wanted: &[u8]) -> Entry<Start> {
 }
 
 /// The start of the game that a specification means, after the specification in its one spelling.
-pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start), String> {
+///
+/// # Arguments
+/// - `given`: parameters besides those in the specification.
+///
+/// # Errors
+/// A sentence about what cannot be read, or what the game refuses.
+#[inline] // so that only the programs that ask for it compile all games behind one type
+pub fn make(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start), String> {
     let games: Vec<_> = GAMES.iter().collect();
     registry::make(&games, spec, given, |one, other| one.key() == other.key())
 }
