@@ -33,7 +33,7 @@ typedef struct azpy_game azpy_game;
 /* A legal action, or an outcome of a roll. Its last four members are 0 until azpy_search has searched the position. */
 typedef struct {
     int action;        /* what azpy_play takes */
-    const char *name;  /* as people call it: "d", "e2e4", "pass" */
+    const char *name;  /* as people call it: "4", "e2e4", "pass" */
     float probability; /* of an outcome of a roll; 0 for an action */
     uint32_t visits;   /* simulations through the action, those of earlier searches included */
     float prior;       /* what the network gives the action, before any search; all sum to 1 */
@@ -59,7 +59,7 @@ typedef struct {
  * game: such as "othello" or "go(size=9)". NULL: that of the folder. A player plays its own game. If its network has
  *   "+conv", it also plays other sizes.
  * position: where the game begins: a position in the game's notation, such as a FEN of chess, or moves by their names,
- *   such as "d d e". NULL: the game's start. */
+ *   such as "4 4 5". NULL: the game's start. */
 azpy_game *azpy_open(const char *folder, const char *game, const char *position);
 
 /* Frees a game and all that was returned of it. NULL is no error. */
