@@ -85,7 +85,7 @@ static void a_win_is_found_and_its_tree_comes_back(const char *players) {
 }
 
 static void equal_calls_give_equal_results(const char *players) {
-    azpy_game *one = azpy_open(player(players, "go"), NULL, NULL), *other = azpy_open(folder, NULL, NULL);
+    azpy_game *one = azpy_open(player(players, "tic_tac_toe"), NULL, NULL), *other = azpy_open(folder, NULL, NULL);
     CHECK(one != NULL && other != NULL);
     for (int ply = 0; ply < 2; ++ply) {
         int action = azpy_search(one, 20);
