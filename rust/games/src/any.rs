@@ -11,7 +11,7 @@ use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::{Notation, Position};
 use azpy_core::written::{Bounds, Named, Notes, Variations};
 
-use crate::registry::{self, Entry, split, with_params};
+use crate::registry::{self, Entry, built_in, split, with_params};
 
 /// The questions of [`Game`] that name no type of the game.
 macro_rules! of_game {
@@ -254,8 +254,8 @@ fn start<G: Notation<Payoff: Pays>>(game: G) -> Start {
 
 /// All games, or the one that the build names: its program is less than half as large.
 const GAMES: &[Entry<Start>] = match option_env!("AZPY_WASM_GAME") {
-    None => &crate::built_in!(start),
-    Some(name) => &[only(&crate::built_in!(start), name.as_bytes())],
+    None => &built_in!(start),
+    Some(name) => &[only(&built_in!(start), name.as_bytes())],
 };
 
 /// The game of this name; the build fails where there is none.

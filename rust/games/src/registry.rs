@@ -234,6 +234,8 @@ macro_rules! built_in {
     }};
 }
 
+pub(crate) use built_in;
+
 /// The start of the Wall Game.
 ///
 /// # Errors
