@@ -40,7 +40,7 @@ USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx
 QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py test_threads.py \
 	test_cli.py::test_a_small_run_prints_what_a_user_needs
 
-.PHONY: train test quick lowest build wasm lint lint-rust lint-python test-rust test-python test-slow fuzz bench site \
+.PHONY: train test quick lowest build wasm c lint lint-rust lint-python test-rust test-python test-slow fuzz bench site \
 	wheel release sdist crates smoke clean tools
 
 train: $(VENV)/.train
@@ -75,6 +75,12 @@ build: $(BIN)/maturin$(EXE)
 # that it is made of, run this and commit what it writes.
 wasm: tools
 	$(PYTHON) rust/web/build.py
+
+# azpy for programs in C: its header and its library, in dist.
+c: tools
+	MAKEFLAGS= cargo build --profile wheel --locked --package azpy-c
+	mkdir -p dist
+	cp rust/c/azpy.h $(wildcard $(addprefix target/wheel/,libazpy.so libazpy.dylib azpy.dll azpy.dll.lib)) dist
 
 lint: lint-rust lint-python
 
@@ -218,7 +224,8 @@ $(DEV): $(LIGHT)/.built
 	@touch $@
 
 # Broken links fail. The pages get the folders that they have here, as the links between them name these.
-PAGES = $(wildcard *.md) docs Dockerfile examples/own_game.ipynb rust/core/src/game.rs rust/core/src/text.rs
+PAGES = $(wildcard *.md) docs Dockerfile examples/own_game.ipynb rust/c/azpy.h rust/core/src/game.rs \
+	rust/core/src/text.rs
 site: $(LIGHT)/.built
 	$(call install,$(LIGHT))
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[site]"

@@ -208,6 +208,23 @@ pub trait Notation: Game {
     }
 }
 
+/// A position that says which game it is of.
+pub trait Position: Notation {
+    /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)".
+    fn game(&self) -> &str;
+
+    /// Whether one number is the outcome of two players.
+    fn is_zero_sum(&self) -> bool {
+        Self::Payoff::ZERO_SUM
+    }
+
+    /// The start of the game with other values of these parameters.
+    ///
+    /// # Errors
+    /// A sentence, for values that the game refuses.
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String>;
+}
+
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
 /// stalemate". See [`result_words`].
 pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {

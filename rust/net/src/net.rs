@@ -2,6 +2,9 @@
 
 use std::mem;
 
+use azpy_core::game::{Game, Payoff};
+use serde_json::json;
+
 use crate::assemble::{Board, ConvPolicy, Policy, Trunk, Value, assemble};
 use crate::layer::Job;
 use crate::read::{Shape, Weights};
@@ -58,6 +61,25 @@ impl Net {
         let weights = Weights::read(weights)?;
         let (board, trunk, policy, value) = assemble(&shape, spec, &weights)?;
         Ok(Self { shape, id, board, trunk, policy, value })
+    }
+
+    /// Reads a network of a game, which says the shapes. `network`, `value_smoothing` and `weights` are those of
+    /// [`Net::read`].
+    ///
+    /// # Errors
+    /// See [`Net::read`].
+    pub fn for_game<G: Game>(game: &G, network: &str, value_smoothing: f64, weights: &[u8]) -> Result<Self, String> {
+        let shape = json!({
+            "network": network,
+            "obs_shape": game.obs_shape(),
+            "num_actions": game.num_actions(),
+            "num_values": if G::Payoff::ZERO_SUM { 1 } else { game.num_players() },
+            "action_cells": game.action_cells(),
+            "policy_planes": game.policy_planes(),
+            "plane_divisors": game.plane_divisors(),
+            "value_smoothing": value_smoothing,
+        });
+        Self::read(&shape.to_string(), weights)
     }
 
     /// Answers a batch of positions.

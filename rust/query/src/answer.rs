@@ -6,11 +6,11 @@ use azpy_core::game::{Action, Payoff, Player, Turn};
 use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
+use azpy_core::text::Position;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::katago;
-use crate::line::Position;
 use crate::object::{Limits, Object, Refused, list_of, text};
 use crate::query::{Asking, Query, notes_in, read_position};
 use crate::shape::{Answer, MoveInfo, Paid, Policy, Root, rounded};

@@ -1,13 +1,12 @@
 //! Games with variations as texts of other programs (PGN of chess, SGF of Go), read as lists of moves and written.
 
 use azpy_core::game::Player;
-use azpy_core::text::{moves_of, play_named};
+use azpy_core::text::{Position, moves_of, play_named};
 use azpy_core::written::{Bounds, Named, Notes, Told, Variations, join};
 use serde::Serialize;
 
 use crate::answer::told;
 use crate::katago;
-use crate::line::Position;
 use crate::object::{Limits, Object, Refused, list_in, list_of, text, whole};
 use crate::query::{Asking, notes_in, start_of};
 

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 
 use azpy_core::game::{Player, Turn};
+use azpy_core::text::Position;
 use serde_json::{Value, json};
 
-use crate::line::{Position, go_board, go_name, is_go};
+use crate::line::{go_board, go_name, is_go};
 use crate::object::{Limits, Object, Refused, Repr, list_in, list_of, number, object_of, one_of, text, whole};
 use crate::shape::{Answer, Policy, Root, Shares, rounded};
 

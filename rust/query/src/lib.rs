@@ -16,7 +16,8 @@ mod query;
 mod shape;
 
 pub use answer::{Found, show};
+pub use azpy_core::text::Position;
 pub use games::{Format, format_of, read, write};
-pub use line::{Line, Position};
+pub use line::Line;
 pub use object::{Limits, Object, Refused};
 pub use query::{Asking, LONGEST_NAME, Place, Query, action_of, id_of, terminated};

@@ -1,29 +1,12 @@
 //! A line of play as another program tells it. It goes on where azpy's rules end the game.
 
-use azpy_core::game::{Action, Payoff, Player, Turn};
-use azpy_core::text::Notation;
+use azpy_core::game::{Action, Player, Turn};
+use azpy_core::text::Position;
 
 use crate::object::{Refused, quoted};
 
 /// Of a name that is not legal, in characters.
 const MOST_NAME: usize = 40;
-
-/// A position that says which game it is of.
-pub trait Position: Notation {
-    /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)".
-    fn game(&self) -> &str;
-
-    /// Whether one number is the outcome of two players.
-    fn is_zero_sum(&self) -> bool {
-        Self::Payoff::ZERO_SUM
-    }
-
-    /// The start of the game with other values of these parameters.
-    ///
-    /// # Errors
-    /// A sentence, for values that the game refuses.
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String>;
-}
 
 /// The game without its parameters.
 pub(crate) fn name_of<P: Position>(state: &P) -> &str {
@@ -54,7 +37,7 @@ impl<P: Position> Line<P> {
         Self { state: start.clone(), start, played: Vec::new(), earlier }
     }
 
-    /// What each player captured, as [`Notation::captured`] says it, also before the line went on from an end.
+    /// What each player captured, as [`azpy_core::text::Notation::captured`] says it, also before the line went on from an end.
     pub fn captured(&self) -> Vec<String> {
         self.captured_until(self.played.len())
     }

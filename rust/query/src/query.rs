@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use azpy_core::game::{Action, MAX_PLAYERS, Player, Turn};
+use azpy_core::text::Position;
 use azpy_core::written::Notes;
 use serde_json::Value;
 
 use crate::katago::{self, Asked, View};
-use crate::line::{Line, Position};
+use crate::line::Line;
 use crate::object::{Limits, Object, Refused, flag, list_in, list_of, number, object_of, one_of, text, whole};
 
 /// Characters of an id or a game's name.

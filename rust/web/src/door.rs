@@ -34,7 +34,7 @@ pub fn open(text: usize, games: &'static [Entry]) -> bool {
     std::panic::set_hook(Box::new(|panic| say([failure(&format!("the search failed: {panic}"))])));
     let given = GIVEN.take();
     let opened = match given.split_at_checked(text) {
-        Some((player, weights)) => games::open(games, &String::from_utf8_lossy(player), weights),
+        Some((player, weights)) => games::open(games, &String::from_utf8_lossy(player), weights.to_vec()),
         None => Err("the player is longer than what was written".to_owned()),
     };
     let (session, problem) = match opened {

@@ -90,7 +90,7 @@ pub(crate) struct Session<G: Position> {
 }
 
 /// A session of whatever game.
-pub(crate) trait Asked {
+pub trait Asked {
     /// Takes a query or an action as JSON.
     fn ask(&mut self, text: &str);
     /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on.

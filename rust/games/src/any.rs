@@ -1,0 +1,237 @@
+//! A position of any game behind one type, so that a search of it is compiled once for all games that pay alike.
+//!
+//! A step of the search then asks for memory to copy a position, and its calls are indirect. Beside a network this costs
+//! nothing that one notices, and a program of all games is as small as one of a few.
+
+use std::any;
+use std::sync::Arc;
+
+use azpy_core::game::{Action, Game, Payoff, Player};
+use azpy_core::text::{Notation, Position};
+use azpy_core::written::{Bounds, Variations};
+use azpy_core::{of_game, of_notation};
+
+use crate::registry::{self, Entry, split, with_params};
+
+/// The questions of [`Game`] that fill something.
+macro_rules! of_filling {
+    ($each:ident) => {
+        $each! {
+            fn legal_actions(&self, out: &mut Vec<Action>);
+            fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>);
+            fn encode(&self, row: &mut [f32]);
+        }
+    };
+}
+
+macro_rules! declared {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)?;)*
+    };
+}
+
+macro_rules! handed_on {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)? {
+            self.inner.$name($($argument),*)
+        })*
+    };
+}
+
+/// What stands behind [`Any`].
+trait Behind<P: Payoff>: Send + Sync {
+    of_game!(declared);
+    of_filling!(declared);
+    of_notation!(declared);
+    fn copied(&self) -> Box<dyn Behind<P>>;
+    fn play(&mut self, action: Action);
+    fn outcome(&self) -> P;
+    fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, String>;
+    fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<P>>>;
+    fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn Behind<P>>>;
+}
+
+struct Typed<G> {
+    inner: G,
+}
+
+fn boxed<G: Notation>(inner: G) -> Box<dyn Behind<G::Payoff>> {
+    Box::new(Typed { inner })
+}
+
+impl<G: Notation> Behind<G::Payoff> for Typed<G> {
+    of_game!(handed_on);
+    of_filling!(handed_on);
+    of_notation!(handed_on);
+    fn copied(&self) -> Box<dyn Behind<G::Payoff>> {
+        boxed(self.inner.clone())
+    }
+    fn play(&mut self, action: Action) {
+        self.inner.play(action);
+    }
+    fn outcome(&self) -> G::Payoff {
+        self.inner.outcome()
+    }
+    fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, String> {
+        Ok(boxed(self.inner.parse(text)?))
+    }
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, String> {
+        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
+        Ok(Variations { start: boxed(start), moves, tags, notes, left_out })
+    }
+    fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<G::Payoff>>> {
+        self.inner.without_dead(places).map(boxed)
+    }
+    fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn Behind<G::Payoff>>> {
+        self.inner.without_past(mover).map(boxed)
+    }
+}
+
+/// Makes the start of a game of its name and parameters.
+type Make<S> = fn(&str, Vec<(String, String)>) -> Result<S, String>;
+
+/// A position of any game that pays a `P`.
+pub struct Any<P: Payoff> {
+    /// The game and its parameters.
+    spec: Arc<str>,
+    inner: Box<dyn Behind<P>>,
+    /// The start of a game that pays a `P`, among those of the program.
+    start: Make<Self>,
+}
+
+impl<P: Payoff> Any<P> {
+    fn with(&self, inner: Box<dyn Behind<P>>) -> Self {
+        Self { spec: self.spec.clone(), inner, start: self.start }
+    }
+
+    fn with_params(&self, params: &[(&str, String)]) -> Result<Self, String> {
+        (self.start)(split(&self.spec).0, with_params(&self.spec, params))
+    }
+
+    /// A position that was read: a text of Go may have a komi of its own.
+    fn with_read(&self, inner: Box<dyn Behind<P>>) -> Self {
+        let read = self.with(inner);
+        let Some(komi) = read.inner.komi() else { return read };
+        match self.with_params(&[("komi", komi.to_string())]) {
+            Ok(start) => Self { spec: start.spec, ..read },
+            Err(_) => read,
+        }
+    }
+}
+
+impl<P: Payoff> Clone for Any<P> {
+    fn clone(&self) -> Self {
+        self.with(self.inner.copied())
+    }
+}
+
+impl<P: Payoff> Game for Any<P> {
+    type Payoff = P;
+    of_game!(handed_on);
+    of_filling!(handed_on);
+    fn play(&mut self, action: Action) {
+        self.inner.play(action);
+    }
+    fn outcome(&self) -> P {
+        self.inner.outcome()
+    }
+}
+
+impl<P: Payoff> Notation for Any<P> {
+    of_notation!(handed_on);
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        Ok(self.with_read(self.inner.parse(text)?))
+    }
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
+        Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
+    }
+    fn without_dead(&self, places: &[String]) -> Option<Self> {
+        Some(self.with(self.inner.without_dead(places)?))
+    }
+    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
+        Some(self.with(self.inner.without_past(mover)?))
+    }
+}
+
+impl<P: Payoff> Position for Any<P> {
+    fn game(&self) -> &str {
+        &self.spec
+    }
+
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
+        self.with_params(params)
+    }
+}
+
+/// What a program does with the start of a game, whatever the game pays.
+pub trait Open: Sized + 'static {
+    /// What it makes of the start.
+    type Opened;
+    /// The games of the program.
+    fn games() -> &'static [Entry<Start<Self>>];
+    /// Makes it.
+    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened;
+}
+
+/// What stands behind [`Start`]. Only here a program learns what a game pays: one of a game for two has no search for
+/// several players.
+trait Opens<O: Open> {
+    fn key(&self) -> u128;
+    fn any(self: Box<Self>) -> Box<dyn any::Any>;
+    fn open(self: Box<Self>, spec: &str, with: O) -> O::Opened;
+}
+
+impl<P: Payoff, O: Open> Opens<O> for Any<P> {
+    fn key(&self) -> u128 {
+        self.inner.key()
+    }
+    fn any(self: Box<Self>) -> Box<dyn any::Any> {
+        self
+    }
+    fn open(self: Box<Self>, spec: &str, with: O) -> O::Opened {
+        with.open(Self { spec: spec.into(), ..*self })
+    }
+}
+
+/// The start of some game.
+pub struct Start<O>(Box<dyn Opens<O>>);
+
+impl<O: Open> Start<O> {
+    /// The start of a game, whatever its type.
+    pub fn new<G: Notation>(game: G) -> Self {
+        Self(Box::new(Any { spec: "".into(), inner: boxed(game), start: taken::<O, G::Payoff> }))
+    }
+
+    /// The one spelling of a game and its parameters.
+    ///
+    /// # Errors
+    /// As [`Start::open`].
+    pub fn spelled(spec: &str) -> Result<String, String> {
+        Ok(make::<O>(spec, Vec::new())?.0)
+    }
+
+    /// Opens a game by its name.
+    ///
+    /// # Errors
+    /// A sentence about what cannot be read, or what the game refuses.
+    pub fn open(spec: &str, with: O) -> Result<O::Opened, String> {
+        let (spec, Self(start)) = make(spec, Vec::new())?;
+        Ok(start.open(&spec, with))
+    }
+}
+
+/// The start of the game that a specification means, after the specification in its one spelling.
+fn make<O: Open>(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start<O>), String> {
+    let games: Vec<_> = O::games().iter().collect();
+    registry::make(&games, spec, given, |Start(one), Start(other)| one.key() == other.key())
+}
+
+fn taken<O: Open, P: Payoff>(spec: &str, given: Vec<(String, String)>) -> Result<Any<P>, String> {
+    let (spec, Start(start)) = make::<O>(spec, given)?;
+    match start.any().downcast::<Any<P>>() {
+        Ok(start) => Ok(Any { spec: spec.into(), ..*start }),
+        Err(_) => Err(format!("{spec} does not pay as the game before")),
+    }
+}
