@@ -161,6 +161,7 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
     for name in there:
         if name.endswith((".html", ".js", ".css")):
             text = (folder / name).read_text(encoding="utf-8")
+            assert not (name.endswith(".js") and re.search(r"^\s*//", text, re.MULTILINE)), name
             assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
     player = json.loads((folder / "player.json").read_text())
     assert player["about"]["game"] == model.served.start.game
