@@ -451,7 +451,7 @@ class SealedGames:
     def write(self, iteration: int, records: Sequence[GameRecord]) -> None:
         """Seals the games of an iteration."""
         payloads = [record.to_bytes() for record in records]
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "payload": np.frombuffer(b"".join(payloads), np.uint8),
             "offsets": np.cumsum([0, *map(len, payloads)], dtype=np.int64),
             "game_id": np.array([record.game_id for record in records], np.int64),
