@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from azpy._core import GameRecord
 from azpy.errors import RunError
