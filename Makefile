@@ -80,7 +80,9 @@ wasm: tools
 c: tools
 	MAKEFLAGS= cargo build --profile wheel --locked --package azpy-c
 	mkdir -p dist
-	cp rust/c/azpy.h $(wildcard $(addprefix target/wheel/,libazpy.so libazpy.dylib azpy.dll azpy.dll.lib)) dist
+	cp rust/c/azpy.h dist
+	for file in libazpy.so libazpy.dylib azpy.dll azpy.dll.lib; do \
+		[ ! -e target/wheel/$$file ] || cp target/wheel/$$file dist; done
 
 lint: lint-rust lint-python
 

@@ -135,7 +135,6 @@ def own_network(seed: int, planes: int = 2) -> torch.nn.Module:
     return own_parts.make((planes, 3, 3), 9)
 
 
-@pytest.mark.filterwarnings("error::torch.jit.TracerWarning")
 @pytest.mark.parametrize(
     ("spec", "suffix"), [*(("1x16", each) for each in ("pth.tar", "onnx")), ("own_parts:make", "safetensors")]
 )

@@ -186,7 +186,7 @@ def test_az_train_knows_it_by_its_name(site: Path, tmp_path: Path) -> None:
 
 
 def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Path, tmp_path: Path) -> None:
-    if lacks := missing():
+    if lacks := missing(tree):
         pytest.skip(lacks)
     if shutil.which("node") is None:
         pytest.skip("needs node")
@@ -205,7 +205,7 @@ def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Pat
 
 def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    if lacks := missing():
+    if lacks := missing(tree):
         pytest.skip(lacks)
     assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).returncode == 0
     export = ["-m", "azpy", "export", str(tmp_path / "run"), "--web", str(tmp_path / "page")]

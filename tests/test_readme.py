@@ -23,6 +23,7 @@ from azpy.cli.export import main as az_export
 from azpy.cli.train import main as train
 from azpy.cli.train import settings_from
 from azpy.errors import EXTRAS
+from azpy.matches.ratings import round_interval
 from azpy.runs.folder import RunFolder
 from served import serving
 from test_onnx import make_model
@@ -276,6 +277,9 @@ def test_the_cookbook_solves_its_problems(
 
     def train(game: str, *, on_iteration: Any, **_: object) -> None:
         ended.extend(on_iteration({"iteration": iteration}) for iteration in (9, 10))
+        won = SimpleNamespace(interval=round_interval([0, 0, 0, 0, 20]))  # 40 games, all of them
+        monkeypatch.setattr(azpy, "match", lambda *_, **__: won)
+        ended.append(on_iteration({"iteration": 20}))
 
     monkeypatch.setattr(azpy, "train", train, raising=False)
     monkeypatch.setattr(azpy, "match", lambda a, b, games: played(a, b, games=2, simulations=2), raising=False)
@@ -293,7 +297,7 @@ def test_the_cookbook_solves_its_problems(
             arguments = shlex.split(line)
             assert settings_from([*arguments, "--out", "runs/new"]) if name == "train" else az_export(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert ended == [False, False]
+    assert ended == [False, False, True]
     assert {"b2", "0.0"} < {*lines}
     assert [line.split(" by ")[1] for line in lines if line.startswith("player")] == ["3"]
 

@@ -32,7 +32,7 @@ _WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; wor
 _HEAD = '<meta charset="utf-8">'
 # What a server would say of itself. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
-# Of a script. They are a fifth of what a visitor would load.
+# Of a script: a fifth of the board's files.
 _COMMENTS = re.compile(rb"^[ \t]*(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 """Media types of the page's files, by what their names end with."""
@@ -77,7 +77,7 @@ def _check_crate(game: str, crate: Path) -> None:
     """Refuses a crate that makes no program for this core's games."""
     if not (crate / "Cargo.toml").is_file():
         raise SettingsError(f"--crate {crate}: it has no Cargo.toml: give the folder of the crate that has {game}")
-    if lacks := program.missing():
+    if lacks := program.missing(crate):
         raise SettingsError(f"--crate compiles {game} to WebAssembly, and cannot. {lacks}")
     said = program.described(crate)
     if isinstance(said, str):

@@ -56,15 +56,17 @@ def _tools() -> tuple[str, list[str], dict[str, str]]:
     return str(root / "usr/bin/cargo"), ["-Zbuild-std=std,panic_abort"], environment
 
 
-def missing() -> str:
-    """What this machine lacks to compile a program, and what to do; nothing if it lacks nothing."""
+def missing(crate: Path) -> str:
+    """What this machine lacks to compile the crate in a folder, and what to do; nothing if it lacks nothing."""
     cargo, builds_std, environment = _tools()
-    if shutil.which(cargo) is None:
-        return f"{cargo} is not there: install Rust (https://rustup.rs), then run `rustup target add {TARGET}`"
+    rustc = environment.get("RUSTC", "rustc")
+    for tool in (cargo, rustc):
+        if shutil.which(tool) is None:
+            return f"{tool} is not there: install Rust (https://rustup.rs), then run `rustup target add {TARGET}`"
     if builds_std:
         return ""
-    asked = [environment.get("RUSTC", "rustc"), "--print", "target-libdir", "--target", TARGET]
-    said = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
+    asked = [rustc, "--print", "target-libdir", "--target", TARGET]  # there: the crate may name a toolchain
+    said = subprocess.run(asked, cwd=crate, env=environment, capture_output=True, text=True, check=False)
     if said.returncode == 0 and Path(said.stdout.strip()).is_dir():
         return ""
     return f"Rust has no standard library for it here: run `rustup target add {TARGET}`"
@@ -86,7 +88,7 @@ def compiled(crate: Path, *options: str) -> bytes | None:
         options: more of them for `cargo build`.
     """
     cargo, more, environment = _tools()
-    # Vectors of 128 bits: all browsers have them since 2023. Paths of this machine stay out of the program.
+    # Vectors of 128 bits: all browsers have them since 2023. The usual paths of this machine stay out of the program.
     places = {
         Path.home(): "/home",
         Path(environment.get("CARGO_HOME", Path.home() / ".cargo")): "/cargo",

@@ -2,8 +2,9 @@
  *
  *     azpy_game *game = azpy_open("runs/connect_four", NULL, NULL);
  *     if (game == NULL) return fprintf(stderr, "%s\n", azpy_error()), 1;
- *     while (azpy_look(game)->turn != AZPY_OVER) {
- *         azpy_play(game, azpy_search(game, 400));
+ *     while (azpy_look(game)->turn >= 0) {
+ *         int best = azpy_search(game, 400);
+ *         if (best < 0 || azpy_play(game, best) < 0) return fprintf(stderr, "%s\n", azpy_error()), 1;
  *         puts(azpy_look(game)->drawing);
  *     }
  *     azpy_close(game);
@@ -76,7 +77,8 @@ int azpy_action(azpy_game *game, const char *text);
 int azpy_play(azpy_game *game, int action);
 
 /* Takes back so many plies, rolls included, or all if there are fewer. Returns how many. SIZE_MAX: back to where
- * azpy_open began. The trees of the last 8 positions come back too. */
+ * azpy_open began. The trees of the last 8 positions come back too. Once all trees of a game are larger than 1 GiB, the
+ * next search drops them. */
 int azpy_undo(azpy_game *game, size_t plies);
 
 /* Searches a position at a player's turn with so many more simulations, and returns the action to play. Call it again

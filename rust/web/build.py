@@ -38,7 +38,7 @@ def section(text: str) -> bytes:
 def main() -> int:
     """Builds the program and packs it."""
     build, before = runpy.run_path(str(BUILD)), hash_of_sources()
-    if lacks := build["missing"]():
+    if lacks := build["missing"](ROOT):
         print(f"the program cannot be built: {lacks} (see azpy/web/program.py)")
         return 1
     program = build["compiled"](ROOT, "--locked", "-p", "azpy-module")

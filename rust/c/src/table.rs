@@ -6,9 +6,9 @@ use azpy_core::engine::{Priority, Request, Seat};
 use azpy_core::evaluator::Rollout;
 use azpy_core::game::{Action, Game, Payoff, Turn};
 use azpy_core::search::{Search, SearchResult, stream_for};
-use azpy_core::text::Notation;
+use azpy_core::text::{Notation, shown};
 use azpy_games::any::{Any, Open, Start};
-use azpy_games::registry::Entry;
+use azpy_games::registry::{Entry, split, with_params};
 
 use crate::player::{Answers, Player};
 
@@ -51,8 +51,7 @@ pub(crate) fn open(folder: Option<&str>, game: Option<&str>, position: Option<&s
     let wanted =
         game.or(own).ok_or("folder and game are both NULL: give a player's folder or a game's name")?.to_owned();
     if let (Some(player), Some(own), Some(game)) = (&player, own, game)
-        && !player.has_any_size()?
-        && Start::<Opening>::spelled(own)? != Start::<Opening>::spelled(game)?
+        && !plays(player, own, game)?
     {
         return Err(format!(
             "the player in {} plays {own}, not {game}: leave the game out",
@@ -60,6 +59,22 @@ pub(crate) fn open(folder: Option<&str>, game: Option<&str>, position: Option<&s
         ));
     }
     Start::open(&wanted, Opening { player, position: position.map(str::to_owned) })?
+}
+
+/// Whether a player of its `own` game plays `game`: the same, or with any board one that differs by its size alone.
+fn plays(player: &Player, own: &str, game: &str) -> Result<bool, String> {
+    let spelled = Start::<Opening>::spelled;
+    let (own, game) = (spelled(own, Vec::new())?, spelled(game, Vec::new())?);
+    if own == game || !player.has_any_size()? {
+        return Ok(own == game);
+    }
+    let mut sides: Vec<(&str, String)> = Vec::new();
+    for (name, value) in split(&own).1.chain(split(&game).1) {
+        if ["size", "width", "height"].contains(&name) && sides.iter().all(|(known, _)| *known != name) {
+            sides.push((name, value.to_owned()));
+        }
+    }
+    Ok(spelled(split(&own).0, with_params(&own, &sides))? == spelled(split(&game).0, with_params(&game, &sides))?)
 }
 
 /// Who plays, and from where.
@@ -156,7 +171,7 @@ impl<P: Payoff> Table for Seated<P> {
     fn action(&self, text: &str) -> Result<Action, String> {
         match self.seat.position().parse_actions(text)?.as_slice() {
             &[action] => Ok(action),
-            several => Err(format!("expected one move, got {} in {text:?}", several.len())),
+            several => Err(format!("expected one move, got {} in {}", several.len(), shown(text))),
         }
     }
 
@@ -176,8 +191,10 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn search(&mut self, simulations: u32) -> Result<Action, String> {
-        if self.turn() == Turn::Terminal {
-            return Err("the game is over: there is nothing to search".to_owned());
+        match self.turn() {
+            Turn::Player(_) => {}
+            Turn::Chance => return Err("a roll is next: play its outcome, then search".to_owned()),
+            Turn::Terminal => return Err("the game is over: there is nothing to search".to_owned()),
         }
         if self.seat.memory_bytes() > KEPT {
             self.seat.drop_trees();

@@ -250,16 +250,13 @@ pub(crate) fn can_prove<G: Game>(game: &G) -> bool {
 
 /// [`Game::policy_planes`] that follow from [`Game::action_cells`]; None where two groups have one cell.
 pub fn action_planes<G: Game>(game: &G) -> Option<Vec<Option<u32>>> {
-    planes_of(&game.action_cells()?, game.obs_shape(), game.num_actions())
-}
-
-fn planes_of(cells: &[u16], [_, height, width]: [usize; 3], num_actions: usize) -> Option<Vec<Option<u32>>> {
+    let (cells, [_, height, width]) = (game.action_cells()?, game.obs_shape());
     if cells.iter().collect::<HashSet<_>>().len() != cells.len() {
         return None;
     }
-    let kinds = num_actions / cells.len().max(1);
+    let kinds = game.num_actions() / cells.len().max(1);
     let place = |kind: usize, cell: u16| Some((kind * height * width + usize::from(cell)) as u32);
-    Some(cells.iter().flat_map(|&cell| (0..kinds).map(move |kind| place(kind, cell))).collect())
+    Some(cells.into_iter().flat_map(|cell| (0..kinds).map(move |kind| place(kind, cell))).collect())
 }
 
 impl fmt::Display for Turn {

@@ -1,14 +1,14 @@
 //! A position of any game behind one type, so that a search of it is compiled once for all games that pay alike.
 //!
-//! A step of the search then asks for memory to copy a position, and its calls are indirect. Beside a network this costs
-//! nothing that one notices, and a program of all games is as small as one of a few.
+//! A step of the search then asks for memory to copy a position, and its calls are indirect. Beside a network this
+//! costs nothing that one notices, and a program of all games is as small as one of a few.
 
 use std::any;
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Payoff, Player};
 use azpy_core::text::{Notation, Position};
-use azpy_core::written::{Bounds, Variations};
+use azpy_core::written::{Bounds, Variations, WrittenGame};
 use azpy_core::{of_game, of_notation};
 
 use crate::registry::{self, Entry, split, with_params};
@@ -20,6 +20,7 @@ macro_rules! of_filling {
             fn legal_actions(&self, out: &mut Vec<Action>);
             fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>);
             fn encode(&self, row: &mut [f32]);
+            fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]);
         }
     };
 }
@@ -47,6 +48,8 @@ trait Behind<P: Payoff>: Send + Sync {
     fn play(&mut self, action: Action);
     fn outcome(&self) -> P;
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<P>>, String>;
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, String>;
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<P>>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn Behind<P>>>;
@@ -75,6 +78,12 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     }
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, String> {
         Ok(boxed(self.inner.parse(text)?))
+    }
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<G::Payoff>>, String> {
+        Ok(boxed(self.inner.parse_plies(text, plies)?))
+    }
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        self.inner.read_game(text)
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
@@ -105,15 +114,11 @@ impl<P: Payoff> Any<P> {
         Self { spec: self.spec.clone(), inner, start: self.start }
     }
 
-    fn with_params(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        (self.start)(split(&self.spec).0, with_params(&self.spec, params))
-    }
-
     /// A position that was read: a text of Go may have a komi of its own.
     fn with_read(&self, inner: Box<dyn Behind<P>>) -> Self {
         let read = self.with(inner);
         let Some(komi) = read.inner.komi() else { return read };
-        match self.with_params(&[("komi", komi.to_string())]) {
+        match self.start_with(&[("komi", komi.to_string())]) {
             Ok(start) => Self { spec: start.spec, ..read },
             Err(_) => read,
         }
@@ -143,6 +148,12 @@ impl<P: Payoff> Notation for Any<P> {
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
     }
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+        Ok(self.with_read(self.inner.parse_plies(text, plies)?))
+    }
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        self.inner.read_game(text)
+    }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
         Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
@@ -161,7 +172,7 @@ impl<P: Payoff> Position for Any<P> {
     }
 
     fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        self.with_params(params)
+        (self.start)(split(&self.spec).0, with_params(&self.spec, params))
     }
 }
 
@@ -204,12 +215,12 @@ impl<O: Open> Start<O> {
         Self(Box::new(Any { spec: "".into(), inner: boxed(game), start: taken::<O, G::Payoff> }))
     }
 
-    /// The one spelling of a game and its parameters.
+    /// The one spelling of a game, with `given` parameters besides those in its specification.
     ///
     /// # Errors
     /// As [`Start::open`].
-    pub fn spelled(spec: &str) -> Result<String, String> {
-        Ok(make::<O>(spec, Vec::new())?.0)
+    pub fn spelled(spec: &str, given: Vec<(String, String)>) -> Result<String, String> {
+        Ok(make::<O>(spec, given)?.0)
     }
 
     /// Opens a game by its name.
@@ -232,6 +243,6 @@ fn taken<O: Open, P: Payoff>(spec: &str, given: Vec<(String, String)>) -> Result
     let (spec, Start(start)) = make::<O>(spec, given)?;
     match start.any().downcast::<Any<P>>() {
         Ok(start) => Ok(Any { spec: spec.into(), ..*start }),
-        Err(_) => Err(format!("{spec} does not pay as the game before")),
+        Err(_) => Err(format!("{spec} pays in another way than the game here")),
     }
 }

@@ -25,8 +25,8 @@
 //! | [`PegSolitaire`] (one player) | `new(board)` | hole x direction | `[2, 7, 7]` or `[2, 5, 5]` |
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
-//! [`registry`] has them by their names, and [`any`] has a position of any of them as one type. Each has a `Default`, and a constructor that takes numbers refuses bad ones with
-//! a sentence that says why.
+//! [`registry`] has them by their names, and [`any`] has a position of any of them as one type. Each has a `Default`,
+//! and a constructor that takes numbers refuses bad ones with a sentence that says why.
 //!
 //! Every game keeps the rules of [`azpy_core::game::Game`]. `tests/all/conformance.rs` plays all games at random and calls
 //! [`azpy_core::conformance`] in each position. The crate knows the game contract of azpy-core and nothing above it: no

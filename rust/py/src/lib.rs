@@ -15,8 +15,8 @@
 //! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
 //! 8. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
 //!
-//! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own. Rust
-//! has no stable ABI, so such a game cannot join a module that is compiled already.
+//! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own.
+//! Rust has no stable ABI, so such a game cannot join a module that is compiled already.
 #![forbid(unsafe_code)]
 
 mod batch;

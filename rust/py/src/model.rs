@@ -228,11 +228,11 @@ impl<G: Hosted> AnyModel for Model<G> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.queue.desk(Instant::now()).memory_bytes()
+        self.queue.memory_bytes()
     }
 
     fn end_largest(&self) -> bool {
-        self.queue.desk(Instant::now()).end_largest()
+        self.queue.end_largest()
     }
 }
 

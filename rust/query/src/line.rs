@@ -37,7 +37,8 @@ impl<P: Position> Line<P> {
         Self { state: start.clone(), start, played: Vec::new(), earlier }
     }
 
-    /// What each player captured, as [`azpy_core::text::Notation::captured`] says it, also before the line went on from an end.
+    /// What each player captured, as [`azpy_core::text::Notation::captured`] says it, also before the line went on from
+    /// an end.
     pub fn captured(&self) -> Vec<String> {
         self.captured_until(self.played.len())
     }

@@ -9,8 +9,8 @@
 //! rounds, as long as the evaluator's answer to a row does not depend on the rest of the batch. Only a deadline, a call
 //! to stop and a lack of memory make a result depend on time.
 //!
-//! [`Models`] has the desks of an engine, each behind its [`Queue`]: lanes, which are threads, take turns at them. The rest
-//! of the room knows no threads, and time only as it is told.
+//! [`Models`] has the desks of an engine, each behind its [`Queue`]: lanes, which are threads, take turns at them. The
+//! rest of the room knows no threads, and time only as it is told.
 
 mod desk;
 mod lane;

@@ -68,6 +68,18 @@ impl<G: Game, T> Queue<G, T> {
         locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
     }
 
+    /// See [`super::Served::memory_bytes`].
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        locked(&self.desk).memory_bytes()
+    }
+
+    /// See [`super::Served::end_largest`].
+    #[must_use]
+    pub fn end_largest(&self) -> bool {
+        locked(&self.desk).end_largest()
+    }
+
     /// See [`super::Served::stats`].
     #[must_use]
     pub fn stats(&self) -> (RoundStats, usize) {

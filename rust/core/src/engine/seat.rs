@@ -90,7 +90,11 @@ impl<G: Game, T> Seat<G, T> {
             return false;
         }
         self.asked.pop();
-        self.commands.push_back(Command::Undo);
+        // A caller that only tries moves leaves nothing behind.
+        match self.commands.back() {
+            Some(Command::Play(_)) => drop(self.commands.pop_back()),
+            _ => self.commands.push_back(Command::Undo),
+        }
         true
     }
 

@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
-use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
+use azpy_games::any::{Any, Open, Start};
 use azpy_games::chess::Encoding;
+use azpy_games::registry::Entry;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
     Go9, Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame,
@@ -74,6 +76,31 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
         let action = *random.choose(&actions);
         assert_eq!(walk.play(action), Ok(true), "after {line:?}");
         line.push(action);
+    }
+}
+
+/// The games behind one type.
+struct Behind;
+
+impl Open for Behind {
+    type Opened = ();
+
+    fn games() -> &'static [Entry<Start<Self>>] {
+        const GAMES: &[Entry<Start<Behind>>] = &azpy_games::built_in!(Start::<Behind>::new);
+        GAMES
+    }
+
+    fn open<P: Payoff>(self, start: Any<P>) {
+        conforms(&[start], 1);
+    }
+}
+
+#[test]
+fn games_behind_one_type_keep_the_rules() {
+    for game in
+        ["tic_tac_toe", "connect_four", "gomoku(size=6)", "dice_nim", "connect_four_for_three", "game2048(size=3)"]
+    {
+        Start::open(game, Behind).unwrap();
     }
 }
 
