@@ -16,7 +16,6 @@ macro_rules! of_game {
             fn action_cells(&self) -> Option<Vec<u16>>;
             fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
             fn key(&self) -> u128;
-            fn is_slow(&self) -> bool;
             fn num_symmetries(&self) -> usize;
             fn symmetric_action(&self, symmetry: usize, action: $crate::game::Action) -> $crate::game::Action;
             fn render(&self) -> String;

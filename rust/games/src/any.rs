@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Payoff, Player};
 use azpy_core::text::{Notation, Position};
-use azpy_core::written::{Bounds, Variations, WrittenGame};
+use azpy_core::written::{Bounds, Variations};
 use azpy_core::{of_game, of_notation};
 
 use crate::registry::{self, Entry, split, with_params};
 
-/// The questions of [`Game`] that fill something.
-macro_rules! of_filling {
+/// Those of [`Game`] that Python does not ask in this form.
+macro_rules! of_other {
     ($each:ident) => {
         $each! {
+            fn is_slow(&self) -> bool;
             fn legal_actions(&self, out: &mut Vec<Action>);
             fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>);
             fn encode(&self, row: &mut [f32]);
@@ -42,14 +43,12 @@ macro_rules! handed_on {
 /// What stands behind [`Any`].
 trait Behind<P: Payoff>: Send + Sync {
     of_game!(declared);
-    of_filling!(declared);
+    of_other!(declared);
     of_notation!(declared);
     fn copied(&self) -> Box<dyn Behind<P>>;
     fn play(&mut self, action: Action);
     fn outcome(&self) -> P;
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<P>>, String>;
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, String>;
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<P>>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn Behind<P>>>;
@@ -65,7 +64,7 @@ fn boxed<G: Notation>(inner: G) -> Box<dyn Behind<G::Payoff>> {
 
 impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     of_game!(handed_on);
-    of_filling!(handed_on);
+    of_other!(handed_on);
     of_notation!(handed_on);
     fn copied(&self) -> Box<dyn Behind<G::Payoff>> {
         boxed(self.inner.clone())
@@ -78,12 +77,6 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     }
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, String> {
         Ok(boxed(self.inner.parse(text)?))
-    }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<G::Payoff>>, String> {
-        Ok(boxed(self.inner.parse_plies(text, plies)?))
-    }
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
-        self.inner.read_game(text)
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
@@ -100,7 +93,8 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
 /// Makes the start of a game of its name and parameters.
 type Make<S> = fn(&str, Vec<(String, String)>) -> Result<S, String>;
 
-/// A position of any game that pays a `P`.
+/// A position of any game that pays a `P`. It reads no records of many games (`read_game`): its programs do not, and each
+/// method here is in them once a game.
 pub struct Any<P: Payoff> {
     /// The game and its parameters.
     spec: Arc<str>,
@@ -134,7 +128,7 @@ impl<P: Payoff> Clone for Any<P> {
 impl<P: Payoff> Game for Any<P> {
     type Payoff = P;
     of_game!(handed_on);
-    of_filling!(handed_on);
+    of_other!(handed_on);
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
@@ -147,12 +141,6 @@ impl<P: Payoff> Notation for Any<P> {
     of_notation!(handed_on);
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
-    }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
-        Ok(self.with_read(self.inner.parse_plies(text, plies)?))
-    }
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
-        self.inner.read_game(text)
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;

@@ -357,7 +357,7 @@ mod tests {
         /// As an engine's: a search from nothing arrives, whatever the desk is at.
         fn ask(&self, token: Asked) {
             let search = Search::new(Toy::countdown(3), SearchConfig::default());
-            let priority = if token.id % 2 == 0 { Priority::Play } else { Priority::Ponder };
+            let priority = if token.id.is_multiple_of(2) { Priority::Play } else { Priority::Ponder };
             let (deadline, report_every) = (None, None);
             let request = Request { token, simulations: 2, seed: 0, run: 0, deadline, priority, report_every };
             self.queue.arrive(search, request);
