@@ -124,7 +124,7 @@ static void dice_are_thrown_by_the_caller(void) {
     for (int roll = 0; roll < 6; ++roll) sum += seen->moves[roll].probability;
     CHECK(fabsf(sum - 1.0f) < 1e-6f);
     CHECK(azpy_search(game, 50) == AZPY_ERROR);
-    SAYS("chance");
+    SAYS("a roll is next");
     CHECK(azpy_play(game, seen->moves[5].action) == 0 && azpy_look(game)->turn == 0);
     CHECK(azpy_search(game, 50) >= 0 && azpy_undo(game, 2) == 2);
     azpy_close(game);
@@ -151,6 +151,11 @@ static void errors_are_texts_and_leave_the_game_as_it_was(const char *players) {
     SAYS("no/such/folder/config.toml cannot be read");
     CHECK(azpy_open(player(players, "connect_four"), "othello", NULL) == NULL);
     SAYS("plays connect_four, not othello");
+    CHECK(azpy_open(player(players, "go"), "go(size=7,komi=0.5)", NULL) == NULL);
+    SAYS("not go(size=7,komi=0.5)");
+    azpy_game *small = azpy_open(player(players, "go"), "go(size=7)", NULL);
+    CHECK(small != NULL && azpy_look(small)->num_moves == 50);
+    azpy_close(small);
     CHECK(azpy_look(NULL) == NULL && azpy_play(NULL, 0) == AZPY_ERROR && azpy_undo(NULL, 1) == AZPY_ERROR);
     CHECK(azpy_action(NULL, "a") == AZPY_ERROR && azpy_search(NULL, 1) == AZPY_ERROR);
     SAYS("game is NULL");
