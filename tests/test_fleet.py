@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -144,8 +145,8 @@ def test_the_only_worker_is_replaced_once_its_lease_has_lapsed(
 
     def taken(self: Head, most: int) -> list[azpy.GameRecord]:
         found = take(self, most)
-        if stopped and not found and not ahead[0]:
-            ahead[0] = 10_000.0  # nothing more comes from it
+        if stopped and not found and len(self.workers) == 1:
+            ahead[0] += 4.0  # nothing more comes from it; the head counts a few seconds of each look
         return found
 
     def stop(fleet: Head, event: Event) -> None:
@@ -158,7 +159,8 @@ def test_the_only_worker_is_replaced_once_its_lease_has_lapsed(
     events = train(tmp_path, stop, workers=1)
     assert hashes(events) == straight
     assert len(notices(events)) == 1
-    assert "worker 1 ended: it finished no game in" in notices(events)[0]
+    # It may have finished the iteration's games before it stopped.
+    assert re.search("worker 1 ended: it (finished no game|did not open its network) in", notices(events)[0])
 
 
 def test_a_run_goes_on_with_another_number_of_workers(straight: tuple[str, str], tmp_path: Path) -> None:
