@@ -186,7 +186,9 @@ export class Picture {
       const [more, higher] = [width, height].map((side) => Math.max(0, FINGER - side * scale) / 2);
       const [u, v] = [x - (left - this.box[0]) * scale, y - (top - this.box[1]) * scale];
       const isIn = u >= -more && u < width * scale + more && v >= -higher && v < height * scale + higher;
-      const size = width * height * scale * scale;
+      const isOn = u >= 0 && u < width * scale && v >= 0 && v < height * scale;
+      // A place goes before what is only added to another for a finger.
+      const size = width * height * scale * scale + (isOn ? 0 : frame.width * frame.height);
       if (isIn && size < least) [best, least] = [place, size];
     }
     return best;
