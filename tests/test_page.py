@@ -127,7 +127,7 @@ def test_the_page_answers_as_the_server_does(game: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("game", sorted(_core.BUILT_IN))
 def test_the_page_answers_many_queries_as_the_server_does(game: str, tmp_path: Path) -> None:
-    compare(game, 450, 2, tmp_path / "page")
+    compare(game, 530, 2, tmp_path / "page")
 
 
 @needs_node
@@ -162,6 +162,9 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
         if name.endswith((".html", ".js", ".css")):
             text = (folder / name).read_text(encoding="utf-8")
             assert not (name.endswith(".js") and re.search(r"^\s*//", text, re.MULTILINE)), name
+            # No text between backticks is taken for a comment.
+            for comment in web_page._COMMENTS.finditer(web_page.assets().get(name.removeprefix("board/"), b"")):
+                assert comment.string.count(b"`", 0, comment.start()) % 2 == 0, comment[0]
             assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
     player = json.loads((folder / "player.json").read_text())
     assert player["about"]["game"] == model.served.start.game

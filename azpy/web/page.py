@@ -116,7 +116,7 @@ def write_page(
 
     Args:
         folder: a new one.
-        served: the player.
+        served: the player, of a game that `check_page` lets pass.
         network: what its network is, as `Net::read` of rust/net takes it; None for a player without a network.
         weights: those of the network, as a safetensors file.
         crate: the folder of the crate that has the game, for a game of one's own: it is compiled, which takes minutes.
@@ -125,11 +125,9 @@ def write_page(
         The bytes of each file.
 
     Raises:
-        SettingsError: the game cannot be played there, the program of such pages is missing, or the crate cannot be
-            compiled.
+        SettingsError: the crate cannot be compiled.
         RunError: something of this name is there, or it cannot be written.
     """
-    check_page(served.start.game, crate)
     player = {
         "about": about("main", served, CLIENT_LIMITS),
         "temperature": served.temperature,
