@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use azpy_core::config::SearchConfig;
-use azpy_core::evaluator::{Batch, Evaluator, Rollout};
+use azpy_core::evaluator::Rollout;
 use azpy_core::game::Game;
 use azpy_core::options::{Kind, OptionRow, OptionValue};
-use azpy_net::{Net, NetEvaluator};
+use azpy_net::{Answers, Net, NetEvaluator};
 use toml::{Table, Value};
 
 /// A folder that was read.
@@ -65,7 +65,7 @@ impl Player {
     }
 
     /// What answers for its leaves.
-    pub(crate) fn answers<G: Game>(&self, start: &G) -> Result<Answers, String> {
+    pub(crate) fn answers<G: Game>(&self, start: &G) -> Result<Answers<Rollout>, String> {
         let smoothing = self.settings.get("value_smoothing").and_then(Value::as_float).unwrap_or_default();
         let net = Net::for_game(start, self.text("network")?, smoothing, &self.weights);
         let net = net.map_err(|error| format!("{}: {error}", self.folder))?;
@@ -90,30 +90,4 @@ fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
         Value::String(word) => OptionValue::Word(row.words.iter().copied().find(|known| known == word)?),
         _ => return None,
     })
-}
-
-/// What answers for leaves.
-pub(crate) enum Answers {
-    /// Random games.
-    Played(Rollout),
-    /// A network.
-    Net(Box<NetEvaluator>),
-}
-
-impl<G: Game> Evaluator<G> for Answers {
-    type Error = String;
-
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
-        match self {
-            Self::Played(games) => games.evaluate_batch(batch).map_err(|never| match never {}),
-            Self::Net(network) => network.evaluate_batch(batch),
-        }
-    }
-
-    fn network(&self) -> Option<u64> {
-        match self {
-            Self::Played(_) => None,
-            Self::Net(network) => Evaluator::<G>::network(&**network),
-        }
-    }
 }

@@ -9,8 +9,9 @@ use azpy_core::search::{Search, SearchResult, stream_for};
 use azpy_core::text::{Notation, shown};
 use azpy_games::any::{Any, Open, Start};
 use azpy_games::registry::{Entry, split, with_params};
+use azpy_net::Answers;
 
-use crate::player::{Answers, Player};
+use crate::player::Player;
 
 /// MiB of the tree of a position, and bytes of all trees that are kept.
 const TREE: f64 = 1024.0;
@@ -94,7 +95,7 @@ impl Open for Opening {
     fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
         let (config, answers) = match self.player {
             Some(player) => (player.config(&start)?, player.answers(&start)?),
-            None => (SearchConfig::default(), Answers::Played(Rollout { seed: SEED })),
+            None => (SearchConfig::default(), Answers::Plain(Rollout { seed: SEED })),
         };
         let config = SearchConfig { max_memory_mb: Some(TREE), ..config };
         let begin = self.position.map_or_else(|| Ok(start.clone()), |text| start.parse(&text))?;
@@ -110,7 +111,7 @@ impl Open for Opening {
 struct Seated<P: Payoff> {
     seat: Seat<Any<P>, ()>,
     rounds: Rounds<Any<P>>,
-    answers: Answers,
+    answers: Answers<Rollout>,
     /// Of the last search of this position; empty where there was none.
     found: SearchResult,
 }

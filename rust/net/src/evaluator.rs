@@ -1,6 +1,7 @@
 //! A network as the search asks it.
 
 use std::borrow::Borrow;
+use std::convert::Infallible;
 
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, Payoff, Pov};
@@ -67,5 +68,32 @@ impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
 
     fn network(&self) -> Option<u64> {
         Some(self.net().id())
+    }
+}
+
+/// Answers for leaves by a network, or by what needs none, such as `Uniform`.
+#[derive(Debug)]
+pub enum Answers<E> {
+    /// Without a network.
+    Plain(E),
+    /// By a network.
+    Net(Box<NetEvaluator>),
+}
+
+impl<G: Game, E: Evaluator<G, Error = Infallible>> Evaluator<G> for Answers<E> {
+    type Error = String;
+
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
+        match self {
+            Self::Plain(plain) => plain.evaluate_batch(batch).map_err(|never| match never {}),
+            Self::Net(network) => network.evaluate_batch(batch),
+        }
+    }
+
+    fn network(&self) -> Option<u64> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Net(network) => Evaluator::<G>::network(&**network),
+        }
     }
 }

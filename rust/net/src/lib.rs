@@ -10,5 +10,5 @@ mod layer;
 mod net;
 mod read;
 
-pub use crate::evaluator::NetEvaluator;
+pub use crate::evaluator::{Answers, NetEvaluator};
 pub use crate::net::{Net, Scratch};

@@ -1,10 +1,9 @@
 //! Who plays: what `az-export --web` writes of a player, read again.
 
 use azpy_core::config::SearchConfig;
-use azpy_core::evaluator::{Batch, Evaluator, Uniform};
-use azpy_core::game::Game;
+use azpy_core::evaluator::Uniform;
 use azpy_core::options::{Kind, OptionRow, OptionValue};
-use azpy_net::{Net, NetEvaluator};
+use azpy_net::{Answers, Net, NetEvaluator};
 use azpy_query::Limits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -92,8 +91,8 @@ impl Player {
     }
 
     /// What answers for its leaves.
-    pub(crate) fn evaluator(&self, weights: &[u8]) -> Result<Answers, String> {
-        let Some(shape) = &self.network else { return Ok(Answers::Even) };
+    pub(crate) fn evaluator(&self, weights: &[u8]) -> Result<Answers<Uniform>, String> {
+        let Some(shape) = &self.network else { return Ok(Answers::Plain(Uniform)) };
         Ok(Answers::Net(Box::new(NetEvaluator::new(Net::read(&shape.to_string(), weights)?))))
     }
 }
@@ -112,30 +111,4 @@ fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
         },
         _ => return None,
     })
-}
-
-/// What answers for leaves.
-pub(crate) enum Answers {
-    /// Equal priors, and value 0.
-    Even,
-    /// A network.
-    Net(Box<NetEvaluator>),
-}
-
-impl<G: Game> Evaluator<G> for Answers {
-    type Error = String;
-
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
-        match self {
-            Self::Even => Uniform.evaluate_batch(batch).map_err(|never| match never {}),
-            Self::Net(network) => network.evaluate_batch(batch),
-        }
-    }
-
-    fn network(&self) -> Option<u64> {
-        match self {
-            Self::Even => None,
-            Self::Net(network) => Evaluator::<G>::network(&**network),
-        }
-    }
 }

@@ -11,18 +11,20 @@ use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::{ANSWER_BYTES, Cache};
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{Priority, Request};
+use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Action, Game, Turn};
 use azpy_core::look::{standard_errors, variations};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop, stream_for};
 use azpy_core::selfplay::sharpen;
+use azpy_net::Answers;
 use azpy_query::{
     Asking, Found, LONGEST_NAME, Limits, Object, Place, Position, Query, Refused, action_of, id_of, read, show,
     terminated, write,
 };
 use serde_json::{Value, json};
 
-use crate::player::{About, Answers, Player};
+use crate::player::{About, Player};
 use crate::track::{Kept, Track};
 
 /// Memory of all trees: a page has less of it than a server.
@@ -78,7 +80,7 @@ pub(crate) struct Session<G: Position> {
     levels: Vec<(String, u32)>,
     limits: Limits,
     config: SearchConfig,
-    answers: Answers,
+    answers: Answers<Uniform>,
     rounds: Rounds<G>,
     /// The game that was asked for last stands last.
     tracks: Vec<Track<G>>,
