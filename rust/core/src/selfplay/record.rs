@@ -523,12 +523,13 @@ impl GameRecord {
         let full = SEARCHED | MIXED_NETWORKS;
         let known = match format {
             1 | 2 => full,
-            3 => full | FAST_SEARCH | OPPONENT,
+            _ if flags & IMPORTED == 0 => full | FAST_SEARCH | OPPONENT,
             _ => full | FAST_SEARCH | OPPONENT | PLAYED,
         };
         if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
+            let game = if flags & IMPORTED == 0 { "a game of self-play" } else { "an imported game" };
             return Err(format!(
-                "a game record with ply flags {:#04x}, which format {format} does not have",
+                "a game record with ply flags {:#04x}, which {game} of format {format} does not have",
                 ply.flags
             ));
         }
