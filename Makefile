@@ -107,7 +107,7 @@ test-python: $(DEV)
 	$(PYTEST) $(SIDE_BY_SIDE) --doctest-modules --pyargs azpy "$(ROOT)/tests"
 
 test-slow: $(DEV)
-	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests"
+	$(PYTEST) -m slow -o faulthandler_timeout=1800 "$(ROOT)/tests/$(SLOW)"
 
 # Coverage-guided fuzzing of one target for MINUTES. The flags are those of cargo-fuzz without a sanitizer: these crates
 # have no unsafe code. A build script must not have them, so the target is named.
