@@ -236,3 +236,5 @@ site: $(LIGHT)/.built
 	tar cf - $(PAGES) | tar xf - -C target/site/pages
 	$(BIN)/zensical build --strict
 	rm -rf .cache
+	for game in $(notdir $(wildcard azpy/players/*)); do \
+		$(BIN)/az-export azpy/players/$$game --web target/site/html/docs/live/$$game || exit 1; done

@@ -70,6 +70,13 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
     assert not lost
 
 
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_site_has_each_player_that_comes_along() -> None:
+    page = (README.parent / "docs/live.md").read_text(encoding="utf-8")
+    players = {player.name for player in (README.parent / "azpy/players").iterdir()}
+    assert set(re.findall(r'src="(\w+)/index.html"', page)) == players
+
+
 LISTENED = Counter[str]()
 
 
