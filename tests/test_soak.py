@@ -62,7 +62,7 @@ def ask_much(address: str, rng: random.Random) -> int:
                 answer = json.loads(socket.recv(PATIENCE))
                 assert "error" not in answer, answer
                 answers += 1
-                if answer["move"] is None:
+                if answer["rootInfo"]["stop"] == "game over":
                     break
                 moves.append(answer["move"])
         socket.send(json.dumps({"id": "long", "simulations": 1_000_000}))
