@@ -237,4 +237,4 @@ site: $(LIGHT)/.built
 	$(BIN)/zensical build --strict
 	rm -rf .cache
 	for game in $(notdir $(wildcard azpy/players/*)); do \
-		$(BIN)/az-export azpy/players/$$game --web target/site/html/docs/live/$$game || exit 1; done
+		$(BIN)/az-export azpy/players/$$game --web target/site/html/docs/players/$$game || exit 1; done

@@ -74,7 +74,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 def test_the_site_has_each_player_that_comes_along() -> None:
     page = (README.parent / "docs/live.md").read_text(encoding="utf-8")
     players = {player.name for player in (README.parent / "azpy/players").iterdir()}
-    assert set(re.findall(r'src="(\w+)/index.html"', page)) == players
+    assert set(re.findall(r'src="players/(\w+)/index.html"', page)) == players
 
 
 LISTENED = Counter[str]()
