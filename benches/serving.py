@@ -8,13 +8,8 @@ crowd   So many clients ask at once, and each again as soon as it is answered: a
         the others for 100, 200 and 400, from random early positions. Equal requests should take equal times: p99 over
         p50 says so for each size. Then `--hurried` clients ask for answers within 0.1 s, while the others go on.
 games   256 and then 1,000 games that keep their trees ask for 100 simulations a move at once.
-alone   One client, and nobody else: the time of a request over the time of `azpy.Search` for the same.
-models  Two models side by side, half of the clients each, over one model with all clients.
 beside  64 clients ask for 100 simulations of 9x9 Go, without a network, while one analysis reports every 0.05 s
         on a tree of `--tree-mb`. The ways take turns: no analysis, and reports that tell less and less.
-swap    Another network takes the place of the first under load: requests lost, and how long the first one goes on.
-
-small   A million requests of a few simulations, some cancelled: how often each is answered.
 
 Throughput is in evaluations a second, over the evaluator's own with full batches, measured before, between and after.
 """
@@ -24,7 +19,6 @@ import itertools
 import queue
 import random
 import statistics
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -122,18 +116,17 @@ def throughput(did: dict[str, float], rates: list[float]) -> str:
     )
 
 
-def requests(engine: azpy.Engine, hurried: int, models: list[str]) -> Ask:
+def requests(engine: azpy.Engine, hurried: int) -> Ask:
     """Asks from random positions: the first `hurried` clients within 0.1 s, the others for simulations."""
     states, asked = positions(1000), 0
 
     def ask(client: int) -> "Future[azpy.SearchResult]":
         nonlocal asked
         asked += 1
-        state, model = states[asked % len(states)], models[client % len(models)]
+        state = states[asked % len(states)]
         if client < hurried:
-            return engine.submit(state, seconds=ALLOWED, seed=asked, model=model)
-        # Each model has clients of all sizes.
-        return engine.submit(state, SIZES[client // len(models) % len(SIZES)], seed=asked, model=model)
+            return engine.submit(state, seconds=ALLOWED, seed=asked)
+        return engine.submit(state, SIZES[client % len(SIZES)], seed=asked)
 
     return ask
 
@@ -142,9 +135,9 @@ def crowd(given: argparse.Namespace) -> None:
     network = evaluator()
     rates = [rate_alone(network)]
     with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-        found, did = serve(engine, given.concurrent, requests(engine, 0, ["main"]), given.seconds)
+        found, did = serve(engine, given.concurrent, requests(engine, 0), given.seconds)
         rates.append(rate_alone(network))
-        hurried, _ = serve(engine, given.concurrent, requests(engine, given.hurried, ["main"]), given.seconds)
+        hurried, _ = serve(engine, given.concurrent, requests(engine, given.hurried), given.seconds)
     rates.append(rate_alone(network))
     print(f"crowd: {given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
     for index, size in enumerate(SIZES):
@@ -179,50 +172,6 @@ def games(given: argparse.Namespace) -> None:
         print(f"games: {count} at once, {len(found)} moves asked for in {did['seconds']:.1f} s")
         print(spread("100 simulations", [took for _, _, took in found]))
         print(throughput(did, rates))
-
-
-def alone(given: argparse.Namespace) -> None:
-    network, states = evaluator(), positions(200)
-    ratios = []
-    with azpy.Engine(network, eval_batch=given.eval_batch, cache_positions=0) as engine:
-        search = azpy.Search(network, eval_batch=given.eval_batch)
-        for turn in range(7):
-            times = {}
-            for name in ("engine", "search") if turn % 2 else ("search", "engine"):
-                begin = time.perf_counter()
-                for state in states[:60]:
-                    _ = engine.submit(state, 400).result() if name == "engine" else search.run(state, 400)
-                times[name] = time.perf_counter() - begin
-            ratios.append(times["engine"] / times["search"])
-    print(f"alone: one client takes {statistics.median(ratios):.3f} of the time of a Search ({sorted(ratios)})")
-
-
-def models(given: argparse.Namespace) -> None:
-    rates: dict[int, list[float]] = {1: [], 2: []}
-    for turn in range(6):
-        names = ["one", "other"][: 1 + turn % 2]
-        networks = {name: evaluator() for name in names}
-        with azpy.Engine(networks, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-            _, did = serve(engine, given.concurrent, requests(engine, 0, names), given.seconds / 3)
-        rates[len(names)].append(did["rows"] / did["seconds"])
-    one, two = statistics.median(rates[1]), statistics.median(rates[2])
-    print(f"models: two have {two:,.0f} evaluations/s together, one has {one:,.0f}: {two / one:.3f}")
-
-
-def swap(given: argparse.Namespace) -> None:
-    with azpy.Engine(evaluator(), max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-        ask = requests(engine, 0, ["main"])
-        before = [ask(client) for client in range(given.concurrent)]
-        another = evaluator()
-        begin = time.perf_counter()
-        engine.load("main", another)
-        took = time.perf_counter() - begin
-        after = [ask(client) for client in range(given.concurrent)]
-        done = [future.result().visits.sum() for future in before]
-        old = time.perf_counter() - begin
-        done += [future.result().visits.sum() for future in after]
-        lost = 2 * given.concurrent - len(done)
-    print(f"swap: load() took {1e3 * took:.1f} ms; the network before went on for {old:.2f} s; {lost} requests lost")
 
 
 def beside(given: argparse.Namespace) -> None:
@@ -260,32 +209,8 @@ def beside(given: argparse.Namespace) -> None:
         print(f"{spread(name, seconds)}, {late}; {len(seconds)} requests, {reports[name]} reports")
 
 
-def small(given: argparse.Namespace) -> None:
-    answers, states = np.zeros(given.requests, np.int64), positions(1000)
-    room, rng = threading.Semaphore(1000), random.Random(1)
-    begin = time.perf_counter()
-    with azpy.Engine(azpy.UniformEvaluator(), max_requests=4096) as engine:
-        for number in range(given.requests):
-            room.acquire()
-
-            def tell(future: "Future[azpy.SearchResult]", number: int = number) -> None:
-                answers[number] += 1
-                room.release()
-
-            future = engine.submit(states[number % 1000], number % 4)
-            future.add_done_callback(tell)
-            if rng.random() < 0.1:
-                future.cancel()
-    took = time.perf_counter() - begin
-    stats = engine.stats
-    print(
-        f"small: {given.requests:,} requests in {took:.0f} s, {stats['cancelled']:,} cancelled; {np.sum(answers == 0)} "
-        f"never answered, {np.sum(answers > 1)} twice, {stats['open']} open"
-    )
-
-
 def main() -> None:
-    parts = {part.__name__: part for part in (crowd, games, alone, models, swap, beside, small)}
+    parts = {part.__name__: part for part in (crowd, games, beside)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*parts, []], help="all by default")
     parser.add_argument("--concurrent", type=int, default=512)
@@ -294,7 +219,6 @@ def main() -> None:
     parser.add_argument("--eval-batch", type=int, default=8)
     parser.add_argument("--tree-mb", type=float, default=1000.0, help="of the analysis")
     parser.add_argument("--rounds", type=int, default=4, help="turns of each way of the analysis")
-    parser.add_argument("--requests", type=int, default=1_000_000)
     given = parser.parse_args()
     for name in given.parts or parts:
         parts[name](given)

@@ -104,9 +104,10 @@ def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None
     """A wins a gammon and loses a plain game; then A loses by rule and draws."""
     result = pairs_of((2 / 3, -1 / 3), (-1.0, 0.0))
     assert (result.wins, result.draws, result.losses, result.score) == (1, 1, 2, 0.375)
-    assert result.outcome == pytest.approx(-1 / 6)
-    low, high = result.outcome_of(0)[1] or (0.0, 0.0)
-    assert -1 <= low < result.outcome < high <= 1
+    outcome, interval = result.outcome_of(0)
+    assert outcome == pytest.approx(-1 / 6)
+    low, high = interval or (0.0, 0.0)
+    assert -1 <= low < outcome < high <= 1
     assert result.has_grades
     assert not pairs_of((1.0, -1.0), (0.0, 0.0)).has_grades
 

@@ -114,7 +114,7 @@ def test_two_who_play_together_have_outcomes_and_a_pair_as_others() -> None:
     result = azpy.match("random", "random", game="many_players:Together", games=10)
     assert (result.score, result.counts) == (0.5, (0, 0, 5, 0, 0))
     assert result.outcome_of(0) == result.outcome_of(1)
-    assert result.outcome == pytest.approx(np.mean([row[0] for one in result.rounds for row in one.outcomes]))
+    assert result.outcome_of(0)[0] == pytest.approx(np.mean([row[0] for one in result.rounds for row in one.outcomes]))
 
 
 # Statistics -----------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_the_figures_of_a_result_are_those_of_a_slow_count(players: int) -> None
     assert (low, high) == pytest.approx((result.score - 2 * deviation, result.score + 2 * deviation), abs=0.02)
     own = [row[0] for one in rounds for row in one.outcomes]
     others = [x for one in rounds for row in one.outcomes for x in row[1:]]
-    assert (result.outcome, result.outcome_of(1)[0]) == pytest.approx((np.mean(own), np.mean(others)))
+    assert (result.outcome_of(0)[0], result.outcome_of(1)[0]) == pytest.approx((np.mean(own), np.mean(others)))
     assert result.difference[0] == pytest.approx(np.mean(own) - np.mean(others))
 
 

@@ -143,7 +143,7 @@ class MatchResult:
         """A's share of the points, in [0, 1]: of a game that n players win together each gets 1/n."""
         return float(self._points.mean())
 
-    @property
+    @cached_property  # it takes thousands of steps
     def interval(self) -> tuple[float, float]:
         """95 % interval of the score, from the rounds."""
         return round_interval(self.counts)
@@ -172,11 +172,6 @@ class MatchResult:
         outcomes = self._outcomes(player)
         means = [sum(own) / len(own) for own in outcomes.tolist()]
         return float(np.mean(outcomes)), mean_interval(means, -1.0, 1.0)
-
-    @property
-    def outcome(self) -> float:
-        """A's mean outcome of a game, in [-1, 1]."""
-        return self.outcome_of(0)[0]
 
     @property
     def difference(self) -> tuple[float, tuple[float, float] | None]:

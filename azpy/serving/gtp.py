@@ -13,12 +13,11 @@ from typing import Any
 import azpy
 from azpy._core import Line
 from azpy.errors import RequestError, one_line
-from azpy.matches.levels import LEVELS, level_word
-from azpy.matches.query import WARMEST
+from azpy.matches.levels import LEVELS, WARMEST, level_word
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen
-from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think
+from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Protocol, Search, Tell, seconds_to_think
 
 KGS = ("none", "absolute", "byoyomi", "canadian")
 SYSTEMS = (*KGS, "fischer", "fischer-capped")
@@ -228,25 +227,25 @@ class Gtp(Protocol):
         self,
         line: Line,
         color: int,
-        tell: Callable[[Answer], object] | None = None,
+        tell: Tell | None = None,
         actions: Sequence[int] | None = None,
     ) -> Answer:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
         simulations = self._visits() or (self._served.simulations if seconds is None else None)
+        limits: dict[str, Any] = {"simulations": simulations, "seconds": seconds, "actions": actions}
         told = {} if tell is None else _ALL
-        anew = self._level is not None
-        request = Request(line.start, line.played, simulations, seconds, actions, anew=anew, **told)
-        return self._search(request, tell).answer()
+        return self._search(line.start, line.played, tell, self._level is not None, **limits, **told).answer()
 
     def _analyze(self, number: str, words: list[str], name: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
         if line is None:
             raise RequestError("cannot analyze: this color has no move")
-        request = Request(line.start, line.played, WITHOUT_END, None, actions, "analysis", interval, **_ALL)
-        self._opened().follow(request.start, request.played)  # what fails is said before the answer begins
+        options: dict[str, Any] = {"simulations": WITHOUT_END, "actions": actions, "report_every": interval}
+        self._opened().follow(line.start, line.played)  # what fails is said before the answer begins
         self._talk.say(f"={number}")
-        self._analysis = self._search(request, partial(self._tell, name))
+        tell = partial(self._tell, name)
+        self._analysis = self._search(line.start, line.played, tell, priority="analysis", **options, **_ALL)
 
     def _genmove_analyze(self, number: str, words: list[str], name: str) -> None:
         line, color, _, actions = self._read_analyze(words)
@@ -405,11 +404,11 @@ class Times:
         left, stones = self._told.get(color, full)
         in_period = stones > 0
         # A period of byo-yomi is there anew after each move that keeps to it.
-        clock = Clock(left, system.increment, (1 if system.counts_periods else stones) if in_period else None)
-        seconds = seconds_to_think(clock, self._overhead)
+        moves = (1 if system.counts_periods else stones) if in_period else None
+        seconds = seconds_to_think(left, self._overhead, system.increment, moves)
         if system.moves and not in_period:
             # A period follows the main time: what it gives a move can be had in any case.
-            seconds = max(seconds, seconds_to_think(Clock(system.period, moves=system.moves), self._overhead))
+            seconds = max(seconds, seconds_to_think(system.period, self._overhead, moves=system.moves))
         # The time that would be lost after the move.
         seconds = max(seconds, min(left + system.increment - system.most_left, OF_THE_REST * left))
         return max(0.001, min(seconds, system.most_of_a_move - self._overhead))
