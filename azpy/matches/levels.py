@@ -8,7 +8,7 @@ between neighbours, and stores it with the run. The Elo steps between the levels
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -145,13 +145,7 @@ class Calibration:
     """
 
     def __init__(
-        self,
-        run: Path,
-        evaluator: Any,
-        options: Mapping[str, Any],
-        book: Book,
-        simulations: int,
-        facts: Mapping[str, Any],
+        self, run: Path, evaluator: Any, options: dict[str, Any], book: Book, simulations: int, facts: dict[str, Any]
     ) -> None:
         self._path, self._book, self._facts = run / LADDER, book, facts
         ways = _ways(simulations, has_model=True)

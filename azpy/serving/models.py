@@ -112,9 +112,7 @@ def open_model(text: str, *player: Any, **options: Any) -> Model:
         before = now  # what cannot be opened is tried again
         return served
 
-    served = opened()
-    if served is None:  # never at first
-        raise SettingsError(f"{text} cannot be opened")
+    served = opened() or open_player(text, *player)  # nothing was opened before, so there is one
     return Model(served, open_engine(served, **options), opened, options)
 
 

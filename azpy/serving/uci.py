@@ -291,26 +291,21 @@ class Uci(Protocol):
 
     def _limits(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
         """Simulations and seconds of a search; None for no limit."""
-        level = self._level
+        level, overhead = self._level, int(self._values["Move Overhead"]) / 1000
         if self._values["Simulations"] and level is None:
             return int(self._values["Simulations"]), None
-        simulations, seconds = self._limits_said(numbers, state)
+        mine, seconds = f"p{state.turn + 1}", None
+        if "movetime" in numbers:
+            seconds = max(0.001, numbers["movetime"] / 1000 - overhead)
+        elif f"{mine}time" in numbers:
+            left, increment = (max(0.0, numbers.get(f"{mine}{kind}", 0) / 1000) for kind in ("time", "inc"))
+            seconds = seconds_to_think(left, overhead, increment, numbers.get("movestogo"))
+        simulations = self._served.simulations if seconds is None else None
+        if "nodes" in numbers:
+            simulations = min(max(1, numbers["nodes"]), WITHOUT_END)
         if level is not None:
             simulations = min(level.simulations, simulations or WITHOUT_END)
         return simulations, seconds
-
-    def _limits_said(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
-        """The limits that `go` says."""
-        overhead = int(self._values["Move Overhead"]) / 1000
-        simulations = min(max(1, numbers["nodes"]), WITHOUT_END) if "nodes" in numbers else None
-        mine = f"p{state.turn + 1}"
-        if "movetime" in numbers:
-            return simulations, max(0.001, numbers["movetime"] / 1000 - overhead)
-        if f"{mine}time" in numbers:
-            left, increment = numbers[f"{mine}time"] / 1000, numbers.get(f"{mine}inc", 0) / 1000
-            seconds = seconds_to_think(max(0.0, left), overhead, max(0.0, increment), numbers.get("movestogo"))
-            return simulations, seconds
-        return simulations or self._served.simulations, None
 
     def _answer(self, go: _Go) -> None:
         """Waits for a search, and for leave to answer; then answers."""
