@@ -11,10 +11,11 @@ from azpy.cli.common import columns
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.game import players_of
+from azpy.games.names import make_game
 from azpy.matches.arena import games_of
 from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Step, ladder_of
 from azpy.matches.openings import Book
-from azpy.matches.players import parse_player
+from azpy.matches.players import game_of, parse_player
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Served, open_player
 
@@ -77,14 +78,14 @@ def _run(given: argparse.Namespace) -> tuple[Path, int]:
 
 def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, Served, int]:
     """The calibration, the player that is measured, and how many pairs of games each step has."""
-    served = open_player(str(run), given.game, simulations, given.device)
-    start = served.start
+    start = make_game(game_of([parse_player(str(run))], given.game, "--game {}"))
     if not start.zero_sum:
         raise SettingsError(
             f"--calibrate measures levels by pairs of games of two players with a zero sum, and {start.game} has "
             f"{players_of(start)}: az-match RUN@50 RUN@200 compares two numbers of simulations"
         )
     pairs = games_of(start, given.games, CALIBRATION_GAMES) // 2
+    served = open_player(str(run), given.game, simulations, given.device)
     stored = StoredRun(run)
     plies = stored.settings.match_opening_plies if given.opening_plies is None else given.opening_plies
     facts = {"game": stored.settings.game, "iteration": stored.iteration, "network": served.network}
