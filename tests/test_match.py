@@ -24,7 +24,7 @@ from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
-from azpy.matches.results import MatchResult
+from azpy.matches.results import MatchResult, told
 from oracles import pairs_of
 from test_onnx import make_model
 
@@ -98,6 +98,11 @@ def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pai
     assert all(first == second for first, second in (pair.actions for pair in pairs))
     result = MatchResult(tuple(pairs))
     assert (result.counts, result.distinct, result.repeated) == ((0, 0, 10, 0, 0), 10, 0)
+
+
+def test_a_mean_is_told_with_its_interval_if_that_is_known() -> None:
+    assert (told(0.5, (0.25, 0.75), ".3f"), told(-0.5, None)) == ("0.500 [0.250, 0.750]", "-0.500")
+    assert told(12.4, (-3.2, float("inf")), "+.0f") == "+12 [-3, +inf]"
 
 
 def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None:
