@@ -26,7 +26,7 @@ from azpy.evaluators.protocol import first_line
 from azpy.system import allowed_cores, cpu_flags, cpu_name, cpu_quota, memory, usable_cores
 
 _TRAINING = EXTRAS["train"]
-_PLUGINS = tuple(EXTRAS[kind][0] for kind, about in KINDS.items() if about.plugin)
+_PLUGINS = {EXTRAS[kind][0]: about.plugin for kind, about in KINDS.items() if about.plugin}  # their modules
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_PLUGINS, *_TRAINING, "rich")
 # Those that ONNX Runtime and torch choose kernels by.
 _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
@@ -134,15 +134,10 @@ def _broken(packages: dict[str, str | None]) -> dict[str, str]:
         if version is None:
             continue
         try:
-            importlib.import_module(_module_of(name))
+            importlib.import_module(_PLUGINS.get(name, name.removesuffix("-gpu")))
         except Exception as error:  # a package may fail in any way
             found[name] = first_line(error)
     return found
-
-
-def _module_of(package: str) -> str:
-    plugins = {EXTRAS[kind][0]: about.plugin for kind, about in KINDS.items() if about.plugin}
-    return plugins.get(package, package.removesuffix("-gpu"))
 
 
 def _devices() -> list[dict[str, str]]:

@@ -79,33 +79,27 @@ def missing_to_train(package: str) -> MissingPackageError:
     return MissingPackageError(f"{package} is not installed: {pip_install(*extras)}")
 
 
-# Words of other programs for azpy's settings and flags.
-_ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "arch": ("network",),
-    "batch": ("batch_size",),
-    "bs": ("batch_size",),
-    "cpus": ("threads",),
-    "cuda": ("device",),
-    "dirichlet": ("root_noise",),
-    "envs": ("slots",),
-    "epochs": ("passes", "iterations"),
-    "fp16": ("precision", "training_precision"),
-    "games": ("games_per_iteration",),
-    "gpu": ("device", "devices"),
-    "hours": ("minutes",),
-    "lr": ("learning_rate",),
-    "model": ("network", "init"),
-    "net": ("network",),
-    "nodes": ("simulations",),
-    "output": ("out",),
-    "playouts": ("simulations",),
-    "replay": ("window_max",),
-    "rollouts": ("simulations",),
-    "sims": ("simulations",),
-    "steps": ("iterations", "passes"),
-    "time": ("minutes",),
-    "visits": ("simulations",),
-    "wd": ("weight_decay",),
+# azpy's settings and flags, and words of other programs for each.
+_ELSEWHERE = {
+    "batch_size": "batch bs",
+    "device": "cuda gpu",
+    "devices": "gpu",
+    "games_per_iteration": "games",
+    "learning_rate": "lr",
+    "minutes": "hours time",
+    "network": "arch model net",
+    "init": "model",
+    "out": "output",
+    "passes": "epochs steps",
+    "iterations": "epochs steps",
+    "precision": "fp16",
+    "training_precision": "fp16",
+    "root_noise": "dirichlet",
+    "simulations": "nodes playouts rollouts sims visits",
+    "slots": "envs",
+    "threads": "cpus",
+    "weight_decay": "wd",
+    "window_max": "replay",
 }
 
 
@@ -113,9 +107,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: what it is called here, the nearest known one, or nothing."""
     bare = {one.lstrip("-").replace("-", "_"): one for one in known}  # dashes make no name like another
     word = name.lstrip("-").replace("-", "_")
-    near = [one for one in _ELSEWHERE.get(word.lower(), ()) if one in bare] or difflib.get_close_matches(
-        word, bare, n=1
-    )
+    near = [one for one, words in _ELSEWHERE.items() if one in bare and word.lower() in words.split()]
+    near = near or difflib.get_close_matches(word, bare, n=1)
     return f"; did you mean {' or '.join(bare[one] for one in near)}?" if near else ""
 
 

@@ -75,11 +75,16 @@ def measured(
     return found | {"value": float((error**2).mean()), "explained": explained}
 
 
-def rows_of(run: StoredRun, iterations: Sequence[int], rows: int) -> tuple[Any, ...]:
-    """Rows of these iterations, drawn once without symmetries: observations, legal, policies and outcomes."""
+def games_of(run: StoredRun, iterations: Sequence[int]) -> azpy.ReplayBuffer:
+    """All games of these iterations."""
     buffer = azpy.ReplayBuffer(run.start, max_positions=2**40)
     buffer.extend(record for _, record in run.games(iterations))
-    return buffer.sample(rows, seed=0, symmetries=False)
+    return buffer
+
+
+def rows_of(run: StoredRun, iterations: Sequence[int], rows: int) -> tuple[Any, ...]:
+    """Rows of these iterations, drawn once without symmetries: observations, legal, policies and outcomes."""
+    return games_of(run, iterations).sample(rows, seed=0, symmetries=False)
 
 
 def fitted(settings: Settings, start: azpy.State, buffer: azpy.ReplayBuffer, steps: int, held_out: Any) -> Any:
@@ -128,13 +133,7 @@ def main() -> None:
     run = StoredRun(given.records)
     sealed = run.sealed_iterations()
     learned, held_out = given.iterations or sealed[:-4], given.held_out or sealed[-4:]
-
-    @functools.cache
-    def games() -> azpy.ReplayBuffer:
-        buffer = azpy.ReplayBuffer(run.start, max_positions=2**40)
-        buffer.extend(record for _, record in run.games(learned))
-        return buffer
-
+    buffer = functools.cache(lambda: games_of(run, learned))
     rows = rows_of(run, held_out, given.rows)
     what = [str(given.records.resolve()), learned[0], learned[-1], held_out[0], held_out[-1], given.steps, given.rows]
     done = dict[str, dict[str, float]]()
@@ -146,7 +145,7 @@ def main() -> None:
             key = json.dumps([*what, text, seed])
             if key not in done:
                 settings = settings_of(run, text, seed)
-                done[key] = fitted(settings, run.start, games(), given.steps, rows)
+                done[key] = fitted(settings, run.start, buffer(), given.steps, rows)
                 if given.out is not None:
                     with given.out.open("a") as file:
                         file.write(json.dumps([key, done[key]]) + "\n")

@@ -11,9 +11,8 @@ The network has random weights. Of each evaluator:
 - self-play: rows/s without the cache, their share of the evaluator alone, and the share of the pipelines' time in the
   network. 280,000 rows/s is the figure to beat for a 20x128 network on the 8x8 Wall Game.
 
-Then each choice is compared with the one before it: it stays if self-play is 5 % faster. Finally az-train trains such a
-network for --train-minutes, and the rows/s of its self-play are compared with those of torch in fp16. What cannot be
-had is named.
+Then az-train trains such a network for --train-minutes, and the rows/s of its self-play are compared with those of
+torch in fp16. What cannot be had is named.
 """
 
 import argparse
@@ -42,16 +41,7 @@ from azpy.playing.benchmarks import machine, measure_alone, measure_self_play
 from azpy.settings.run import Settings, combine
 
 _SETTINGS = ("game", "network", "device", "slots", "pipelines", "eval_batch")
-_WORTH = 1.05
-# What is compared, and with what.
 _AS_RUNS = "torch fp16, graphs"
-_CHOICES = (
-    ("onnx fp16", "onnx fp32"),
-    ("torch bf16", "torch fp32"),
-    ("torch bf16, graphs", "torch bf16"),
-    ("torch fp16, graphs", "torch bf16, graphs"),
-    ("torch bf16, graphs", "onnx fp16"),
-)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -111,10 +101,6 @@ def main(arguments: list[str] | None = None) -> None:
             f"{row['busy']:.0f} % in the network)\n  us a batch: {times}\n  far: {row['far']:.1e}; {row['drift']}",
             flush=True,
         )
-    for name, before in _CHOICES:
-        if name in rows and before in rows:
-            rows[name][f"times {before}"] = ratio = rows[name]["self_play"] / rows[before]["self_play"]
-            print(f"{name}: {ratio:.2f} times {before}: {'stays' if ratio >= _WORTH else 'brings too little'}")
     if given.train_minutes and _AS_RUNS in rows:
         found["az_train"] = rate = _trained(given)
         share = rate / rows[_AS_RUNS]["self_play"]

@@ -140,8 +140,6 @@ class Crowd:
                     query = {"id": "1", "game": "mine", "moves": moves, "simulations": self.given.simulations}
                     if self.given.equal:
                         query |= {"game": None, "moves": opening(rng, self.given.game)}
-                    if self.given.move_seconds is not None:
-                        query |= {"simulations": 1_000_000, "seconds": self.given.move_seconds}
                     begin = time.perf_counter()
                     await web.send(json.dumps(query))
                     answer = json.loads(await web.recv())
@@ -196,8 +194,7 @@ def load(given: argparse.Namespace, path: Path) -> None:
     slope = 60 * np.polyfit(times, megabytes, 1)[0]
     print(
         f"load: {given.game}, {given.idle} idle WebSockets, {given.games} games, {len(found.took)} moves of "
-        f"{f'{given.move_seconds:g} s' if given.move_seconds else f'{given.simulations} simulations'} in "
-        f"{given.seconds:.0f} s, {found.games} games ended"
+        f"{given.simulations} simulations in {given.seconds:.0f} s, {found.games} games ended"
     )
     minutes = [f"{megabytes[np.argmin(abs(times - at))]:.1f}" for at in np.arange(0, times[-1] + 1, 60)]
     print(f"  memory: {slope:+.2f} MB a minute; at each minute {' '.join(minutes)}, at the end {megabytes[-1]:.1f} MB")
@@ -219,8 +216,6 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--think", type=float, default=1.0, help="seconds that a player thinks, at the mean")
     parser.add_argument("--equal", action="store_true", help="the load's requests are equal work")
-    text = "of the load's moves, in place of --simulations: each ends when its time is up"
-    parser.add_argument("--move-seconds", type=float, help=text)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = model_file(folder, given.game)

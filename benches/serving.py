@@ -1,35 +1,24 @@
 """How long do requests wait that share batches? Latency, throughput and deadlines of `azpy.Engine`.
 
-    python benches/serving.py [PART ...] [--concurrent 512] [--eval-batch 8] [--seconds 15]
+    python benches/serving.py [--concurrent 512] [--eval-batch 8] [--seconds 15]
 
 A small untrained network of Connect Four on the CPU answers, and a batch has room for 256 rows.
 
-crowd   So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations,
-        the others for 100, 200 and 400, from random early positions. Equal requests should take equal times: p99 over
-        p50 says so for each size. Then `--hurried` clients ask for answers within 0.1 s, while the others go on.
-games   256 and then 1,000 games that keep their trees ask for 100 simulations a move at once.
-alone   One client, and nobody else: the time of a request over the time of `azpy.Search` for the same.
-models  Two models side by side, half of the clients each, over one model with all clients.
-beside  64 clients ask for 100 simulations of 9x9 Go, without a network, while one analysis reports every 0.05 s
-        on a tree of `--tree-mb`. The ways take turns: no analysis, and reports that tell less and less.
-swap    Another network takes the place of the first under load: requests lost, and how long the first one goes on.
-
-small   A million requests of a few simulations, some cancelled: how often each is answered.
+So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the others
+for 100, 200 and 400, from random early positions. Equal requests should take equal times: p99 over p50 says so for each
+size. Then `--hurried` clients ask for answers within 0.1 s, while the others go on. Games that keep their trees are in
+benches/server.py.
 
 Throughput is in evaluations a second, over the evaluator's own with full batches, measured before, between and after.
 """
 
 import argparse
-import itertools
 import queue
 import random
 import statistics
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 import numpy as np
 
@@ -43,20 +32,16 @@ Answered = tuple[int, float, float]  # client, when it asked, seconds until it w
 Ask = Callable[[int], "Future[azpy.SearchResult]"]
 
 
-def positions(count: int, game: str = "connect_four") -> list[azpy.State]:
+def positions(count: int) -> list[azpy.State]:
     rng, found = random.Random(1), list[azpy.State]()
     while len(found) < count:
-        state = azpy.make_game(game)
+        state = azpy.make_game("connect_four")
         for _ in range(rng.randrange(8)):  # early ones: late searches are cut short by games that end
             if not state.is_terminal:
                 state.play(rng.choice(state.legal_actions()))
         if not state.is_terminal:
             found.append(state)
     return found
-
-
-def evaluator() -> azpy.OnnxEvaluator:
-    return azpy.OnnxEvaluator(to_onnx(Network.of(azpy.make_game("connect_four"), "2x32")))
 
 
 def rate_alone(network: azpy.OnnxEvaluator, rows: int = 256, seconds: float = 2.0) -> float:
@@ -104,200 +89,52 @@ def serve(engine: azpy.Engine, clients: int, ask: Ask, seconds: float) -> tuple[
     return found, {name: after[name] - before.get(name, 0.0) for name in ("batches", "rows", "seconds")}
 
 
-def percentiles(times: list[float]) -> tuple[float, float]:
-    p50, p99 = np.percentile(times, (50, 99))
-    return float(p50), float(p99)
-
-
 def spread(name: str, times: list[float]) -> str:
-    p50, p99 = percentiles(times)
+    p50, p99 = np.percentile(times, (50, 99))
     return f"  {name}: p50 {p50:.3f} s, p99 {p99:.3f} s, p99/p50 {p99 / p50:.2f}"
 
 
-def throughput(did: dict[str, float], rates: list[float]) -> str:
-    rate, reached = did["rows"] / did["seconds"], statistics.median(rates)
-    return (
-        f"  {rate:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {rate / reached:.2f} of the "
-        f"{reached:,.0f} of the evaluator alone"
-    )
-
-
-def requests(engine: azpy.Engine, hurried: int, models: list[str]) -> Ask:
+def requests(engine: azpy.Engine, hurried: int) -> Ask:
     """Asks from random positions: the first `hurried` clients within 0.1 s, the others for simulations."""
     states, asked = positions(1000), 0
 
     def ask(client: int) -> "Future[azpy.SearchResult]":
         nonlocal asked
         asked += 1
-        state, model = states[asked % len(states)], models[client % len(models)]
+        state = states[asked % len(states)]
         if client < hurried:
-            return engine.submit(state, seconds=ALLOWED, seed=asked, model=model)
-        # Each model has clients of all sizes.
-        return engine.submit(state, SIZES[client // len(models) % len(SIZES)], seed=asked, model=model)
+            return engine.submit(state, seconds=ALLOWED, seed=asked)
+        return engine.submit(state, SIZES[client % len(SIZES)], seed=asked)
 
     return ask
 
 
-def crowd(given: argparse.Namespace) -> None:
-    network = evaluator()
-    rates = [rate_alone(network)]
-    with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-        found, did = serve(engine, given.concurrent, requests(engine, 0, ["main"]), given.seconds)
-        rates.append(rate_alone(network))
-        hurried, _ = serve(engine, given.concurrent, requests(engine, given.hurried, ["main"]), given.seconds)
-    rates.append(rate_alone(network))
-    print(f"crowd: {given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
-    for index, size in enumerate(SIZES):
-        print(spread(f"{size} simulations", [took for client, _, took in found if client % len(SIZES) == index]))
-    print(throughput(did, rates))
-    times = [took for client, _, took in hurried if client < given.hurried]
-    late = [1e3 * (took - ALLOWED) for took in times if took > ALLOWED]
-    print(spread(f"{given.hurried} clients that want answers in {ALLOWED} s", times))
-    print(f"  {len(late)} of {len(times)} late, by {max(late, default=0.0):.1f} ms at most")
-
-
-def games(given: argparse.Namespace) -> None:
-    for count in (256, 1000):
-        network = evaluator()
-        rates = [rate_alone(network)]
-        with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-            starts = positions(count)
-            playing = [engine.game(state, seed=seed) for seed, state in enumerate(starts)]
-
-            def ask(
-                client: int, engine: azpy.Engine = engine, playing: list[azpy.EngineGame] = playing
-            ) -> "Future[azpy.SearchResult]":
-                game = playing[client]
-                if game.num_played:
-                    game.undo()  # for ever an early position, so that all requests are equal
-                else:
-                    game.play(game.state.legal_actions()[0])
-                return game.search(100)
-
-            found, did = serve(engine, count, ask, given.seconds)
-        rates.append(rate_alone(network))
-        print(f"games: {count} at once, {len(found)} moves asked for in {did['seconds']:.1f} s")
-        print(spread("100 simulations", [took for _, _, took in found]))
-        print(throughput(did, rates))
-
-
-def alone(given: argparse.Namespace) -> None:
-    network, states = evaluator(), positions(200)
-    ratios = []
-    with azpy.Engine(network, eval_batch=given.eval_batch, cache_positions=0) as engine:
-        search = azpy.Search(network, eval_batch=given.eval_batch)
-        for turn in range(7):
-            times = {}
-            for name in ("engine", "search") if turn % 2 else ("search", "engine"):
-                begin = time.perf_counter()
-                for state in states[:60]:
-                    _ = engine.submit(state, 400).result() if name == "engine" else search.run(state, 400)
-                times[name] = time.perf_counter() - begin
-            ratios.append(times["engine"] / times["search"])
-    print(f"alone: one client takes {statistics.median(ratios):.3f} of the time of a Search ({sorted(ratios)})")
-
-
-def models(given: argparse.Namespace) -> None:
-    rates: dict[int, list[float]] = {1: [], 2: []}
-    for turn in range(6):
-        names = ["one", "other"][: 1 + turn % 2]
-        networks = {name: evaluator() for name in names}
-        with azpy.Engine(networks, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-            _, did = serve(engine, given.concurrent, requests(engine, 0, names), given.seconds / 3)
-        rates[len(names)].append(did["rows"] / did["seconds"])
-    one, two = statistics.median(rates[1]), statistics.median(rates[2])
-    print(f"models: two have {two:,.0f} evaluations/s together, one has {one:,.0f}: {two / one:.3f}")
-
-
-def swap(given: argparse.Namespace) -> None:
-    with azpy.Engine(evaluator(), max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
-        ask = requests(engine, 0, ["main"])
-        before = [ask(client) for client in range(given.concurrent)]
-        another = evaluator()
-        begin = time.perf_counter()
-        engine.load("main", another)
-        took = time.perf_counter() - begin
-        after = [ask(client) for client in range(given.concurrent)]
-        done = [future.result().visits.sum() for future in before]
-        old = time.perf_counter() - begin
-        done += [future.result().visits.sum() for future in after]
-        lost = 2 * given.concurrent - len(done)
-    print(f"swap: load() took {1e3 * took:.1f} ms; the network before went on for {old:.2f} s; {lost} requests lost")
-
-
-def beside(given: argparse.Namespace) -> None:
-    ways: dict[str, dict[str, Any] | None] = {
-        "no analysis": None,
-        "errors and all lines": {"standard_errors": True},
-        "all lines": {},
-        "one line": {"lines": 1},
-    }
-    states, reports = itertools.cycle(positions(1000, "go(size=9)")), Counter[str]()
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    with azpy.Engine(azpy.UniformEvaluator(), max_requests=4096, eval_batch=given.eval_batch) as engine:
-        game = engine.game(azpy.make_game("go(size=9)"))
-        while (tree := game.search(20_000).result().stats["memory_bytes"] / 1e6) < given.tree_mb:
-            pass
-        for turn in range(given.rounds):
-            for name in random.Random(turn).sample(sorted(ways), len(ways)):
-                pending = None
-                if (told := ways[name]) is not None:
-                    pending = game.search(
-                        2**32 - 1,
-                        priority="analysis",
-                        on_report=lambda _, name=name: reports.update([name]),
-                        report_every=0.05,
-                        **told,
-                    )
-                found, _ = serve(engine, 64, lambda _: engine.submit(next(states), 100), given.seconds / 4)
-                times[name] += [took for _, _, took in found]
-                if pending is not None:
-                    pending.stop()
-                    pending.result()
-    print(f"beside: 64 clients beside an analysis of a tree of {tree:,.0f} MB at first")
-    for name, seconds in times.items():
-        late = f"p99.9 {np.percentile(seconds, 99.9):.3f} s, most {max(seconds):.3f} s"
-        print(f"{spread(name, seconds)}, {late}; {len(seconds)} requests, {reports[name]} reports")
-
-
-def small(given: argparse.Namespace) -> None:
-    answers, states = np.zeros(given.requests, np.int64), positions(1000)
-    room, rng = threading.Semaphore(1000), random.Random(1)
-    begin = time.perf_counter()
-    with azpy.Engine(azpy.UniformEvaluator(), max_requests=4096) as engine:
-        for number in range(given.requests):
-            room.acquire()
-
-            def tell(future: "Future[azpy.SearchResult]", number: int = number) -> None:
-                answers[number] += 1
-                room.release()
-
-            future = engine.submit(states[number % 1000], number % 4)
-            future.add_done_callback(tell)
-            if rng.random() < 0.1:
-                future.cancel()
-    took = time.perf_counter() - begin
-    stats = engine.stats
-    print(
-        f"small: {given.requests:,} requests in {took:.0f} s, {stats['cancelled']:,} cancelled; {np.sum(answers == 0)} "
-        f"never answered, {np.sum(answers > 1)} twice, {stats['open']} open"
-    )
-
-
 def main() -> None:
-    parts = {part.__name__: part for part in (crowd, games, alone, models, swap, beside, small)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*parts, []], help="all by default")
     parser.add_argument("--concurrent", type=int, default=512)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--hurried", type=int, default=16)
     parser.add_argument("--eval-batch", type=int, default=8)
-    parser.add_argument("--tree-mb", type=float, default=1000.0, help="of the analysis")
-    parser.add_argument("--rounds", type=int, default=4, help="turns of each way of the analysis")
-    parser.add_argument("--requests", type=int, default=1_000_000)
     given = parser.parse_args()
-    for name in given.parts or parts:
-        parts[name](given)
+    network = azpy.OnnxEvaluator(to_onnx(Network.of(azpy.make_game("connect_four"), "2x32")))
+    rates = [rate_alone(network)]
+    with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
+        found, did = serve(engine, given.concurrent, requests(engine, 0), given.seconds)
+        rates.append(rate_alone(network))
+        hurried, _ = serve(engine, given.concurrent, requests(engine, given.hurried), given.seconds)
+    rates.append(rate_alone(network))
+    print(f"{given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
+    for index, size in enumerate(SIZES):
+        print(spread(f"{size} simulations", [took for client, _, took in found if client % len(SIZES) == index]))
+    rate, reached = did["rows"] / did["seconds"], statistics.median(rates)
+    print(
+        f"  {rate:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {rate / reached:.2f} of the "
+        f"{reached:,.0f} of the evaluator alone"
+    )
+    times = [took for client, _, took in hurried if client < given.hurried]
+    late = [1e3 * (took - ALLOWED) for took in times if took > ALLOWED]
+    print(spread(f"{given.hurried} clients that want answers in {ALLOWED} s", times))
+    print(f"  {len(late)} of {len(times)} late, by {max(late, default=0.0):.1f} ms at most")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Six games in Python that no preset of azpy was tuned for, as users write them: see docs/own_game.md.
+"""Six games in Python that no preset of azpy was tuned for, without names and pictures: see docs/own_game.md.
 
     cd benches
     az-check-game six_games:Ur
@@ -93,22 +93,6 @@ class Ur(azpy.Game):
                 key = key << 3 | count
         return key
 
-    def action_name(self, action):
-        if self.roll is None:
-            return f"roll-{action}"
-        to = action + self.roll
-        return f"{action or 'in'}-{to if to < 15 else 'home'}"
-
-    def __str__(self):
-        lines = []
-        for name, pieces in zip("xo", self.pieces, strict=True):
-            path = ["*" if square in self.rosettes else "." for square in range(15)]
-            for square in range(1, 15):
-                path[square] = name if pieces[square] else path[square]
-            lines.append(f"{name}: {pieces[0]} wait  {''.join(path[1:])}  {pieces[15]} home")
-        todo = "rolls" if self.roll is None else f"moves {self.roll}"
-        return "\n".join([*lines, f"{'xo'[self.player]} {todo}"])
-
 
 @functools.cache
 def lines_and_boxes(rows, columns):
@@ -158,33 +142,12 @@ class DotsAndBoxes(azpy.Game):
         planes = np.zeros(self.obs_shape, np.float32)  # lines, closed boxes, lead
         flat = planes.reshape(3, -1)
         flat[0, [cell for line, cell in enumerate(self.cells) if self.lines >> line & 1]] = 1
-        flat[1, self.closed()] = 1
+        flat[1, [cell for cell, box in self.boxes.items() if self.lines & box == box]] = 1
         flat[2] = self.lead / len(self.boxes)
         return planes
 
-    def closed(self):
-        return [cell for cell, box in self.boxes.items() if self.lines & box == box]
-
     def key(self):
         return (self.lines << 8 | self.lead + 128) << 1 | self.player
-
-    def touches(self, action):
-        return [self.cells[action]]
-
-    def action_name(self, action):
-        row, column = divmod(self.cells[action], self.obs_shape[2])
-        return f"{'abcdefghijklmnopqrstuvwxyz'[column]}{self.obs_shape[1] - row}"
-
-    def __str__(self):
-        _, height, width = self.obs_shape
-        marks = [["." if (row + column) % 2 or row % 2 else "+" for column in range(width)] for row in range(height)]
-        for line, cell in enumerate(self.cells):
-            if self.lines >> line & 1:
-                marks[cell // width][cell % width] = "|" if cell // width % 2 else "-"
-        for box in self.closed():
-            marks[box // width][box % width] = "#"
-        rows = ["".join(row) for row in marks]
-        return "\n".join([*rows, f"{'xo'[self.player]} moves, with a lead of {self.lead} boxes"])
 
 
 class DotsAndBoxes3(DotsAndBoxes):
@@ -227,14 +190,6 @@ class Sowing(azpy.Game):
         for seeds in self.pits:
             key = key << 7 | seeds
         return key
-
-    def action_name(self, action):
-        return "abcdefABCDEF"[action + 6 * self.player]
-
-    def __str__(self):
-        south, north = ([f"{seeds:2}" for seeds in side] for side in (self.pits[:7], self.pits[7:]))
-        name = "xo"[self.player]
-        return f"{'  '.join(north[::-1])}\n    {'  '.join(south)}\n{name} moves, and has the lower row from the left"
 
 
 class Oware(Sowing):
@@ -359,13 +314,3 @@ class FiveInARow15(azpy.Game):
 
     def key(self):
         return self.stones
-
-    def touches(self, action):
-        return [action]
-
-    def action_name(self, action):
-        return f"{'abcdefghijklmno'[action % 15]}{15 - action // 15}"
-
-    def __str__(self):
-        marks = "".join("xo."[owner] for owner in self.cells)
-        return "\n".join(marks[start : start + 15] for start in range(0, 225, 15))

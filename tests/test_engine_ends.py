@@ -157,6 +157,14 @@ def lines_of(data: bytes, refuse: Callable[[str], None] | None = None) -> list[s
     return list(Conversation(io.BytesIO(data), io.StringIO()).lines(refuse))
 
 
+def test_no_more_is_read_once_nobody_reads_what_is_said() -> None:
+    talk = Conversation(io.BytesIO(b"first\nsecond\n"), io.StringIO())
+    lines = talk.lines()
+    assert next(lines) == "first"
+    talk.gone.set()
+    assert list(lines) == []
+
+
 def test_words_are_read_without_what_cannot_be_seen() -> None:
     assert lines_of(b" a\tb\x00\x1b \r\n\n\xef\xbb\xbfuci\xff\n\xc2\xa0c") == ["a\tb", "", "uci\ufffd", "c"]
     longest = b"x" * LONGEST_LINE

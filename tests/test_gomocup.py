@@ -14,6 +14,8 @@ from azpy.errors import SettingsError
 from azpy.serving.gomocup import Gomocup
 from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import Served, open_player
+from azpy.serving.request import Search
+from azpy.serving.track import Track
 from talks import PATIENCE, Talk
 
 SIZE = 7
@@ -287,6 +289,14 @@ def test_the_engine_is_open_before_the_clock_of_a_move_runs(brain: GomocupTalk, 
     assert opened == [1024, 80]
     brain.move("BEGIN")
     assert opened == [1024, 80]
+
+
+def test_a_search_descends_for_no_lines_of_play_unless_they_are_asked_for(served: Served) -> None:
+    engine = azpy.Engine(served.evaluator, **served.options)
+    asked: list[dict[str, Any]] = [{}, {"lines": None}]
+    found = [Search(Track(engine), served.start, [], None, False, simulations=9, **more).answer() for more in asked]
+    assert [len(answer.result.principal_variations()) for answer in found] == [0, 3]
+    engine.close()
 
 
 def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

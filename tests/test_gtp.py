@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy.matches.levels import Ladder, Level
 from azpy.serving.gtp import Gtp
 from azpy.serving.lines import Conversation
 from azpy.serving.models import open_player
@@ -327,6 +328,16 @@ def test_a_level_is_simulations_and_a_temperature(gtp: GtpTalk) -> None:
     assert gtp.ask("kata-set-param maxVisits 30") == "="
     assert gtp.ask("kata-get-param level") == "= none"
     assert gtp.ask("kata-get-param maxVisits") == "= 30"
+
+
+def test_the_temperature_of_moves_is_that_of_the_level() -> None:
+    ladder = Ladder((Level(1, 3.0, 0.0), Level(64, 0.0, 600.0)), "00ff", 7)
+    served = replace(open_player("uniform:20", "go(size=5)", 100), ladder=ladder)
+    gtp = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
+    for level, temperature in (("none", 0), ("beginner", 3), ("casual", 2)):
+        assert gtp.ask(f"kata-set-param level {level}") == "="
+        assert gtp.ask("kata-get-param chosenMoveTemperature") == f"= {temperature}"
+    gtp.close()
 
 
 def test_bad_parameters_change_nothing(gtp: GtpTalk) -> None:

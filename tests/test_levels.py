@@ -125,6 +125,7 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"elo": "x"}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [1]}]}),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [0, 0, -1, 0, 0]}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"more": 1}]}),
         json.dumps({"network": None, "iteration": 7, "steps": [step(1, 0.0, 0.0)]}),
     ],

@@ -24,7 +24,7 @@ from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
-from azpy.matches.results import MatchResult
+from azpy.matches.results import MatchResult, told
 from oracles import pairs_of
 from test_onnx import make_model
 
@@ -100,13 +100,19 @@ def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pai
     assert (result.counts, result.distinct, result.repeated) == ((0, 0, 10, 0, 0), 10, 0)
 
 
+def test_a_mean_is_told_with_its_interval_if_that_is_known() -> None:
+    assert (told(0.5, (0.25, 0.75), ".3f"), told(-0.5, None)) == ("0.500 [0.250, 0.750]", "-0.500")
+    assert told(12.4, (-3.2, float("inf")), "+.0f") == "+12 [-3, +inf]"
+
+
 def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None:
     """A wins a gammon and loses a plain game; then A loses by rule and draws."""
     result = pairs_of((2 / 3, -1 / 3), (-1.0, 0.0))
     assert (result.wins, result.draws, result.losses, result.score) == (1, 1, 2, 0.375)
-    assert result.outcome == pytest.approx(-1 / 6)
-    low, high = result.outcome_of(0)[1] or (0.0, 0.0)
-    assert -1 <= low < result.outcome < high <= 1
+    outcome, interval = result.outcome_of(0)
+    assert outcome == pytest.approx(-1 / 6)
+    low, high = interval or (0.0, 0.0)
+    assert -1 <= low < outcome < high <= 1
     assert result.has_grades
     assert not pairs_of((1.0, -1.0), (0.0, 0.0)).has_grades
 

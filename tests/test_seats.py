@@ -17,7 +17,7 @@ from azpy.errors import SettingsError
 from azpy.matches.arena import RandomPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.ratings import bradley_terry, elo, expected_score, round_interval
-from azpy.matches.results import MatchResult, Round
+from azpy.matches.results import MatchResult, Round, told
 from azpy.reports.alarms import alarms
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import Settings, match_search
@@ -114,7 +114,7 @@ def test_two_who_play_together_have_outcomes_and_a_pair_as_others() -> None:
     result = azpy.match("random", "random", game="many_players:Together", games=10)
     assert (result.score, result.counts) == (0.5, (0, 0, 5, 0, 0))
     assert result.outcome_of(0) == result.outcome_of(1)
-    assert result.outcome == pytest.approx(np.mean([row[0] for one in result.rounds for row in one.outcomes]))
+    assert result.outcome_of(0)[0] == pytest.approx(np.mean([row[0] for one in result.rounds for row in one.outcomes]))
 
 
 # Statistics -----------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_the_figures_of_a_result_are_those_of_a_slow_count(players: int) -> None
     assert (low, high) == pytest.approx((result.score - 2 * deviation, result.score + 2 * deviation), abs=0.02)
     own = [row[0] for one in rounds for row in one.outcomes]
     others = [x for one in rounds for row in one.outcomes for x in row[1:]]
-    assert (result.outcome, result.outcome_of(1)[0]) == pytest.approx((np.mean(own), np.mean(others)))
+    assert (result.outcome_of(0)[0], result.outcome_of(1)[0]) == pytest.approx((np.mean(own), np.mean(others)))
     assert result.difference[0] == pytest.approx(np.mean(own) - np.mean(others))
 
 
@@ -243,8 +243,10 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
     assert result.difference[0] > 0
     assert main(command) == 0
     said = capsys.readouterr().out
-    assert f"mean score of A: {result.outcome_text(0)}, of B: {result.outcome_text(1)} (95 % intervals)" in said
-    assert f"A minus B: {result.difference_text} (95 % interval" in said
+    assert (
+        f"mean score of A: {told(*result.outcome_of(0))}, of B: {told(*result.outcome_of(1))} (95 % intervals)" in said
+    )
+    assert f"A minus B: {told(*result.difference)} (95 % interval" in said
     assert "9 games each: A did better in " in said
     assert "Elo" not in said
     assert main(["--round-robin", *command[:2], "mcts:2", *command[2:], "--json"]) == 0

@@ -19,7 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from azpy import make_game
-from azpy.cli import engine, serve
+from azpy.cli import engine, play, serve
 from azpy.errors import AzpyError
 from azpy.runs.folder import RunFolder
 from azpy.serving.json_lines import JsonLines
@@ -416,6 +416,20 @@ def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
         ("/health", 200),
     ]
     assert TOKEN not in log
+
+
+@pytest.mark.parametrize("command", [play, serve])
+def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Any]()
+
+    def opened(*player: Any, **options: Any) -> None:
+        asked.append([*player[:5], player[6], options["total_memory_mb"]])
+        raise AzpyError("enough")
+
+    monkeypatch.setattr(command, "open_model", opened)
+    flags = ["--game", "pig", "--simulations", "7", "--device", "azpy", "--temperature", "0.5", "--seed", "3"]
+    one_line(command.main, ["uniform", *flags], f"az-{command.__name__.rpartition('.')[2]}: enough")
+    assert asked == [["uniform", "pig", 7, "azpy", 0.5, 3, 2048]]
 
 
 @pytest.mark.parametrize(

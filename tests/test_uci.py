@@ -12,7 +12,7 @@ import pytest
 from azpy.cli.engine import main
 from azpy.errors import AzpyError
 from azpy.serving.models import open_player
-from azpy.serving.request import Clock, seconds_to_think
+from azpy.serving.request import seconds_to_think
 from talks import COMMAND, PATIENCE, Talk
 from uci_talks import talk
 
@@ -131,7 +131,7 @@ def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
         rest: float = left
         for played in range(200):
             until = None if moves is None else moves - played % moves
-            seconds = seconds_to_think(Clock(rest, increment, until), overhead=0.0)
+            seconds = seconds_to_think(rest, 0.0, increment, until)
             assert 0 < seconds <= max(rest, 0.001)
             rest += increment - seconds
             if until == 1:
@@ -140,11 +140,11 @@ def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
                 break
         else:
             assert rest > 0
-    assert seconds_to_think(Clock(100.0), 0.0) == pytest.approx(4.0)
-    assert seconds_to_think(Clock(100.0, moves=1), 0.0) == pytest.approx(90.0)
-    assert seconds_to_think(Clock(10.0, increment=2.0), 0.0) == pytest.approx(2.0), "at five increments it is steady"
-    assert seconds_to_think(Clock(0.0), 1.0) == 0.001
-    assert seconds_to_think(Clock(100.0), 0.1) < 4.0
+    assert seconds_to_think(100.0, 0.0) == pytest.approx(4.0)
+    assert seconds_to_think(100.0, 0.0, moves=1) == pytest.approx(90.0)
+    assert seconds_to_think(10.0, 0.0, increment=2.0) == pytest.approx(2.0), "at five increments it is steady"
+    assert seconds_to_think(0.0, 1.0) == 0.001
+    assert seconds_to_think(100.0, 0.1) < 4.0
 
 
 @pytest.mark.parametrize("moves", [1, 2, 10, 25])
@@ -153,7 +153,7 @@ def test_a_clock_that_has_time_for_the_overhead_of_its_moves_never_runs_out(move
     overhead = 0.1
     left = moves * overhead * share + moves * 0.001  # a thousandth is the least that a move takes
     for still in range(moves, 0, -1):
-        seconds = seconds_to_think(Clock(left, moves=still), overhead)
+        seconds = seconds_to_think(left, overhead, moves=still)
         assert seconds >= 0.001
         left -= seconds + overhead
         assert left > -1e-9, (still, seconds)

@@ -112,6 +112,26 @@ def test_a_player_of_another_encoding_takes_the_position_over() -> None:
     engine.close()
 
 
+@pytest.mark.parametrize(
+    ("said", "simulations", "seconds"),
+    [
+        ({}, 7, None),
+        ({"nodes": 0}, 1, None),
+        ({"nodes": 9, "movetime": 2_000}, 9, 1.97),  # less the overhead
+        ({"movetime": 2_000, "p1time": 60_000}, None, 1.97),
+        ({"p1time": 60_000, "p1inc": 1_000}, None, (60 - 25 * 0.03) / 25 + 0.8),
+        ({"p1time": 60_000, "movestogo": 10}, None, 5.97),
+        ({"p2time": 60_000}, 7, None),  # the other player's clock
+    ],
+)
+def test_the_limits_of_a_search_are_those_of_its_go(
+    said: dict[str, int], simulations: int | None, seconds: float | None
+) -> None:
+    uci = Uci(players("one"), Conversation(io.BytesIO(), io.StringIO()))
+    found = uci._limits(said, players("one")["one"].start)
+    assert found == (simulations, None if seconds is None else pytest.approx(seconds))
+
+
 def test_ugi_refuses_players_of_different_games() -> None:
     models = {**players("hex", game="hex(size=5)"), **players("chess")}
     with pytest.raises(SettingsError, match=r"one game at a time; hex plays hex.* and chess plays chess"):

@@ -12,12 +12,12 @@ from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.game import players_of
 from azpy.games.names import make_game
-from azpy.matches.arena import SearchPlayer, games_of
+from azpy.matches.arena import games_of
 from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Step, ladder_of
 from azpy.matches.openings import Book
-from azpy.matches.players import game_of, load_players, parse_player
+from azpy.matches.players import game_of, parse_player
 from azpy.runs.reader import StoredRun
-from azpy.settings.run import MOST_LEAVES
+from azpy.serving.models import Served, open_player
 
 CALIBRATION_GAMES = 100
 MINUTES = 10.0
@@ -31,7 +31,7 @@ def calibrate(given: argparse.Namespace) -> int:
         AzpyError: no run folder, or a ladder that cannot be read or written.
     """
     run, simulations = _run(given)
-    calibration, network, pairs = _begin(given, run, simulations)
+    calibration, served, pairs = _begin(given, run, simulations)
     steps, seconds = calibration.steps, 60 * (MINUTES if given.minutes is None else given.minutes)
     until, stopped, before = time.monotonic() + seconds, False, calibration.played
     with Screen(given.json) as display:
@@ -55,7 +55,7 @@ def calibrate(given: argparse.Namespace) -> int:
     is_whole = all(sum(step.pairs) >= pairs for step in steps[1:])
     found = {"steps": [asdict(step) for step in steps], "interrupted": stopped, "complete": is_whole}
     found["levels"] = {name: asdict(level) for name, level in ladder.levels.items()} if ladder.network else None
-    print(json.dumps(found) if given.json else "\n".join(_report(steps, ladder, network, is_whole)), flush=True)
+    print(json.dumps(found) if given.json else "\n".join(_report(steps, ladder, served.network, is_whole)), flush=True)
     return 130 if stopped else 0
 
 
@@ -76,30 +76,25 @@ def _run(given: argparse.Namespace) -> tuple[Path, int]:
     return spec.run, spec.simulations or FULL_STRENGTH
 
 
-def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, str, int]:
-    """The calibration, the hash of the network that is measured, and how many pairs of games each step has."""
-    spec = parse_player(str(run))
-    start = make_game(game_of([spec], given.game, "--game {}"))
+def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, Served, int]:
+    """The calibration, the player that is measured, and how many pairs of games each step has."""
+    start = make_game(game_of([parse_player(str(run))], given.game, "--game {}"))
     if not start.zero_sum:
         raise SettingsError(
             f"--calibrate measures levels by pairs of games of two players with a zero sum, and {start.game} has "
             f"{players_of(start)}: az-match RUN@50 RUN@200 compares two numbers of simulations"
         )
     pairs = games_of(start, given.games, CALIBRATION_GAMES) // 2
-    [entrant] = load_players([spec], start, simulations, given.device)
-    player, evaluator = entrant.player, entrant.network
-    if not isinstance(player, SearchPlayer) or evaluator is None:  # never: it is a run's
-        raise SettingsError(f"{run} does not search")
-    player.options["eval_batch"] = MOST_LEAVES  # as az-play and az-engine have it search
+    served = open_player(str(run), given.game, simulations, given.device)
     stored = StoredRun(run)
     plies = stored.settings.match_opening_plies if given.opening_plies is None else given.opening_plies
-    network = f"{evaluator.network_id:016x}"
-    facts = {"game": stored.settings.game, "iteration": stored.iteration, "network": network}
+    facts = {"game": stored.settings.game, "iteration": stored.iteration, "network": served.network}
     facts |= {"seed": given.seed, "opening_plies": plies}
-    return Calibration(run, player, Book(start, plies, given.seed), simulations, facts), network, pairs
+    book = Book(start, plies, given.seed)
+    return Calibration(run, served.evaluator, served.options, book, simulations, facts), served, pairs
 
 
-def _report(steps: Sequence[Step], ladder: Ladder, network: str, is_whole: bool) -> list[str]:
+def _report(steps: Sequence[Step], ladder: Ladder, network: str | None, is_whole: bool) -> list[str]:
     """The lines of the result."""
     lines = [] if is_whole else ["there are fewer games than wanted: the same command goes on with them"]
     if ladder.network is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from azpy.cli.common import columns
 from azpy.matches.ratings import Rating, Sprt
-from azpy.matches.results import Fault, MatchResult
+from azpy.matches.results import Fault, MatchResult, told
 
 _MOST_FAULTS = 3  # kinds of fault a player that a result names; the JSON has more
 _MOST_JSON_FAULTS = 20
@@ -50,7 +50,7 @@ def report(
 
 def _score(result: MatchResult) -> list[str]:
     """What A scored against B or its copies."""
-    copies, score = result.copies, f"score of A: {result.score_text}, Elo {result.elo_text}"
+    copies, score = result.copies, f"score of A: {told(result.score, result.interval, '.3f')}, Elo {_elo(result)}"
     seats = ", ".join(
         f"as seat {seat} {share:.3f} (+{wins} ={draws} -{losses})"
         for seat, ((wins, draws, losses), share) in enumerate(zip(result.seats, result.seat_scores, strict=True))
@@ -72,17 +72,22 @@ def _score(result: MatchResult) -> list[str]:
 def _outcome(result: MatchResult) -> list[str]:
     if not result.has_grades:
         return []
-    if result.zero_sum:
-        return [f"outcome of A: {result.outcome_text(0)} a game; a win of this game is worth up to 1"]
-    return [f"outcome of A: {result.outcome_text(0)} a game, of B: {result.outcome_text(1)}"]
+    a, b = (told(*result.outcome_of(player)) for player in (0, 1))
+    more = "; a win of this game is worth up to 1" if result.zero_sum else f", of B: {b}"
+    return [f"outcome of A: {a} a game{more}"]
+
+
+def _elo(result: MatchResult) -> str:
+    return told(result.elo, result.elo_interval, "+.0f")
 
 
 def _alone(result: MatchResult) -> list[str]:
     """What A and B got, each alone."""
+    a, b = (told(*result.outcome_of(player)) for player in (0, 1))
     better, equal, worse = result.seats[0]
     return [
-        f"mean score of A: {result.outcome_text(0)}, of B: {result.outcome_text(1)} (95 % intervals)",
-        f"A minus B: {result.difference_text} (95 % interval, from games with the same openings and dice)",
+        f"mean score of A: {a}, of B: {b} (95 % intervals)",
+        f"A minus B: {told(*result.difference)} (95 % interval, from games with the same openings and dice)",
         f"{result.games} games each: A did better in {better}, as well in {equal}, worse in {worse}",
     ]
 
@@ -197,4 +202,4 @@ def figures(result: MatchResult, games: int, sprt: Sprt | None) -> list[str]:
     found = [f"{result.games}/{games} games"]
     if sprt is not None:  # first: a narrow terminal has no room for all figures
         found.append("LLR {:.2f} ({:.2f} to {:.2f})".format(sprt.llr(result.counts), *sprt.bounds))
-    return [*found, str(result), *([] if result.is_alone else [f"Elo {result.elo_text}"])]
+    return [*found, str(result), *([] if result.is_alone else [f"Elo {_elo(result)}"])]

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -209,8 +210,9 @@ def play_rounds(
                 board.answer(answer)
             over = [board for board in live if board.is_over]
             try:
-                for board in over:
-                    _leave(players, board)
+                for board, (index, player) in product(over, enumerate(players)):
+                    if isinstance(player, Follower) and (fault := player.leave(board)) is not None:
+                        board.faults[index].append(fault)
             finally:  # also where Ctrl-C came while a program was asked
                 if over:
                     ended(over)
@@ -245,12 +247,6 @@ def _select(players: Sequence[Player | Follower], boards: Sequence["Board"], see
         for i, answer in zip(due, chosen, strict=True):
             answers[i] = answer
     return answers
-
-
-def _leave(players: Sequence[Player | Follower], board: "Board") -> None:
-    for index, player in enumerate(players):
-        if isinstance(player, Follower) and (fault := player.leave(board)) is not None:
-            board.faults[index].append(fault)
 
 
 def _round(boards: Sequence["Board"], players: int) -> Round:

@@ -8,7 +8,7 @@ between neighbours, and stores it with the run. The Elo steps between the levels
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,8 @@ _TIMES = 4  # as many simulations as one step below
 _STEP = 100.0  # Elo of a step that was not measured
 LADDER = "ladder.json"  # in the run folder
 _GROUP = 5  # pairs of games in play at a time; a group that is stopped does not count, see `play_match`
-_MOST_SIMULATIONS, _WARMEST = 2**32 - 1, 10.0
+WARMEST = 10.0  # temperature
+_MOST_SIMULATIONS = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,16 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
     Raises:
         RunError: the stored ladder cannot be read.
     """
-    stored = None if run is None else _read(run / LADDER)
-    if stored is None or any(step.elo is None for step in stored.steps):
+    facts, steps = ({}, []) if run is None else _read(run / LADDER)
+    if not steps or any(step.elo is None for step in steps):
         return plain_ladder(simulations, has_model)
     kept = list[Level]()
     # What is no weaker than a way to play with more effort is left out.
-    for step in reversed(stored.steps):
+    for step in reversed(steps):
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
     kept = [replace(step, elo=step.elo - kept[0].elo) for step in kept]
-    return Ladder(tuple(kept), str(stored.facts["network"]), int(stored.facts["iteration"]))
+    return Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]))
 
 
 @dataclass
@@ -125,24 +126,13 @@ class Step:
     high: float | None = None
 
 
-@dataclass
-class _Stored:
-    """The content of the file: what was played, and what was found."""
-
-    facts: dict[str, Any]  # game, iteration, network, seed, opening_plies
-    steps: list[Step]
-
-    @property
-    def ways(self) -> list[tuple[int, float]]:
-        return [(step.simulations, step.temperature) for step in self.steps]
-
-
 class Calibration:
     """Measures the ladder of a run's player. What was played before counts, if it was the same player.
 
     Args:
         run: the run's folder.
-        player: of the run, as az-engine and az-play have it search; its simulations and temperature do not count.
+        evaluator: of the run's network.
+        options: of `Search`, as az-engine and az-play have it search.
         book: the openings.
         simulations: of full strength.
         facts: game, iteration, network, seed and opening_plies: what the games depend on besides.
@@ -155,26 +145,14 @@ class Calibration:
     """
 
     def __init__(
-        self,
-        run: Path,
-        player: SearchPlayer,
-        book: Book,
-        simulations: int,
-        facts: dict[str, Any],
-        has_model: bool = True,
+        self, run: Path, evaluator: Any, options: dict[str, Any], book: Book, simulations: int, facts: dict[str, Any]
     ) -> None:
-        self._path, self._book, self._seed = run / LADDER, book, int(facts["seed"])
-        ways = _ways(simulations, has_model)
-        self._players = [SearchPlayer(player.evaluator, *way, **player.options) for way in ways]
-        self._stored = _Stored(facts, [Step(*way, pairs=[0] * len(PAIR_SCORES)) for way in ways])
-        before = _read(self._path)
-        if before is not None and before.facts == facts and before.ways == self._stored.ways:
-            self._stored = before
-
-    @property
-    def steps(self) -> Sequence[Step]:
-        """See the class."""
-        return self._stored.steps
+        self._path, self._book, self._facts = run / LADDER, book, facts
+        ways = _ways(simulations, has_model=True)
+        self._players = [SearchPlayer(evaluator, *way, **options) for way in ways]
+        before, self.steps = _read(self._path)
+        if before != facts or [(step.simulations, step.temperature) for step in self.steps] != ways:
+            self.steps = [Step(*way, pairs=[0] * len(PAIR_SCORES)) for way in ways]
 
     @property
     def played(self) -> int:
@@ -200,7 +178,7 @@ class Calibration:
                     self._book,
                     (self._players[index], self._players[index - 1]),
                     group,
-                    mix(self._seed, index, done),
+                    mix(int(self._facts["seed"]), index, done),
                     first=done,
                     may_go_on=lambda: seconds_left() > 0,
                 )
@@ -209,7 +187,7 @@ class Calibration:
                 return
             step.pairs = [sum(both) for both in zip(step.pairs, MatchResult(tuple(found)).counts, strict=True)]
             self._rate()
-            content = {**self._stored.facts, "steps": [asdict(one) for one in self.steps]}
+            content = {**self._facts, "steps": [asdict(one) for one in self.steps]}
             storage.write_atomically(self._path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
             yield step
 
@@ -223,44 +201,41 @@ class Calibration:
             step.elo, (step.low, step.high) = rating.elo, ends
 
 
-def _read(path: Path) -> _Stored | None:
-    """What a file says; None if there is none.
+def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
+    """What a file says: what was played (game, iteration, network, seed, opening_plies) and found; nothing without one.
 
     Raises:
         RunError: it cannot be read, or says what no ladder says.
     """
     try:
-        content = json.loads(storage.read_regular(path))
-        stored = _Stored(content, [Step(**step) for step in content.pop("steps")])
-        wrong = next((why for step in stored.steps if (why := _wrong_in(step))), "")
-        if not wrong and not (
-            stored.steps and isinstance(content["network"], str) and type(content["iteration"]) is int
-        ):
-            wrong = "it needs steps, a network and an iteration"
+        facts = json.loads(storage.read_regular(path))
+        steps = [Step(**step) for step in facts.pop("steps", [])]
+        if not (steps and isinstance(facts.get("network"), str) and type(facts.get("iteration")) is int):
+            raise ValueError("it needs steps, a network and an iteration")
+        if wrong := [step for step in steps if not _is_right(step)]:
+            raise ValueError(f"no ladder has this: {wrong[0]}")
     except FileNotFoundError:
-        return None
+        return {}, []
     except OSError as error:
         raise storage.refused(path, error) from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        wrong = f"{type(error).__name__}: {error}"
-    if wrong:
-        raise RunError(
-            f"{path} is damaged: {wrong}; delete it, and az-match --calibrate {path.parent} measures it anew"
-        )
-    return stored
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        hint = f"delete it, and az-match --calibrate {path.parent} measures it anew"
+        raise RunError(f"{path} is damaged: {error}; {hint}") from error
+    return facts, steps
 
 
-def _wrong_in(step: Step) -> str:
-    """What is wrong with a step that was read; empty if nothing is."""
-    if type(step.simulations) is not int or not 1 <= step.simulations <= _MOST_SIMULATIONS:
-        return f"simulations are {step.simulations!r}"
-    if not _is_number(step.temperature) or not 0 <= step.temperature <= _WARMEST:
-        return f"a temperature is {step.temperature!r}"
-    if not isinstance(step.pairs, list) or [type(count) for count in step.pairs] != [int] * len(PAIR_SCORES):
-        return f"pairs are {step.pairs!r}"
-    if min(step.pairs) < 0:
-        return f"pairs are {step.pairs!r}"
-    return "" if step.elo is None or _is_number(step.elo) else f"an Elo is {step.elo!r}"
+def _is_right(step: Step) -> bool:
+    """Whether a ladder can have a step that was read."""
+    counts = step.pairs if isinstance(step.pairs, list) else []
+    return (
+        type(step.simulations) is int
+        and 1 <= step.simulations <= _MOST_SIMULATIONS
+        and _is_number(step.temperature)
+        and 0 <= step.temperature <= WARMEST
+        and [type(count) for count in counts] == [int] * len(PAIR_SCORES)
+        and min(counts) >= 0
+        and (step.elo is None or _is_number(step.elo))
+    )
 
 
 def _is_number(value: object) -> bool:

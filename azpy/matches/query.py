@@ -6,10 +6,9 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import SettingsError, did_you_mean
-from azpy.matches.levels import LEVELS, level_word
+from azpy.matches.levels import LEVELS, WARMEST, level_word
 from azpy.settings.run import ABOUT
 
-WARMEST = 10.0  # temperature
 # Keys of a player's query: its level, how warm it plays, and options of `Search`.
 SEARCH_KEYS = (
     "simulations",

@@ -14,7 +14,6 @@ Luce's rule for several opponents ("Individual Choice Behavior", 1959): a player
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -96,11 +95,6 @@ def round_interval(counts: Sequence[int]) -> tuple[float, float]:
     or two rounds show nothing, so the interval is [0, 1]. See `_cut_off`.
     `counts` are rounds with each score, here and below.
     """
-    return _round_interval(tuple(counts))
-
-
-@lru_cache(1024)  # a live score asks often for the same one, and each takes thousands of steps
-def _round_interval(counts: tuple[int, ...]) -> tuple[float, float]:
     mean = round_score(counts)
 
     def bound(end: float) -> float:

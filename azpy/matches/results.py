@@ -143,7 +143,7 @@ class MatchResult:
         """A's share of the points, in [0, 1]: of a game that n players win together each gets 1/n."""
         return float(self._points.mean())
 
-    @property
+    @cached_property  # it takes thousands of steps
     def interval(self) -> tuple[float, float]:
         """95 % interval of the score, from the rounds."""
         return round_interval(self.counts)
@@ -174,11 +174,6 @@ class MatchResult:
         return float(np.mean(outcomes)), mean_interval(means, -1.0, 1.0)
 
     @property
-    def outcome(self) -> float:
-        """A's mean outcome of a game, in [-1, 1]."""
-        return self.outcome_of(0)[0]
-
-    @property
     def difference(self) -> tuple[float, tuple[float, float] | None]:
         """A's mean outcome minus B's, and its 95 % interval from the rounds, None if all rounds have the same one."""
         found = (self._outcomes(0) - self._outcomes(1)).mean(1)
@@ -194,25 +189,6 @@ class MatchResult:
         """95 % interval of A's Elo minus B's; infinite on the side of a clean sweep."""
         low, high = self.interval
         return elo(low, self.copies), elo(high, self.copies)
-
-    @property
-    def score_text(self) -> str:
-        """A's score with its interval."""
-        return "{:.3f} [{:.3f}, {:.3f}]".format(self.score, *self.interval)
-
-    @property
-    def elo_text(self) -> str:
-        """A's Elo with its interval."""
-        return "{:+.0f} [{:+.0f}, {:+.0f}]".format(self.elo, *self.elo_interval)
-
-    def outcome_text(self, player: int) -> str:
-        """A player's mean outcome with its interval."""
-        return _signed(*self.outcome_of(player))
-
-    @property
-    def difference_text(self) -> str:
-        """A's mean outcome minus B's with its interval."""
-        return _signed(*self.difference)
 
     def figures(self) -> dict[str, Any]:
         """The figures by name, for files: `score` with its interval `low`, `high`, and the numbers of games.
@@ -238,11 +214,12 @@ class MatchResult:
         """For notebooks: A's score and Elo with their 95 % intervals, and its games from each seat."""
         names = ["first", "second"] if self.copies == 1 else [f"seat {seat}" for seat in range(self.copies + 1)]
         if self.is_alone:
-            figures = {"mean score of A": self.outcome_text(0), "mean score of B": self.outcome_text(1)}
-            figures |= {"A minus B": self.difference_text}
+            figures = {f"mean score of {who}": told(*self.outcome_of(player)) for player, who in enumerate("AB")}
+            figures |= {"A minus B": told(*self.difference)}
             figures["seeds on which A"] = "did better {}, as well {}, worse {}".format(*self.seats[0])
         else:
-            figures = {"score of A": self.score_text, "Elo of A": self.elo_text}
+            figures = {"score of A": told(self.score, self.interval, ".3f")}
+            figures |= {"Elo of A": told(self.elo, self.elo_interval, "+.0f")}
             for name, counts in zip(names, self.seats, strict=True):
                 figures[f"as {name}"] = "won {}, drew {}, lost {}".format(*counts)
         cells = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in figures.items())
@@ -250,12 +227,13 @@ class MatchResult:
 
     def __str__(self) -> str:
         if self.is_alone:
-            return f"mean score {self.outcome_text(0)}, difference {self.difference_text}"
-        return f"{self.score_text} (+{self.wins} ={self.draws} -{self.losses})"
+            return f"mean score {told(*self.outcome_of(0))}, difference {told(*self.difference)}"
+        return f"{told(self.score, self.interval, '.3f')} (+{self.wins} ={self.draws} -{self.losses})"
 
 
-def _signed(mean: float, interval: tuple[float, float] | None) -> str:
-    return f"{mean:+.3f}" + ("" if interval is None else " [{:+.3f}, {:+.3f}]".format(*interval))
+def told(mean: float, interval: tuple[float, float] | None, form: str = "+.3f") -> str:
+    """A mean with its interval, if that is known."""
+    return format(mean, form) + ("" if interval is None else f" [{interval[0]:{form}}, {interval[1]:{form}}]")
 
 
 def _figure(name: str, mean: float, interval: tuple[float, float] | None, most: float) -> dict[str, float]:

@@ -12,7 +12,7 @@ from azpy import _core
 from azpy.errors import RequestError, SettingsError, one_line
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
-from azpy.serving.request import Clock, Protocol, Request, seconds_to_think, whole
+from azpy.serving.request import Protocol, seconds_to_think, whole
 
 _ROW = 5
 _OVERHEAD = 0.05  # seconds a move that pass outside of the search
@@ -158,7 +158,7 @@ class Gomocup(Protocol):
             raise RequestError("the game is over: no move is left to find")
         seconds = self._seconds()
         simulations = self._served.simulations if seconds is None else None
-        answer = self._search(Request(self._served.start, played, simulations, seconds)).answer()
+        answer = self._search(self._served.start, played, simulations=simulations, seconds=seconds).answer()
         action = chosen(self._served, answer.state, answer.result)
         self._played = [*played, action]
         return self._name(action)
@@ -170,7 +170,7 @@ class Gomocup(Protocol):
             # 0 asks for a move at once.
             found.append(turn / 1000 - _OVERHEAD)
         if match := self._limits.get("timeout_match", 0):
-            found.append(seconds_to_think(Clock(self._limits.get("time_left", match) / 1000), _OVERHEAD))
+            found.append(seconds_to_think(self._limits.get("time_left", match) / 1000, _OVERHEAD))
         return max(0.001, min(found)) if found else None
 
     def _info(self, text: str) -> str:

@@ -13,12 +13,11 @@ from typing import Any
 import azpy
 from azpy._core import Line
 from azpy.errors import RequestError, one_line
-from azpy.matches.levels import LEVELS, level_word
-from azpy.matches.query import WARMEST
+from azpy.matches.levels import LEVELS, WARMEST, level_word
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, chosen
-from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think
+from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Protocol, Search, Tell, seconds_to_think
 
 KGS = ("none", "absolute", "byoyomi", "canadian")
 SYSTEMS = (*KGS, "fischer", "fischer-capped")
@@ -134,22 +133,21 @@ class Gtp(Protocol):
 
     def _parameters(self) -> dict[str, str]:
         """KataGo's names of what can be set, and the values now."""
+        simulations, temperature = self._way
         found = {
-            "maxVisits": str(self._visits() or self._served.simulations),
-            "chosenMoveTemperature": f"{self._warmth():g}",
+            "maxVisits": str(simulations or self._served.simulations),
+            "chosenMoveTemperature": f"{temperature:g}",
             "level": self._level or "none",
         }
         return found if len(self._models) == 1 else {**found, "model": self._model}
 
-    def _visits(self) -> int | None:
-        """The simulations of every move, if the other program sets them."""
-        return self._simulations if self._level is None else self._served.ladder.levels[self._level].simulations
-
-    def _warmth(self) -> float:
-        """The temperature of the moves that are played."""
+    @property
+    def _way(self) -> tuple[int | None, float]:
+        """The simulations of every move, if the other program sets them, and the temperature of what is played."""
         if self._level is not None:
-            return self._served.ladder.levels[self._level].temperature
-        return self._served.temperature if self._temperature is None else self._temperature
+            level = self._served.ladder.levels[self._level]
+            return level.simulations, level.temperature
+        return self._simulations, self._served.temperature if self._temperature is None else self._temperature
 
     def _get_parameter(self, words: list[str]) -> str:
         expect(words, r"\S+", "a parameter")
@@ -200,7 +198,7 @@ class Gtp(Protocol):
             return "pass"
         answer = self._think(line, color)
         # Regression tests ask for the best move.
-        action = chosen(self._served, answer.state, answer.result, self._warmth() if plays else 0)
+        action = chosen(self._served, answer.state, answer.result, self._way[1] if plays else 0)
         if plays:
             self._board.advance(line, action)
         return self._board.vertex(answer.state, action)
@@ -220,33 +218,27 @@ class Gtp(Protocol):
             result = self._think(line, color, actions=actions).result
             # A seki stays, where the game is won as it is and a stone there would lose it.
             if result.value >= 0 or not self._board.score().startswith("BW"[color]):
-                action = chosen(self._served, state, result, self._warmth())
+                action = chosen(self._served, state, result, self._way[1])
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
-    def _think(
-        self,
-        line: Line,
-        color: int,
-        tell: Callable[[Answer], object] | None = None,
-        actions: Sequence[int] | None = None,
-    ) -> Answer:
+    def _think(self, line: Line, color: int, tell: Tell | None = None, actions: Sequence[int] | None = None) -> Answer:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
-        simulations = self._visits() or (self._served.simulations if seconds is None else None)
+        simulations = self._way[0] or (self._served.simulations if seconds is None else None)
+        limits: dict[str, Any] = {"simulations": simulations, "seconds": seconds, "actions": actions}
         told = {} if tell is None else _ALL
-        anew = self._level is not None
-        request = Request(line.start, line.played, simulations, seconds, actions, anew=anew, **told)
-        return self._search(request, tell).answer()
+        return self._search(line.start, line.played, tell, self._level is not None, **limits, **told).answer()
 
     def _analyze(self, number: str, words: list[str], name: str) -> None:
         line, _, interval, actions = self._read_analyze(words)
         if line is None:
             raise RequestError("cannot analyze: this color has no move")
-        request = Request(line.start, line.played, WITHOUT_END, None, actions, "analysis", interval, **_ALL)
-        self._opened().follow(request.start, request.played)  # what fails is said before the answer begins
+        options: dict[str, Any] = {"simulations": WITHOUT_END, "actions": actions, "report_every": interval}
+        self._opened().follow(line.start, line.played)  # what fails is said before the answer begins
         self._talk.say(f"={number}")
-        self._analysis = self._search(request, partial(self._tell, name))
+        tell = partial(self._tell, name)
+        self._analysis = self._search(line.start, line.played, tell, priority="analysis", **options, **_ALL)
 
     def _genmove_analyze(self, number: str, words: list[str], name: str) -> None:
         line, color, _, actions = self._read_analyze(words)
@@ -255,7 +247,7 @@ class Gtp(Protocol):
             vertex = "pass"
             if line is not None:
                 answer = self._think(line, color, partial(self._tell, name), actions)
-                action = chosen(self._served, answer.state, answer.result, self._warmth())
+                action = chosen(self._served, answer.state, answer.result, self._way[1])
                 vertex = self._board.vertex(answer.state, action)
                 self._board.advance(line, action)
                 self._tell(name, answer)
@@ -405,11 +397,11 @@ class Times:
         left, stones = self._told.get(color, full)
         in_period = stones > 0
         # A period of byo-yomi is there anew after each move that keeps to it.
-        clock = Clock(left, system.increment, (1 if system.counts_periods else stones) if in_period else None)
-        seconds = seconds_to_think(clock, self._overhead)
+        moves = (1 if system.counts_periods else stones) if in_period else None
+        seconds = seconds_to_think(left, self._overhead, system.increment, moves)
         if system.moves and not in_period:
             # A period follows the main time: what it gives a move can be had in any case.
-            seconds = max(seconds, seconds_to_think(Clock(system.period, moves=system.moves), self._overhead))
+            seconds = max(seconds, seconds_to_think(system.period, self._overhead, moves=system.moves))
         # The time that would be lost after the move.
         seconds = max(seconds, min(left + system.increment - system.most_left, OF_THE_REST * left))
         return max(0.001, min(seconds, system.most_of_a_move - self._overhead))

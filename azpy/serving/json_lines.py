@@ -33,8 +33,6 @@ class JsonLines:
                         analyst.take(_core.Message(line))
                     except ValueError as error:
                         self._refuse(str(error))
-                if self._talk.gone.is_set():
-                    break
         except KeyboardInterrupt:  # a search may go on for hours
             analyst.close()
             raise

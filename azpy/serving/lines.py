@@ -77,7 +77,7 @@ class Conversation:
         self._sink.flush()
 
     def lines(self, refuse: Callable[[str], None] | None = None) -> Iterator[str]:
-        """The lines that come in, without blanks around them, until the input ends.
+        """The lines that come in, without blanks around them, until the input ends or nobody reads what is said.
 
         Args:
             refuse: given, a line comes exactly as it was sent, or not at all: `refuse` hears why a line cannot be read.
@@ -109,9 +109,13 @@ class Conversation:
                 yield text
 
     def _next(self) -> bytes:
-        """The next line, or its first part; empty at the end."""
-        line = b"" if self._ended else self._source.readline(LONGEST_LINE)
-        return b"" if self._ended else line
+        """The next line, or its first part; empty at the end, and once nobody reads what is said."""
+        line = b"" if self._is_over else self._source.readline(LONGEST_LINE)
+        return b"" if self._is_over else line
+
+    @property
+    def _is_over(self) -> bool:
+        return self._ended or self.gone.is_set()
 
     def end(self) -> None:
         """Ends the input here, for a handler of signals. What has been read is still answered."""

@@ -11,9 +11,8 @@ from azpy import _core
 from azpy.errors import SettingsError
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer, softened
-from azpy.matches.levels import FULL_STRENGTH, Ladder, ladder_of, plain_ladder
+from azpy.matches.levels import FULL_STRENGTH, WARMEST, Ladder, ladder_of, plain_ladder
 from azpy.matches.players import load_players, parse_player
-from azpy.matches.query import WARMEST
 from azpy.runs.reader import StoredRun
 from azpy.settings.run import MOST_LEAVES
 
@@ -98,17 +97,8 @@ def with_engines(models: Mapping[str, Served], most: int) -> dict[str, Model]:
     return {name: Model(served, open_engine(served, **options)) for name, served in models.items()}
 
 
-def open_model(
-    text: str,
-    game: str | None,
-    simulations: int,
-    device: str = "cpu",
-    temperature: float = 0.0,
-    others: Iterable[str] = (),
-    seed: int | None = None,
-    **options: Any,
-) -> Model:
-    """A player with its engine; see `open_player` and `open_engine`."""
+def open_model(text: str, *player: Any, **options: Any) -> Model:
+    """A player with its engine: `player` are the further arguments of `open_player`, `options` are of `open_engine`."""
     before: object = None
 
     def opened() -> Served | None:
@@ -118,13 +108,11 @@ def open_model(
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        served = open_player(text, game, simulations, device, temperature, others, seed)
+        served = open_player(text, *player)
         before = now  # what cannot be opened is tried again
         return served
 
-    served = opened()
-    if served is None:  # never at first
-        raise SettingsError(f"{text} cannot be opened")
+    served = opened() or open_player(text, *player)  # nothing was opened before, so there is one
     return Model(served, open_engine(served, **options), opened, options)
 
 

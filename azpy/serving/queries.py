@@ -21,7 +21,6 @@ from azpy.errors import RequestError, one_line
 from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, Served, chosen
-from azpy.serving.request import Request
 from azpy.serving.track import Track
 
 _MOST_WARNINGS = 100  # of a client
@@ -182,28 +181,20 @@ class Analyst:
             self._say(Reply(line, search=(query.id, query.turn)))
             return
         one = _Open(query, served)
-        request = Request(
-            query.start,
-            query.played,
-            query.simulations,
-            query.seconds,
-            query.actions(),
-            query.priority,
-            query.report_every,
-            lines=None,
-            standard_errors=query.bounds,
-        )
+        options: dict[str, Any] = {"actions": query.actions(), "priority": query.priority}
+        options |= {"standard_errors": query.bounds, "report_every": query.report_every}
+        if query.report_every is not None:
+            options["on_report"] = partial(self._report, one)
         with self._changed:
             if len(self._open) >= self._limits.searches:
                 raise queue.Full(f"{self._limits.searches} searches of this client are open: wait for an answer")
             self._open[id(one)] = one
         try:
             if query.game is not None and not anew:
-                search = self._track(model, query.game).follow(request.start, request.played).search
+                game = self._track(model, query.game).follow(query.start, query.played)
+                one.pending = game.search(query.simulations, seconds=query.seconds, **options)
             else:
-                search = partial(model.engine.submit, query.state)
-            tell = None if query.report_every is None else lambda result: self._report(one, result)
-            one.pending = request.begin(search, tell)
+                one.pending = model.engine.submit(query.state, query.simulations, seconds=query.seconds, **options)
         except BaseException:
             self._forget(one)
             raise

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
+from typing import Any
 
 from azpy import _core
 from azpy.pending import Pending
@@ -27,76 +28,20 @@ OF_THE_REST = 0.5
 """The most of the time left that a move takes, so that one slow answer loses no game."""
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A player's clock; all in seconds."""
-
-    left: float
-    increment: float = 0.0  # added after each move
-    moves: int | None = None  # until more time comes; None: no more comes
-
-
-def seconds_to_think(clock: Clock, overhead: float) -> float:
+def seconds_to_think(left: float, overhead: float, increment: float = 0.0, moves: int | None = None) -> float:
     """Seconds for one move, at least a thousandth.
 
     Args:
-        clock: the player's own.
+        left: seconds on the player's clock.
         overhead: seconds a move that pass outside of the search: a network's lag, the program that asks.
+        increment: seconds that the clock gets after each move.
+        moves: until more time comes; None: no more comes.
     """
-    moves = _MOVES_LEFT if clock.moves is None else max(1, clock.moves)
+    moves = _MOVES_LEFT if moves is None else max(1, moves)
     # Each move to come loses the overhead too.
-    left = max(0.0, clock.left - overhead * min(moves, _MOVES_LEFT))
+    left = max(0.0, left - overhead * min(moves, _MOVES_LEFT))
     most = left * (_OF_THE_LAST_MOVE if moves == 1 else OF_THE_REST)
-    return max(_LEAST, min(left / moves + _OF_INCREMENT * clock.increment, most))
-
-
-@dataclass(frozen=True)
-class Request:
-    """A search that is asked for.
-
-    Attributes:
-        start: where the line of play begins.
-        played: the actions since then; the position that they lead to is searched.
-        simulations: the most; None for no limit.
-        seconds: from now on; None for no limit.
-        actions: the root's actions to choose among; None for all.
-        priority: as for `azpy.Engine.submit`.
-        report_every: seconds between reports.
-        lines: the most lines of play that reports and the answer tell; None for all.
-        standard_errors: whether they tell standard errors, for which each of them walks the whole tree.
-        anew: whether the search grows a tree of its own, as a level's does. Then equal requests have equal answers.
-    """
-
-    start: _core.State
-    played: Sequence[int]
-    simulations: int | None = None
-    seconds: float | None = None
-    actions: Sequence[int] | None = None
-    priority: str = "play"
-    report_every: float | None = None
-    lines: int | None = 0
-    standard_errors: bool = False
-    anew: bool = False
-
-    def begin(
-        self, search: Callable[..., Pending], tell: Callable[[_core.SearchResult], object] | None = None
-    ) -> Pending:
-        """Begins the search.
-
-        Args:
-            search: `azpy.EngineGame.search` of a game at the position, or `azpy.Engine.submit` with the position.
-            tell: hears the reports; None for no reports.
-        """
-        return search(
-            simulations=self.simulations,
-            seconds=self.seconds,
-            priority=self.priority,
-            actions=self.actions,
-            on_report=tell,
-            report_every=None if tell is None else self.report_every,
-            standard_errors=self.standard_errors,
-            lines=self.lines,
-        )
+    return max(_LEAST, min(left / moves + _OF_INCREMENT * increment, most))
 
 
 @dataclass(frozen=True)
@@ -108,23 +53,33 @@ class Answer:
     seconds: float  # since it was asked for
 
 
+Tell = Callable[[Answer], object]
+
+
 class Search:
     """A search that goes on.
 
     Args:
         track: the engine's game that follows the position.
-        request: what is asked for.
+        start: where the line of play begins.
+        played: the actions since then; the position that they lead to is searched.
         tell: hears the reports; None for no reports.
+        anew: whether the search grows a tree of its own, as a level's does. Then equal requests have equal answers.
+        options: of `azpy.EngineGame.search`; without `lines`, no lines of play are told.
 
     Raises:
         ValueError: a position that cannot be searched.
     """
 
-    def __init__(self, track: Track, request: Request, tell: Callable[[Answer], object] | None = None) -> None:
-        game = track.follow(request.start, request.played)
+    def __init__(
+        self, track: Track, start: _core.State, played: Sequence[int], tell: Tell | None, anew: bool, **options: Any
+    ) -> None:
+        game = track.follow(start, played)
         self._state, self._began = game.state, monotonic()
-        search = partial(track.engine.submit, game.state) if request.anew else game.search
-        self._pending = request.begin(search, None if tell is None else lambda result: tell(self._answer(result)))
+        if tell is not None:
+            options["on_report"] = lambda result: tell(self._answer(result))
+        search: Callable[..., Pending] = partial(track.engine.submit, game.state) if anew else game.search
+        self._pending = search(**({"lines": 0} | options))
 
     def stop(self) -> None:
         """Has the search end with what is known by now."""
@@ -164,7 +119,7 @@ class Protocol(ABC):
         """Answers lines until the last one, the end of the input, or nobody reads the answers."""
         try:
             for line in self._talk.lines():
-                if self._talk.gone.is_set() or not self._take(line):
+                if not self._take(line):
                     return
         finally:
             self._talk.leave()
@@ -187,8 +142,11 @@ class Protocol(ABC):
             self._track = Track(open_engine(self._served, **self._engine_options()))
         return self._track
 
-    def _search(self, request: Request, tell: Callable[[Answer], object] | None = None) -> Search:
-        return Search(self._opened(), request, tell)
+    def _search(
+        self, start: _core.State, played: Sequence[int], tell: Tell | None = None, anew: bool = False, **options: Any
+    ) -> Search:
+        """Begins a search; see `Search`."""
+        return Search(self._opened(), start, played, tell, anew, **options)
 
     def _forget(self) -> None:
         """Drops the tree: another game begins."""

@@ -18,7 +18,7 @@ from azpy.games.lines import read_action
 from azpy.matches.levels import Level
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Served, chosen
-from azpy.serving.request import WITHOUT_END, Answer, Clock, Protocol, Request, Search, seconds_to_think, whole
+from azpy.serving.request import WITHOUT_END, Answer, Protocol, Search, seconds_to_think, whole
 
 _REPORT_EVERY = 0.5  # seconds
 # Words of `go`, each with a number; the clocks have the names of UGI, and those of UCI mean the same.
@@ -212,9 +212,7 @@ class Uci(Protocol):
         self._finish()
         go = _Go(words)
         try:
-            request = self._request(words)
-            if request is not None:
-                go.search = self._search(request, lambda answer: self._talk.say(*self._info(answer)))
+            go.search = self._begun(words)
         except Exception as error:
             self._say_error(error)
         if not _FLAGS.intersection(words):
@@ -245,8 +243,8 @@ class Uci(Protocol):
             go.stop()
             go.thread.join()
 
-    def _request(self, words: Sequence[str]) -> Request | None:
-        """What a `go` asks for; None where there is no move."""
+    def _begun(self, words: Sequence[str]) -> Search | None:
+        """The search that a `go` asks for; None where there is no move."""
         numbers, moves = self._read_go(words)
         if self._line.state.name == "chess":
             self._line.go_on()
@@ -256,15 +254,16 @@ class Uci(Protocol):
             return None
         simulations, seconds = (WITHOUT_END, None) if _FLAGS.intersection(words) else self._limits(numbers, state)
         actions = [action for move in moves if (action := read_action(state, move)) is not None]
-        return Request(
+        return self._search(
             self._line.start,
             self._line.played,
-            simulations,
-            seconds,
-            actions or None,
+            lambda answer: self._talk.say(*self._info(answer)),
+            anew=self._level is not None,
+            simulations=simulations,
+            seconds=seconds,
+            actions=actions or None,
             report_every=_REPORT_EVERY,
             lines=int(self._values["MultiPV"]),
-            anew=self._level is not None,
         )
 
     @property
@@ -292,26 +291,21 @@ class Uci(Protocol):
 
     def _limits(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
         """Simulations and seconds of a search; None for no limit."""
-        level = self._level
+        level, overhead = self._level, int(self._values["Move Overhead"]) / 1000
         if self._values["Simulations"] and level is None:
             return int(self._values["Simulations"]), None
-        simulations, seconds = self._limits_said(numbers, state)
+        mine, seconds = f"p{state.turn + 1}", None
+        if "movetime" in numbers:
+            seconds = max(0.001, numbers["movetime"] / 1000 - overhead)
+        elif f"{mine}time" in numbers:
+            left, increment = (max(0.0, numbers.get(f"{mine}{kind}", 0) / 1000) for kind in ("time", "inc"))
+            seconds = seconds_to_think(left, overhead, increment, numbers.get("movestogo"))
+        simulations = self._served.simulations if seconds is None else None
+        if "nodes" in numbers:
+            simulations = min(max(1, numbers["nodes"]), WITHOUT_END)
         if level is not None:
             simulations = min(level.simulations, simulations or WITHOUT_END)
         return simulations, seconds
-
-    def _limits_said(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
-        """The limits that `go` says."""
-        overhead = int(self._values["Move Overhead"]) / 1000
-        simulations = min(max(1, numbers["nodes"]), WITHOUT_END) if "nodes" in numbers else None
-        mine = f"p{state.turn + 1}"
-        if "movetime" in numbers:
-            return simulations, max(0.001, numbers["movetime"] / 1000 - overhead)
-        if f"{mine}time" in numbers:
-            left, increment = numbers[f"{mine}time"] / 1000, numbers.get(f"{mine}inc", 0) / 1000
-            clock = Clock(max(0.0, left), max(0.0, increment), numbers.get("movestogo"))
-            return simulations, seconds_to_think(clock, overhead)
-        return simulations or self._served.simulations, None
 
     def _answer(self, go: _Go) -> None:
         """Waits for a search, and for leave to answer; then answers."""

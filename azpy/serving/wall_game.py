@@ -92,8 +92,6 @@ class WallGame:
             for line in self._talk.lines(self._refuse):
                 if line:
                     self._take(line)
-                if self._talk.gone.is_set():
-                    break
         finally:
             for _ in range(_MOST_WAITING):  # until no request waits
                 self._room.acquire()

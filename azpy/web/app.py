@@ -103,7 +103,6 @@ class Site:
         self.metrics.connections.set_function(lambda: self._websockets)
         self._run, self._renews, self._has_token = run, renews, token is not None
         self._clients: dict[Analyst, Outbox] = {}
-        self._reloads = threading.Lock()
         self.routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
@@ -134,16 +133,16 @@ class Site:
 
     def reload(self) -> None:
         """Loads the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
-        threading.Thread(target=self._reload, name="azpy-reload", daemon=True).start()
 
-    def _reload(self) -> None:
-        with self._reloads:
+        def load() -> None:
             for name, model in self.models.items():
                 try:
                     if model.renew():
                         _LOG.info("loaded", extra={"model": name, "player": model.served.name})
                 except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
+
+        threading.Thread(target=load, name="azpy-reload", daemon=True).start()
 
     async def _health(self, _: Request) -> Response:
         return PlainTextResponse("ok\n")

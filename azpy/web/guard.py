@@ -77,10 +77,6 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; see ASGI."""
-        if scope["type"] not in {"http", "websocket"}:
-            await self._app(scope, receive, send)
-            return
-
         problem = self._problem(scope)
         answer = self._cors if problem is None else JSONResponse({"error": problem}, 403)
         await answer(scope, receive, send)

@@ -140,10 +140,7 @@ def write_page(
         f"board/{name}": _COMMENTS.sub(b"", data) if name.endswith(".js") else data for name, data in assets().items()
     }
     page["index.html"] = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
-    page |= {
-        "player.json": json.dumps(player, allow_nan=False).encode(),
-        "about": json.dumps(_ABOUT).encode(),
-    }
+    page |= {"player.json": json.dumps(player, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
     if network is not None:
         page["weights.safetensors"] = weights
     with storage.output_folder(folder) as new:

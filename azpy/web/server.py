@@ -92,16 +92,12 @@ class _Protocol(H11Protocol):
         super().connection_lost(exc)
 
     def _begin(self) -> None:
-        self._timer = self.loop.call_later(_HEAD_SECONDS, self._late)
+        self._timer = self.loop.call_later(_HEAD_SECONDS, self.transport.abort)
 
     def _end(self) -> None:
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
-
-    def _late(self) -> None:
-        self._timer = None
-        self.transport.abort()
 
 
 class _WebSocket(WebSocketsSansIOProtocol):
