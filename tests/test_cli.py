@@ -264,33 +264,14 @@ def test_without_a_package_it_says_what_to_install_and_makes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-# What a folder that ONNX Runtime left behind is when it is imported: a module without anything in it.
-LEFT_BEHIND = (
-    "import sys, types, importlib.machinery\n"
-    "module = sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
-    "module.__spec__ = importlib.machinery.ModuleSpec('onnxruntime', None)"
-)
-
-
-@pytest.mark.parametrize(
-    ("module", "text"),
-    [
-        ("__version__ = '1.0'", "onnxruntime is damaged: "),
-        ("raise ImportError('libnothing.so: cannot open')", "onnxruntime does not load: libnothing.so: cannot open; "),
-        (None, "onnxruntime is damaged: "),
-    ],
-)
-def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(
-    module: str | None, text: str, bare: Starts, tmp_path: Path
-) -> None:
-    before, place = LEFT_BEHIND, tmp_path / "packages"
-    if module is not None:
-        (place / "onnxruntime").mkdir(parents=True)
-        (place / "onnxruntime/__init__.py").write_text(module)
-        before = f"import sys; sys.path.insert(0, {str(place)!r})"
-    done = bare.run("tic_tac_toe", folder=tmp_path, before=before)
+def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(bare: Starts, tmp_path: Path) -> None:
+    """What is said of each damage: test_providers.py."""
+    place = tmp_path / "packages"
+    place.mkdir()
+    (place / "onnxruntime.py").write_text("raise ImportError('libnothing.so: cannot open')")
+    done = bare.run("tic_tac_toe", folder=tmp_path, before=f"import sys; sys.path.insert(0, {str(place)!r})")
     assert done.code == 2
-    assert done.errors.startswith(f"az-train: {text}")
+    assert done.errors.startswith("az-train: onnxruntime does not load: libnothing.so: cannot open; ")
     assert done.errors.count("\n") == 1
     assert not [path for path in tmp_path.iterdir() if path != place]
 

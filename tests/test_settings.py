@@ -28,7 +28,6 @@ from azpy.settings.run import (
     KIND,
     Settings,
     auto_eval_batch,
-    checked,
     combine,
     default_of,
     unused,
@@ -159,24 +158,6 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
         else:
             with pytest.raises(SettingsError, match=rf"{name} must be .*, got {value}\b"):
                 Settings(**(fits | {name: value}))
-
-
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        *((name, name) for name in ("c_puct", "virtual_loss")),
-        *(("match_c_puct", "c_puct"), ("match_lcb", "lcb")),
-    ],
-)
-def test_the_most_that_a_factor_may_be_is_what_the_core_searches_with(name: str, option: str) -> None:
-    most: Any = ABOUT[name].high
-    azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: most})
-    for refused in (most * 1.01, 1e308):
-        options: dict[str, Any] = {option: refused}
-        with pytest.raises(ValueError, match="at most"):
-            azpy.Search(azpy.UniformEvaluator(), simulations=1, **options)
-        with pytest.raises(SettingsError, match=f"{name} must be at most 1000000, got"):
-            checked(name, refused)
 
 
 @pytest.mark.parametrize(
@@ -423,16 +404,6 @@ def test_early_stop_is_refused_beside_what_overrules_visits_and_left_out_of_an_o
     file.write_text('game = "pig"\nearly_stop = true\nsolver = true\n\n[made_with]\nformat = 1\n')
     with pytest.warns(SettingsWarning, match="early_stop has no effect"):
         assert read_config(file) == {"game": "pig", "solver": True}
-
-
-@pytest.mark.parametrize("name", ["lcb", "match_lcb"])
-def test_a_bound_of_zero_standard_errors_is_refused_and_none_is_off(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
-        combine({"game": "pig", name: 0.0})
-    assert getattr(combine({"game": "pig", name: None}), name) is None
-    with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
-        settings_from(["pig", "--" + name.replace("_", "-"), "0"])
-    assert getattr(settings_from(["pig", "--" + name.replace("_", "-"), "none"])[0], name) is None
 
 
 def test_matches_search_a_hundred_simulations_at_least() -> None:

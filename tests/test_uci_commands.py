@@ -117,26 +117,6 @@ def test_words_after_searchmoves_are_read() -> None:
     engine.close()
 
 
-@pytest.mark.parametrize(
-    "fen",
-    [
-        "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 12 300",
-        "4k3/8/8/8/8/8/8/R3K2R w KQ - 120 60",
-        "4k3/8/8/8/8/8/8/R3K2R w KQ - 0 0",
-        "4k3/8/8/8/8/8/8/R3K2R w - - 99 6000",
-    ],
-)
-def test_positions_past_the_end_of_our_game_are_played(fen: str) -> None:
-    heard = all_heard("uniform:20", "chess", "uci", f"position fen {fen}", "go nodes 20")
-    assert not answers(heard, "info string error")
-    assert chess.Move.from_uci(answers(heard, "bestmove")[0].split()[1]) in chess.Board(fen).legal_moves
-
-
-@pytest.mark.parametrize("fen", ["8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/8/R3K3 w - - x 1", "4k3 w - - 0 1"])
-def test_what_is_no_position_is_still_refused(fen: str) -> None:
-    assert answers(all_heard("uniform:20", "chess", "uci", f"position fen {fen}"), "info string error")
-
-
 REFUSED = [
     "position",
     "position fen",

@@ -276,15 +276,6 @@ INFO = re.compile(
 )
 
 
-def test_python_chess_reads_what_is_said_of_a_search() -> None:
-    with chess.engine.SimpleEngine.popen_uci([*CHESS, "chess"]) as engine:
-        info = engine.analyse(chess.Board(), chess.engine.Limit(nodes=500))
-    assert info["nodes"] == 500
-    assert info["nps"] == pytest.approx(500 / max(0.001, info["time"]), abs=1)
-    assert info["seldepth"] >= info["depth"] == len(info["pv"])
-    assert info["hashfull"] == 0, "a uniform network is not cached"
-
-
 def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
     engine = talk("uniform:20", "chess", "uci")
     engine.say("setoption name MultiPV value 20", "position startpos moves f2f3 e7e5 g2g4", "go nodes 3000")
@@ -300,14 +291,6 @@ def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
     assert infos[0] == (1, longest)
     assert longest > 1
     assert {seldepth for _, seldepth in infos} == {longest}
-
-
-def test_castling_may_have_capitals() -> None:
-    engine = talk("uniform:20", "chess", "uci")
-    for move in ("E1G1", "E1H1"):
-        engine.say("position fen 4k3/8/8/8/8/8/8/4K2R w K - 0 1", f"go nodes 5 searchmoves {move}")
-        assert engine.hear("bestmove").split()[1] == "e1g1"
-    engine.close()
 
 
 def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
