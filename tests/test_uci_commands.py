@@ -49,6 +49,7 @@ MATED = "position startpos moves f2f3 e7e5 g2g4 d8h4"
         ],
         ["go mate 3", "go depth 5", "go depth -1 nodes 3", "go searchmoves", "go searchmoves e2e5", "go nonsense 7"],
         ["go infinite"],
+        *([go, "quit"] for go in ("go infinite", "go ponder", "go nodes 4000000000")),
         ["go ponder wtime 10 btime 10"],
         ["go nodes 5"],
     ],
@@ -223,21 +224,20 @@ def test_a_search_after_ponderhit_answers_though_the_one_before_failed() -> None
     engine.close()
 
 
-@pytest.mark.parametrize("end", ["quit\n", ""])
-def test_the_end_of_the_input_ends_the_process_with_a_move(end: str) -> None:
-    for go in ("go infinite", "go ponder", "go nodes 4000000000", "go nodes 10"):
-        done = subprocess.run(
-            [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"],
-            input=f"position startpos moves e2e4\n{go}\n{end}",
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        best = done.stdout.splitlines()[-1].split()
-        assert best[0] == "bestmove"
-        assert chess.Move.from_uci(best[1]).uci()[1] in "78"
+@pytest.mark.parametrize(("go", "end"), [("go infinite", "quit\n"), ("go nodes 4000000000", "")])
+def test_the_end_of_the_input_ends_the_process_with_a_move(go: str, end: str) -> None:
+    done = subprocess.run(
+        [*COMMAND, "uniform:50", "--game", "chess", "--protocol", "uci"],
+        input=f"position startpos moves e2e4\n{go}\n{end}",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    best = done.stdout.splitlines()[-1].split()
+    assert best[0] == "bestmove"
+    assert chess.Move.from_uci(best[1]).uci()[1] in "78"
 
 
 def served(start: Any, **options: Any) -> Served:
