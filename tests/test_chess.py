@@ -3,6 +3,7 @@
 The planes and the numbers of actions have slow twins here, written from the positions that python-chess keeps.
 """
 
+import io
 import random
 import re
 from collections import Counter
@@ -310,6 +311,54 @@ def test_exported_games_are_pgn_that_python_chess_reads(chess960: int | None, tm
         assert chess.pgn.read_game(file) is None
     for text, (_, record) in zip(re.split(r"\n\n(?=\[Event)", path.read_text()), records, strict=True):
         assert start.parse_actions(text) == record.actions.tolist()
+
+
+def annotated(board: chess.Board, plies: int, rng: random.Random, depth: int = 0) -> tuple[str, list[str]]:
+    """PGN of a random line of play with comments, glyphs and variations; and the line in UCI."""
+    words, line, board = list[str](), list[str](), board.copy()
+    numbered = False
+    for _ in range(plies):
+        moves = list(board.legal_moves)
+        if not moves or board.outcome(claim_draw=True):
+            break
+        move = rng.choice(moves)
+        number = f"{board.fullmove_number}." if board.turn == chess.WHITE else f"{board.fullmove_number}..."
+        glued = rng.random() < 0.3
+        if board.turn == chess.WHITE or not numbered or rng.random() < 0.2:
+            words.append(number + ("" if glued else " "))
+        words.append(board.san(move) + rng.choice(["", "", "!", "?!"]) + " ")
+        numbered = True
+        if rng.random() < 0.3:
+            words.append("{" + rng.choice(["good", "1. e4 e5 (", "[ ; ) $5", "two\nlines", "1-0 *"]) + "} ")
+        if rng.random() < 0.3:
+            words.append(f"${rng.randrange(1, 140)} ")
+        if depth < 3 and rng.random() < 0.2:
+            text, inside = annotated(board, rng.randrange(1, 5), rng, depth + 1)
+            words.append(f"({text}) " if inside else "")
+        if rng.random() < 0.1:
+            words.append("; to the end ) } of the line\n")
+        line.append(board.uci(move))
+        board.push(move)
+    return "".join(words), line
+
+
+def test_annotated_pgn_is_read_as_python_chess_does() -> None:
+    start = azpy.make_game("chess", max_plies=12000)
+    for seed in range(60):
+        rng = random.Random(seed)
+        text, line = annotated(chess.Board(), rng.randrange(1, 40), rng)
+        text = f'[White "a \\"b\\" \\\\ ]"]\n[Event "?"]\n\n{text}{rng.choice(["*", "1-0", "1/2-1/2", ""])}\n'
+        game = chess.pgn.read_game(io.StringIO(text))
+        assert game is not None
+        assert not game.errors, text
+        assert [move.uci() for move in game.mainline_moves()] == line, text
+        state, names = start.clone(), list[str]()
+        for action in start.parse_actions(text):
+            names.append(state.action_name(action))
+            state.play(action)
+        assert names == line, text
+        assert azpy.parse_state(start, text).key() == state.key()
+        assert start.parse_actions(str(game)) == start.parse_actions(text)
 
 
 def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import Batch, Countdown, Hashed, Held
+from oracles import Batch, Constant, Countdown, Hashed, Held
 
 STATE = azpy.make_game("connect_four")
 PATIENCE = 20  # seconds; what takes longer hangs
@@ -60,6 +60,19 @@ def test_a_request_finds_what_a_search_of_its_own_finds(options: Any, threads: i
         found = [future.result(PATIENCE) for future in futures]
     for seed, (state, size, result) in enumerate(zip(states, sizes, found, strict=True)):
         same(result, azpy.Search(Hashed(7), seed=seed, **options).run(state, size))
+
+
+def test_the_cache_changes_nothing_but_the_work() -> None:
+    states = positions(10) * 4
+    evaluator = Hashed(7, network_id=5)
+    with azpy.Engine(evaluator, simulations=60) as engine:
+        cached = [future.result(PATIENCE) for future in [engine.submit(state) for state in states]]
+        hits = engine.stats["cache_hits"]
+    with azpy.Engine(Hashed(7), simulations=60, cache_positions=0) as engine:
+        plain = [future.result(PATIENCE) for future in [engine.submit(state) for state in states]]
+    for one, other in zip(cached, plain, strict=True):
+        same(one, other)
+    assert hits > 0
 
 
 def test_batches_hold_what_waits_and_no_more_than_they_may() -> None:
@@ -199,6 +212,13 @@ def test_a_stop_iteration_ends_a_wait_for_the_result(fails: str) -> None:
         with pytest.raises(RuntimeError, match="the evaluator or the game raised StopIteration") as caught:
             asyncio.run(ask(engine))
         assert isinstance(caught.value.__cause__, StopIteration)
+
+
+def test_a_reply_that_cannot_be_used_is_named() -> None:
+    with azpy.Engine(Constant(7, float("nan"))) as engine:
+        future = engine.submit(STATE)
+        with pytest.raises(azpy.EvaluatorError, match="value NaN in row 0"):
+            future.result(PATIENCE)
 
 
 class Fragile(Countdown):

@@ -61,6 +61,46 @@ LONG, MATE = "e4 c5 Nf3 d6 d4 cxd4 Nxd4 Nf6 Nc3 a6", "f3 e5 g4 Qh4#"
 REPEATED = "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1 Ng8"
 
 
+def test_moves_and_results_of_pgn_are_those_of_python_chess() -> None:
+    rng = random.Random(1)
+    text = "".join(pgn_game(rng, rng.randrange(8, 120)) for _ in range(30))
+    stream, compared = io.StringIO(text), 0
+    for read in GameReader(CHESS, text):
+        other = chess.pgn.read_game(stream)
+        assert other is not None
+        assert read.tags == dict(other.headers)
+        assert read.result == other.headers["Result"]
+        assert read.actions is not None, read.why
+        names = [state.action_name(a) for a, state in zip(read.actions, replayed(CHESS, read.actions), strict=False)]
+        assert names == [move.uci() for move in other.mainline_moves()]
+        outcome = other.end().board().outcome(claim_draw=True)
+        if outcome is not None and read.outcome is not None:
+            assert read.outcome == {True: 1.0, False: -1.0, None: 0.0}[outcome.winner]
+        compared += 1
+    assert compared == 30
+    assert chess.pgn.read_game(stream) is None
+
+
+def test_moves_and_results_of_sgf_are_those_of_sgfmill() -> None:
+    rng = random.Random(2)
+    texts = []
+    for _ in range(40):
+        state = GO.clone()
+        while not state.is_terminal and rng.random() > 0.02:
+            state.play(rng.choice(state.legal_actions()))
+        result = "B+R" if not state.is_terminal else ""
+        texts.append(state.to_text().replace("SZ[", f"RE[{result}]SZ[" if result else "SZ[", 1))
+    read = list(GameReader(GO, "\n".join(texts)))
+    assert len(read) == len(texts)
+    for game, text in zip(read, texts, strict=True):
+        other = sgf.Sgf_game.from_string(text)
+        _, plays = sgf_moves.get_setup_and_moves(other)
+        points = [25 if point is None else (4 - point[0]) * 5 + point[1] for _, point in plays]
+        assert game.actions == points
+        winner = {"b": 1.0, "w": -1.0}[other.get_winner()]
+        assert game.outcome in (None, winner)
+
+
 def expected_reason(game: chess.pgn.Game, seen: set[str]) -> str | None:
     """Why a game is left out, as python-chess sees it."""
     tags, board = game.headers, game.board()

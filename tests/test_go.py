@@ -1,6 +1,7 @@
 """Go is the game that OpenSpiel and sgfmill play; a search sees all that the rules ask."""
 
 import itertools
+import random
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -108,6 +109,32 @@ def test_scores_are_those_of_sgfmill_and_it_reads_what_is_written(size: int, gam
         assert len(moves) <= start.max_plies
         scores.add(score)
     assert len(scores) > 1
+
+
+def test_what_sgfmill_writes_is_read() -> None:
+    pytest.importorskip("sgfmill")
+    from sgfmill import sgf
+
+    start = azpy.make_game("go", size=9, komi=6.5)
+    for seed in range(20):
+        rng, game = random.Random(seed), sgf.Sgf_game(9)
+        game.get_root().set("KM", 6.5)
+        if seed % 2:
+            stones = [divmod(cell, 9) for cell in rng.sample(range(0, 81, 2), 5)]
+            game.get_root().set_setup_stones(stones, [])
+        state = azpy.parse_state(start, game.serialise().decode())
+        assert state.turn == seed % 2  # White follows a handicap
+        for ply in range(12):
+            action = 81 if ply % 5 == 4 else rng.choice(state.legal_actions()[:-1])
+            move = None if action == 81 else (8 - action // 9, action % 9)
+            game.get_last_node().new_child().set_move("bw"[state.turn], move)
+            game.get_last_node().set("C", "some ] text \\ and (;more)")
+            game.get_main_sequence()[-2].new_child().set_move("bw"[state.turn], None)  # a variation
+            state.play(action)
+        text = game.serialise().decode()
+        read = azpy.parse_state(start, text)
+        assert (read.key(), str(read)) == (state.key(), str(state))
+        assert_same_stones(sgfmill_of(text)[1], read)
 
 
 def fighting_position() -> azpy.State:

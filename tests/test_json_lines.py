@@ -170,6 +170,27 @@ def test_boards_of_any_number_of_komis_are_answered(go: Client) -> None:
         assert "rootInfo" in go.ask(komi=komi, simulations=2)
 
 
+def test_a_position_of_go_that_two_passes_ended_goes_on(go: Client) -> None:
+    for moves, player in ((";B[aa];W[];B[]", 1), (";B[aa];W[bb];B[];W[]", 0), ("AB[aa]PL[W];W[];B[]", 1)):
+        assert go.ask(position=f"(;GM[1]FF[4]SZ[7]KM[7.5]{moves})")["rootInfo"]["player"] == player
+
+
+def test_who_begins_in_go_as_katago_has_it(go: Client) -> None:
+    stones = [["B", "B2"], ["B", "F6"]]
+    for fields, players in (
+        ({"moves": [["W", "D4"], ["B", "C3"]]}, [1, 0, 1]),
+        ({"moves": [["W", "D4"]], "initialPlayer": "B"}, [0, 0]),
+        ({"moves": [["W", "D4"], ["W", "C3"]]}, [1, 0, 0]),
+        ({"initialStones": stones}, [1]),
+        ({"initialStones": stones, "initialPlayer": "B"}, [0]),
+        ({"initialStones": [*stones, ["W", "D4"]]}, [0]),
+        ({"initialStones": stones[:1]}, [0]),
+    ):
+        go.send(id="who", analyzeTurns=[*range(len(players))], simulations=2, **fields)
+        found = {answer["turnNumber"]: answer["rootInfo"]["player"] for answer in (go.receive("who") for _ in players)}
+        assert [found[turn] for turn in range(len(players))] == players, fields
+
+
 @pytest.mark.parametrize(
     "behind",
     ["", " 120 90", " 100 90", " 3 0", " 3 400", ' bm Ra8#; id "a; b";', " 0 1;", " ;D1 20", " hmvc 130; fmvn 0;"],
@@ -259,6 +280,14 @@ def test_lines_that_cannot_be_read_are_refused(go: Client) -> None:
 def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
     assert go.ask(simulation=5, simulations=2)["warnings"] == ["simulation: no field of a query: it changes nothing"]
     assert "warnings" not in go.ask(simulation=5, simulations=2)
+
+
+@pytest.mark.parametrize("rules", ["japanese", {"scoring": "TERRITORY"}, 3])
+def test_rules_that_are_not_played_are_said(go: Client, rules: Any) -> None:
+    for played in ("chinese", "Tromp-Taylor", {"scoring": "AREA", "ko": "POSITIONAL"}):
+        assert "warnings" not in go.ask(rules=played, simulations=2)
+    said = ["rules: azpy counts areas, with positional superko: other rules are not played"]
+    assert go.ask(rules=rules, simulations=2)["warnings"] == said
 
 
 def test_several_players_and_levels() -> None:

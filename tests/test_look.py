@@ -200,6 +200,17 @@ def test_a_picture_tells_the_numbers_of_the_search(start: azpy.State) -> None:
     assert sum("stroke-dasharray" in rect.attrib for rect in rects) == rolls
 
 
+def test_names_are_those_of_the_position_where_the_action_is_taken() -> None:
+    # In Pig the same number is a roll's face or an action.
+    result = azpy.Search(azpy.UniformEvaluator(), simulations=600).run(DICE)
+    nodes, edges = parsed(result.to_dot(200))
+    named = {True: set[str](), False: set[str]()}
+    for (parent, _), edge in edges.items():
+        if "label" in edge:
+            named["ellipse" in nodes[parent].get("shape", "")].add(edge["label"])
+    assert named == {True: set("123456"), False: {"roll", "hold"}}
+
+
 def test_finished_games_and_the_principal_variation_stand_out() -> None:
     start = after(azpy.make_game("tic_tac_toe"), 0, 3, 1, 4)  # x wins at once
     result = azpy.Search(Hashed(9), simulations=300).run(start)

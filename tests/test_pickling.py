@@ -88,6 +88,18 @@ def test_a_subclass_of_onnx_evaluator_says_that_it_needs_a_method(model: Path) -
     assert type(named.fork()) is Named
 
 
+def test_a_torch_evaluator_is_pickled_with_its_weights() -> None:
+    pytest.importorskip("torch")
+    from azpy.learning.network import Network
+
+    network = azpy.TorchEvaluator(Network(START.obs_shape, START.num_actions, "1x8"))
+    for copied in COPIES:
+        again = copied(network)
+        assert again.network_id == network.network_id
+        for one, other in zip(again.evaluate_batch(BOARDS), network.evaluate_batch(BOARDS), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_processes_that_are_spawned_get_them(model: Path) -> None:
     record, network = a_game(), OnnxEvaluator(model, game="tic_tac_toe")
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:

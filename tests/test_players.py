@@ -128,6 +128,39 @@ def test_values_are_in_turn_order_from_the_player_to_move() -> None:
         azpy.Search(Seats(16, [0.5, 0.5, 1.5]), simulations=1).run(Trio())
 
 
+def max_n(state: azpy.State, known: dict[int, tuple[float, ...]]) -> tuple[float, ...]:
+    """The outcomes if each player takes what is best for itself, and the first of what is equally good."""
+    if state.turn == azpy.TERMINAL:
+        return state.outcomes()
+    if state.key() not in known:
+        after = [state.clone() for _ in state.legal_actions()]
+        for next_, action in zip(after, state.legal_actions(), strict=True):
+            next_.play(action)
+        known[state.key()] = max((max_n(next_, known) for next_ in after), key=lambda each: each[state.turn])
+    return known[state.key()]
+
+
+def test_a_search_finds_what_plain_max_n_finds() -> None:
+    known = dict[int, tuple[float, ...]]()
+    rng, met, tried = np.random.default_rng(1), 0, 0
+    for _ in range(12):
+        state = azpy.State(Trio())
+        for _ in range(11):
+            if state.turn != azpy.TERMINAL:
+                state.play(int(rng.choice(state.legal_actions())))
+        if state.turn == azpy.TERMINAL:
+            continue
+        tried += 1
+        best = max_n(state, known)[state.turn]
+        result = azpy.Search(azpy.UniformEvaluator(), simulations=1000, eval_batch=1, c_puct=2.0).run(state)
+        after = state.clone()
+        assert result.action is not None
+        after.play(result.action)
+        met += max_n(after, known)[state.turn] == best
+    assert tried > 4
+    assert met >= 0.8 * tried  # ties between others' choices are the others' to break
+
+
 def test_the_best_score_of_one_player_is_proven() -> None:
     best = max(score for score in map(_score, itertools.product((0, 1), repeat=6)))
     result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack())

@@ -50,6 +50,15 @@ def test_queries_tell_the_values_of_three_players() -> None:
     assert shown["result"] == "Red wins: red gets 1, blue gets -0.5, green gets -0.5"
 
 
+def test_moves_may_name_each_of_the_players() -> None:
+    named = [[number % 3, move] for number, move in enumerate(MOVES)]
+    legal = {"moves": named, "allowMoves": [[0, "3"], [2, "6"]]}
+    searched, wrong, unknown = answers("many_players:Trio", legal, {"moves": [[2, "0"]]}, {"moves": [[3, "0"]]})
+    assert [move["move"] for move in searched["moveInfos"]] == ["3"]
+    assert wrong["error"] == "moves[0]: '0': it is player 0"
+    assert unknown["error"] == "moves[0]: expected a whole number from 0 to 2, got 3"
+
+
 @pytest.mark.parametrize(
     ("game", "players", "moves", "said"),
     [

@@ -171,6 +171,14 @@ def test_a_worker_s_game_that_is_to_beat_another_score_is_refused() -> None:
         plain.look_at(game(0.25))
 
 
+def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
+    best = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack()).value
+    for to_beat, value in ((best - 0.01, 1.0), (best, 0.0), (best + 0.01, -1.0)):
+        search = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True, score_to_beat=to_beat)
+        result = search.run(Knapsack())
+        assert (result.stop, result.value) == ("proven", value)
+
+
 def test_a_server_that_takes_a_newer_checkpoint_searches_for_its_score(ranked: tuple[StoredRun, Any]) -> None:
     run, _ = ranked
     model = open_model(str(run.path), BAG, 8)

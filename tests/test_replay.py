@@ -94,6 +94,16 @@ def test_batches_equal_a_slow_replay(game: str, weight: float, share: float, sym
     assert len(drawn) > 0.9 * len(possible)
 
 
+def test_the_plies_that_count_are_those_that_were_searched() -> None:
+    played = records("connect_four", 10, opening_plies=6)
+    buffer = azpy.ReplayBuffer("connect_four")
+    for record in played:
+        buffer.add(record)
+    searched = sum(int((record.flags & SEARCHED).sum()) for record in played)
+    assert searched < sum(len(record) for record in played)
+    assert (buffer.num_games, buffer.num_positions) == (10, searched)
+
+
 def test_samples_depend_on_the_seed_alone() -> None:
     buffer = azpy.ReplayBuffer("tic_tac_toe")
     for record in records("tic_tac_toe", 20):
@@ -176,6 +186,17 @@ def test_a_game_that_the_rules_do_not_allow_leaves_all_of_its_batch_out() -> Non
     with pytest.raises(ValueError, match=f"game {won.game_id} is not a game by the rules: its outcome"):
         buffer.extend([others[0], wrong, others[1]])
     assert buffer.num_games == 1
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_records_survive_being_written_and_read(game: str) -> None:
+    for record in records(GAMES[game], 8, resign_below=-0.1, resign_plies=1, resign_control=0.5):
+        again = azpy.GameRecord.from_bytes(record.to_bytes())
+        assert again.to_bytes() == record.to_bytes()
+        for name in ("actions", "players", "flags", "root_values", "networks", "offsets", "legal", "visits", "priors"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(record, name))
+        for name in ("game", "game_id", "seed", "outcome", "capped", "resigned", "control", "resign_ply"):
+            assert getattr(again, name) == getattr(record, name)
 
 
 def test_records_of_another_game_are_refused() -> None:

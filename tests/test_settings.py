@@ -28,6 +28,7 @@ from azpy.settings.run import (
     KIND,
     Settings,
     auto_eval_batch,
+    checked,
     combine,
     default_of,
     unused,
@@ -158,6 +159,24 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
         else:
             with pytest.raises(SettingsError, match=rf"{name} must be .*, got {value}\b"):
                 Settings(**(fits | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        *((name, name) for name in ("c_puct", "virtual_loss")),
+        *(("match_c_puct", "c_puct"), ("match_lcb", "lcb")),
+    ],
+)
+def test_the_most_that_a_factor_may_be_is_what_the_core_searches_with(name: str, option: str) -> None:
+    most: Any = ABOUT[name].high
+    azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: most})
+    for refused in (most * 1.01, 1e308):
+        options: dict[str, Any] = {option: refused}
+        with pytest.raises(ValueError, match="at most"):
+            azpy.Search(azpy.UniformEvaluator(), simulations=1, **options)
+        with pytest.raises(SettingsError, match=f"{name} must be at most 1000000, got"):
+            checked(name, refused)
 
 
 @pytest.mark.parametrize(

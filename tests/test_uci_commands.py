@@ -118,6 +118,11 @@ def test_words_after_searchmoves_are_read() -> None:
     engine.close()
 
 
+@pytest.mark.parametrize("fen", ["8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/8/R3K3 w - - x 1", "4k3 w - - 0 1"])
+def test_what_is_no_position_is_still_refused(fen: str) -> None:
+    assert answers(all_heard("uniform:20", "chess", "uci", f"position fen {fen}"), "info string error")
+
+
 REFUSED = [
     "position",
     "position fen",

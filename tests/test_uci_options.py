@@ -293,6 +293,14 @@ def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
     assert {seldepth for _, seldepth in infos} == {longest}
 
 
+def test_castling_may_have_capitals() -> None:
+    engine = talk("uniform:20", "chess", "uci")
+    for move in ("E1G1", "E1H1"):
+        engine.say("position fen 4k3/8/8/8/8/8/8/4K2R w K - 0 1", f"go nodes 5 searchmoves {move}")
+        assert engine.hear("bestmove").split()[1] == "e1g1"
+    engine.close()
+
+
 def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(100.0, 2.5)
     monkeypatch.setattr("azpy.serving.request.monotonic", lambda: next(clock))
