@@ -559,6 +559,7 @@ def test_self_play_that_is_collected_on_its_own_thread_ends() -> None:
                 gc.collect()
             return super().evaluate_batch(observations)
 
+    gc.freeze()  # the collections stay short, whatever other tests have imported
     for _ in range(3):
         play = azpy.SelfPlay("tic_tac_toe", Collecting(9), slots=8, pipelines=2, simulations=10)
         next(play)
@@ -567,6 +568,7 @@ def test_self_play_that_is_collected_on_its_own_thread_ends() -> None:
         del play, cycle
         time.sleep(0.1)
     gc.collect()
+    gc.unfreeze()
 
 
 def test_games_of_different_sizes_are_not_mixed() -> None:
