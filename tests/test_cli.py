@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -245,54 +244,24 @@ def test_a_handler_of_sigterm_stays_where_it_was_and_an_ignored_signal_stays_ign
     assert inside[1] is signal.SIG_IGN
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starts]:
-    """Starts of az-train that have torch loaded, and nothing else."""
-    with Starts(tmp_path_factory.mktemp("bare"), modules=()) as started:
-        yield started
-
-
-@pytest.mark.parametrize("package", ["torch", "onnx", "onnxruntime", "safetensors"])
-def test_without_a_package_it_says_what_to_install_and_makes_nothing(
-    package: str, bare: Starts, tmp_path: Path
-) -> None:
-    done = bare.run("tic_tac_toe", folder=tmp_path, before=f"import sys; sys.modules[{package!r}] = None")
-    # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
-    first = "onnxruntime " if package == "onnxruntime" else ""
-    packages = f"{first}torch safetensors onnx matplotlib"
-    assert done.errors == f"az-train: {package} is not installed: pip install {packages}\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-# What a folder that ONNX Runtime left behind is when it is imported: a module without anything in it.
-LEFT_BEHIND = (
-    "import sys, types, importlib.machinery\n"
-    "module = sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
-    "module.__spec__ = importlib.machinery.ModuleSpec('onnxruntime', None)"
-)
-
-
-@pytest.mark.parametrize(
-    ("module", "text"),
-    [
-        ("__version__ = '1.0'", "onnxruntime is damaged: "),
-        ("raise ImportError('libnothing.so: cannot open')", "onnxruntime does not load: libnothing.so: cannot open; "),
-        (None, "onnxruntime is damaged: "),
-    ],
-)
-def test_a_damaged_onnx_runtime_is_one_line_and_makes_nothing(
-    module: str | None, text: str, bare: Starts, tmp_path: Path
-) -> None:
-    before, place = LEFT_BEHIND, tmp_path / "packages"
-    if module is not None:
-        (place / "onnxruntime").mkdir(parents=True)
-        (place / "onnxruntime/__init__.py").write_text(module)
-        before = f"import sys; sys.path.insert(0, {str(place)!r})"
-    done = bare.run("tic_tac_toe", folder=tmp_path, before=before)
-    assert done.code == 2
-    assert done.errors.startswith(f"az-train: {text}")
-    assert done.errors.count("\n") == 1
-    assert not [path for path in tmp_path.iterdir() if path != place]
+def test_a_package_that_is_missing_or_damaged_is_one_line_and_nothing_is_made(tmp_path: Path) -> None:
+    """What is said of each damage: test_providers.py. All in one test, as torch takes seconds to load for it."""
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/onnxruntime.py").write_text("raise ImportError('libnothing.so: cannot open')")
+    place = tmp_path / "here"
+    place.mkdir()
+    with Starts(tmp_path, modules=()) as bare:  # torch is loaded, and nothing else
+        for package in ("torch", "onnx", "onnxruntime", "safetensors"):
+            done = bare.run("tic_tac_toe", folder=place, before=f"import sys; sys.modules[{package!r}] = None")
+            # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
+            first = "onnxruntime " if package == "onnxruntime" else ""
+            packages = f"{first}torch safetensors onnx matplotlib"
+            assert done.errors == f"az-train: {package} is not installed: pip install {packages}\n"
+        damaged = f"import sys; sys.path.insert(0, {str(tmp_path / 'damaged')!r})"
+        done = bare.run("tic_tac_toe", folder=place, before=damaged)
+        assert (done.code, done.errors.count("\n")) == (2, 1)
+        assert done.errors.startswith("az-train: onnxruntime does not load: libnothing.so: cannot open; ")
+    assert list(place.iterdir()) == []
 
 
 def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: Path) -> None:

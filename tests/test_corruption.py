@@ -319,7 +319,7 @@ def spend(path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", [change, look, spend])
-def test_whatever_fails_on_the_disk_is_one_error_that_names_a_file_and_what_to_do(
+def test_whatever_fails_on_the_disk_is_one_error_that_says_what_to_do_and_costs_nothing_that_was_there(
     use: Callable[[Path], None], whole: Path, tmp_path: Path
 ) -> None:
     number, refused = 0, 0
@@ -338,6 +338,12 @@ def test_whatever_fails_on_the_disk_is_one_error_that_names_a_file_and_what_to_d
             assert "damaged" not in text  # nobody should delete a file because the disk failed
             known = "the disk or its network failed: put that right, and run again", "free some and run again"
             assert text.endswith((*known, "another process")), text
+        with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:  # the next start lacks nothing
+            if use is not spend:
+                sealed = [game for iteration in run.sealed.iterations() for game in run.sealed.read(iteration)]
+                assert {game.game_id for game in (*sealed, *run.journal)} == {*range(18)}
+                assert 2 in run.checkpoints()
+                assert all(run.load_checkpoint(one).state["iteration"] == one for one in run.checkpoints())
         if number >= disk.count:
             break
         number += 1

@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,22 +13,8 @@ import pytest
 
 from azpy.errors import RunError
 from azpy.runs import storage
-from azpy.runs.folder import RunFolder
 from azpy.runs.storage import frame, read_journal
-from test_runs import SETTINGS, folder, payloads, play
-
-
-def test_games_survive_without_closing(tmp_path: Path) -> None:
-    games = play(6)
-    run = folder(tmp_path)
-    for game in games:
-        run.append(game)
-    copy = tmp_path / "copy"
-    shutil.copytree(tmp_path / "run", copy)  # what a killed process leaves
-    with RunFolder(copy, SETTINGS) as again:
-        assert payloads(again.journal) == payloads(games)
-        assert again.notices == []
-    run.close()
+from test_runs import folder, payloads, play
 
 
 @pytest.mark.parametrize("missing", [1, 7, 30])
@@ -114,19 +99,6 @@ def test_zeros_before_other_games_are_damage_and_cost_none_of_them(tmp_path: Pat
     with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
         folder(tmp_path)
     assert journal.read_bytes() == zeroed
-
-
-def test_damage_inside_the_journal_is_refused_by_name(tmp_path: Path) -> None:
-    with folder(tmp_path) as run:
-        for game in play(5):
-            run.append(game)
-    journal = tmp_path / "run/games/journal.bin"
-    data = bytearray(journal.read_bytes())
-    data[44] ^= 1
-    journal.write_bytes(data)
-    with pytest.raises(RunError, match=r"journal\.bin is damaged at byte 8"):
-        folder(tmp_path)
-    assert journal.read_bytes() == data
 
 
 def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> None:

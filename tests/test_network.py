@@ -170,13 +170,6 @@ def test_observations_of_another_shape_are_refused() -> None:
         Network((2, 3, 3), 9, "1x16")(torch.zeros(4, 2, 3, 6))
 
 
-def test_equal_weights_give_equal_bytes_and_others_do_not() -> None:
-    network, other = (trained(Network((2, 3, 3), 9, "1x16")) for _ in range(2))
-    load_arrays(other, to_arrays(network))
-    assert to_onnx(other) == to_onnx(network)
-    assert to_onnx(trained(other, seed=1)) != to_onnx(network)
-
-
 def test_a_module_without_an_onnx_form_is_refused() -> None:
     network = Network((2, 3, 3), 9, "1x16")
     network.trunk.append(nn.Softplus())

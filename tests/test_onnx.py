@@ -162,16 +162,6 @@ def test_answers_with_the_model_s_own_arithmetic(tmp_path: Path) -> None:
     assert (evaluator.obs_shape, evaluator.num_actions) == ((2, 3, 3), 9)
 
 
-def test_a_row_has_the_same_bits_in_any_batch() -> None:
-    evaluator = OnnxEvaluator(make_model())
-    observations = np.random.default_rng(0).random((33, 2, 3, 3), dtype=np.float32)
-    logits, values = evaluator.evaluate_batch(observations)
-    for row in range(33):
-        one_logits, one_value = evaluator.evaluate_batch(observations[row : row + 1])
-        assert (one_logits[0] == logits[row]).all()
-        assert one_value[0] == values[row]
-
-
 def test_observations_of_another_shape_are_refused() -> None:
     evaluator = OnnxEvaluator(make_model())
     for shape in ((4, 3, 3, 3), (4, 18), (2, 3, 3)):
@@ -361,29 +351,6 @@ def test_an_unknown_device_is_refused(device: str) -> None:
         OnnxEvaluator(make_model(), device)
 
 
-def test_without_onnxruntime_the_error_says_what_to_install() -> None:
-    script = (
-        "import sys; sys.modules['onnxruntime'] = None\n"
-        "import azpy\n"
-        "try: azpy.OnnxEvaluator(b'')\n"
-        "except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "onnxruntime is not installed: pip install onnxruntime\n"
-
-
-def test_a_model_with_its_weights_in_another_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Its network_id would not tell other weights apart; ONNX Runtime would look for them in the current folder.
-    monkeypatch.chdir(tmp_path)
-    model = onnx.load_from_string(make_model())
-    onnx.save(model, "model.onnx", save_as_external_data=True, location="weights", size_threshold=64)
-    assert Path("weights").stat().st_size > 64
-    with pytest.raises(
-        ModelError, match=r"keeps its weights in another file, expected one file: .*external_data=False"
-    ):
-        OnnxEvaluator("model.onnx", game=Shape())
-
-
 @pytest.mark.parametrize("place", ["weights", "../weights", "/absolute"])
 def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
@@ -437,21 +404,6 @@ def test_a_model_with_priors_answers_with_the_logits_of_its_priors(
         for legal in ([0, 1, 3], [1, 2, 5, 8], list(range(9))):
             np.testing.assert_allclose(softmax(logits[row, legal]), renormalised(priors[row], legal), atol=1e-6)
         np.testing.assert_array_equal(softmax(logits[row, [2, 5]]), [0.5, 0.5])  # no mass at all
-
-
-def test_search_sees_priors_renormalised_over_the_legal_actions() -> None:
-    state = azpy.make_game("tic_tac_toe")
-    model = make_priors_model(never=(0, 8))
-    evaluator = OnnxEvaluator(model, game=state)
-    for action in (4, 1, 3):
-        state.play(action)
-        priors, _ = priors_of(model, state.observation()[None])
-        result = azpy.Search(evaluator, simulations=1).run(state)
-        np.testing.assert_allclose(result.priors, renormalised(priors[0], state.legal_actions()), atol=1e-6)
-    for action in (5, 6, 2, 7):
-        state.play(action)
-    assert state.legal_actions() == [0, 8]
-    assert azpy.Search(evaluator, simulations=1).run(state).priors.tolist() == [0.5, 0.5]
 
 
 def test_small_priors_keep_their_ratios_and_zero_stays_finite() -> None:

@@ -1,7 +1,6 @@
 """The run folder: a process killed, a disk full or a byte flipped at any moment loses nothing that was finished."""
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -102,19 +101,6 @@ def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, mo
     with storage.output(tmp_path / "export") as file:
         file.write(b"text")
     assert {"config.toml", "journal.bin", "000001.npz", "000001", "export"} == set(named)
-
-
-def test_a_checkpoint_that_cannot_be_deleted_is_an_error_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail_to_move(self: Path, target: Path) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    with folder(tmp_path) as run, monkeypatch.context() as patch:
-        save(run, 1)
-        patch.setattr(Path, "replace", fail_to_move)
-        with pytest.raises(RunError, match="Input/output error"):
-            run.prune_checkpoints(lambda iteration: False)
 
 
 def test_sealing_moves_the_games_in_order_of_id(tmp_path: Path) -> None:
@@ -286,19 +272,6 @@ def test_a_checkpoint_that_lacks_a_file_is_refused_by_name(tmp_path: Path, name:
             run.load_checkpoint(1)
 
 
-def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
-    with folder(tmp_path) as run:
-        save(run, 1, value=0.5)
-        save(run, 2, value=0.25)
-    with folder(tmp_path) as run:
-        assert run.checkpoints() == [1, 2]
-        checkpoint = run.load_checkpoint(2)
-    assert checkpoint.state == {"iteration": 2}
-    assert checkpoint.onnx == b"model" * 100
-    np.testing.assert_array_equal(checkpoint.model["weight"], np.full((3, 2), 0.25, np.float32))
-    assert checkpoint.optimizer["count"].shape == ()
-
-
 def test_a_checkpoint_is_whole_wherever_the_writing_of_an_int8_model_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,81 +300,6 @@ def test_old_checkpoints_are_pruned_whole(tmp_path: Path) -> None:
         run.prune_checkpoints(lambda iteration: iteration in (2, 5))
         assert run.checkpoints() == [2, 5]
         assert {entry.name for entry in (tmp_path / "run/checkpoints").iterdir()} == {"000002", "000005"}
-
-
-@pytest.mark.parametrize("fails_at", [1, 2, 3, 5])
-def test_a_disk_that_fills_up_under_a_checkpoint_keeps_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
-) -> None:
-    written, real = 0, storage.write_synced
-
-    def write(path: Path, data: bytes) -> None:
-        nonlocal written
-        written += 1
-        if written == fails_at:
-            path.write_bytes(data[:10])
-            raise OSError(errno.ENOSPC, "No space left on device")
-        real(path, data)
-
-    with folder(tmp_path) as run:
-        save(run, 1)
-        monkeypatch.setattr(storage, "write_synced", write)
-        with pytest.raises(RunError, match="no space left"):
-            save(run, 2)
-        assert run.checkpoints() == [1]
-        assert [entry.name for entry in (tmp_path / "run/checkpoints").iterdir()] == ["000001"]
-        assert run.load_checkpoint(1).state == {"iteration": 1}
-
-
-def test_a_disk_that_fills_up_under_sealing_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    games = play(3)
-
-    def full(path: Path, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with folder(tmp_path) as run:
-        for game in games:
-            run.append(game)
-        with monkeypatch.context() as patch:
-            patch.setattr(storage, "write_synced", full)
-            with pytest.raises(RunError, match="no space left"):
-                run.seal(1)
-        assert len(run.seal(1)) == 3
-
-
-def test_a_first_start_that_fails_anywhere_can_be_done_again(tmp_path: Path) -> None:
-    calls = 0
-
-    def fail_at(patch: pytest.MonkeyPatch, k: int) -> None:
-        nonlocal calls
-        calls = 0
-
-        def failing(real: Any) -> Any:
-            def call(*arguments: Any, **options: Any) -> Any:
-                nonlocal calls
-                calls += 1
-                if calls == k:
-                    raise OSError(errno.ENOSPC, "No space left on device")
-                return real(*arguments, **options)
-
-            return call
-
-        for name in ("replace", "fsync", "mkdir"):
-            patch.setattr(os, name, failing(getattr(os, name)))
-
-    game, k = play(1)[0], 0
-    while calls >= k:
-        k += 1
-        path = tmp_path / str(k)
-        path.mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            fail_at(patch, k)
-            with contextlib.suppress(RunError), folder(path) as run:
-                run.append(game)
-        with folder(path) as run:
-            assert payloads(run.journal) in ([], payloads([game]))
-            run.append(play(1, first=1)[0])
-    assert k > 8
 
 
 def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> None:

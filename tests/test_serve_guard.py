@@ -224,6 +224,8 @@ def test_a_page_of_another_origin_may_not(origin: str, token: str | None, origin
         return {"status": found[0]["status"], **{name.decode().lower(): value for name, value in found[0]["headers"]}}
 
     guard = Guard(answers_200, origins=origins, token=token)
+    mine = [(b"host", b"localhost"), (b"origin", origin.encode()), (b"authorization", f"Bearer {token}".encode())]
+    assert asyncio.run(status_of(guard, mine, kind="websocket")) == 403
     wants = (b"access-control-request-method", b"POST")
     for asking in (asked("OPTIONS", "/query", wants), asked("OPTIONS", "/query"), asked("POST", "/query")):
         answer = asyncio.run(asking)

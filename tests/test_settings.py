@@ -425,16 +425,6 @@ def test_early_stop_is_refused_beside_what_overrules_visits_and_left_out_of_an_o
         assert read_config(file) == {"game": "pig", "solver": True}
 
 
-@pytest.mark.parametrize("name", ["lcb", "match_lcb"])
-def test_a_bound_of_zero_standard_errors_is_refused_and_none_is_off(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
-        combine({"game": "pig", name: 0.0})
-    assert getattr(combine({"game": "pig", name: None}), name) is None
-    with pytest.raises(SettingsError, match=f"{name} must be more than 0, got 0"):
-        settings_from(["pig", "--" + name.replace("_", "-"), "0"])
-    assert getattr(settings_from(["pig", "--" + name.replace("_", "-"), "none"])[0], name) is None
-
-
 def test_matches_search_a_hundred_simulations_at_least() -> None:
     for given, wanted in (({"simulations": 16}, 100), ({"simulations": 400}, 400), ({"match_simulations": 7}, 7)):
         assert combine({"game": "pig"}, given).simulations_in_matches == wanted

@@ -100,17 +100,6 @@ def test_bf16_is_near_fp32() -> None:
     assert next(module.parameters()).dtype == torch.float32
 
 
-def test_a_search_uses_it() -> None:
-    module = network()
-    for evaluator in (TorchEvaluator(module, game=GAME), TorchEvaluator(module, precision="bf16")):
-        result = azpy.Search(evaluator, simulations=64, cache_positions=100).run(GAME)
-        assert result.visits.sum() == 64
-    torch_result = azpy.Search(TorchEvaluator(module), simulations=64).run(GAME)
-    for other in (OnnxEvaluator(to_onnx(module)), TorchEvaluator(module, buckets=BUCKETS)):
-        result = azpy.Search(other, simulations=64).run(GAME)
-        np.testing.assert_array_equal(torch_result.visits, result.visits)
-
-
 @pytest.mark.parametrize("buckets", [(), BUCKETS])
 def test_self_play_forks_it(buckets: tuple[int, ...]) -> None:
     evaluator = TorchEvaluator(network(), game=GAME, buckets=buckets)
@@ -324,26 +313,6 @@ def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pyte
 def test_it_says_what_it_is() -> None:
     assert TorchEvaluator(network()).description == f"torch {torch.__version__}, cpu, fp32"
     assert TorchEvaluator(network(), precision="bf16").description.endswith(", cpu, bf16")
-
-
-def test_searches_in_two_threads_may_share_an_evaluator() -> None:
-    evaluator = TorchEvaluator(network())
-    starts = [GAME, azpy.parse_state("connect_four", "4 4 3")]
-
-    def visits(start: Any) -> list[int]:
-        return [int(n) for n in azpy.Search(evaluator, simulations=300, eval_batch=4).run(start).visits]
-
-    alone, together = [visits(start) for start in starts], list[list[int]]([[], []])
-
-    def work(index: int) -> None:
-        together[index] = visits(starts[index])
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert together == alone
 
 
 # Checkpoints

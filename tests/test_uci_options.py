@@ -296,15 +296,6 @@ INFO = re.compile(
 )
 
 
-def test_python_chess_reads_what_is_said_of_a_search() -> None:
-    with chess.engine.SimpleEngine.popen_uci([*CHESS, "chess"]) as engine:
-        info = engine.analyse(chess.Board(), chess.engine.Limit(nodes=500))
-    assert info["nodes"] == 500
-    assert info["nps"] == pytest.approx(500 / max(0.001, info["time"]), abs=1)
-    assert info["seldepth"] >= info["depth"] == len(info["pv"])
-    assert info["hashfull"] == 0, "a uniform network is not cached"
-
-
 def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
     engine = talk("uniform:20", "chess", "uci")
     engine.say("setoption name MultiPV value 20", "position startpos moves f2f3 e7e5 g2g4", "go nodes 3000")
