@@ -55,10 +55,7 @@ class Examiner:
         Raises:
             RefusedError: it is of another run, by other rules, or of a network that does not play.
         """
-        for name, found, expected in (
-            ("game", record.game, self._game),
-            ("seed", record.seed, self._settings.seed),
-        ):
+        for name, found, expected in (("game", record.game, self._game), ("seed", record.seed, self._settings.seed)):
             if found != expected:
                 raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
         if record.imported:

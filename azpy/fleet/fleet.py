@@ -15,6 +15,7 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
+HOW = ("precision", "resign_below", "simulations", "score_to_beat")  # of a `Lineup`, besides its network
 _ROWS = 64  # whose answers two machines compare
 
 
@@ -87,11 +88,9 @@ class Fleet(Protocol):
     unfinished: Sequence[GameRecord] = ()
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
-        """Asks for games, before `play` begins with them.
+        """Asks for games, before `play` begins with them: ids ascend, above all that were asked for before.
 
-        Args:
-            ids: ascending, and above all that were asked for before.
-            done: games that are on the disk, those of the journal and, in a free run, of the last iteration.
+        `done` are games on the disk, those of the journal and, in a free run, of the last iteration.
         """
 
     def seal(self, ids: Sequence[int]) -> None:
@@ -162,8 +161,7 @@ def digest_of_run(settings: Settings) -> str:
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
     """Tells lineups apart by who plays, when players resign, and how they search; `message` is that of `play`."""
-    names = ("network", "precision", "resign_below", "simulations", "score_to_beat")
-    return _digest({name: message[name] for name in names})
+    return _digest({name: message[name] for name in ("network", *HOW)})
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

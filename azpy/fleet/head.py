@@ -24,7 +24,7 @@ from azpy.fleet.channels.folder import FOLDER, Folder
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.channels.ray import Cluster
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Fleet, Lineup, WorkerState, answers_of, digest_of, digest_of_lineup, digest_of_run
+from azpy.fleet.fleet import HOW, Fleet, Lineup, WorkerState, answers_of, digest_of, digest_of_lineup, digest_of_run
 from azpy.fleet.here import Here
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
@@ -143,15 +143,9 @@ class Head(Fleet):
         self._examiner.play(lineup)
         self._model = lineup.model or b""
         self._number += 1
-        self._lineup = {
-            "do": "play",
-            "lineup": self._number,
-            "network": hashlib.sha256(self._model).hexdigest() if self._model else None,
-            "precision": lineup.precision,
-            "resign_below": lineup.resign_below,
-            "simulations": lineup.simulations,
-            "score_to_beat": lineup.score_to_beat,
-        }
+        network = hashlib.sha256(self._model).hexdigest() if self._model else None
+        self._lineup = {"do": "play", "lineup": self._number, "network": network}
+        self._lineup |= {name: getattr(lineup, name) for name in HOW}
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
             self._lineup["answers"] = self._answers = answers_of(lineup.evaluators[0])
@@ -322,14 +316,9 @@ class Head(Fleet):
             raise
 
     def _accept(self, message: Message, worker: Member | None = None) -> int:
-        """Examines the games of a message; those that are new arrive.
+        """Examines the games of a message, and says how many there are; those that are new arrive.
 
-        Args:
-            message: of a worker.
-            worker: None: a head before this one may have given it its ids.
-
-        Returns:
-            How many games the message has.
+        Of no worker: a head before this one may have given out the ids.
 
         Raises:
             RefusedError: something that is no game of this run.
@@ -371,12 +360,9 @@ class Head(Fleet):
         return len(self._arrived) >= self._settings.slots and not self._finishing
 
     def _bury(self, worker: Member, why: str = "", *, is_wrong: bool = False) -> None:
-        """Ends a worker, and opens its ids.
+        """Ends a worker, and opens its ids; `why` is empty if it ended by itself.
 
-        Args:
-            worker: the worker.
-            why: it is ended; empty if it ended by itself.
-            is_wrong: it said nonsense, so that another try brings nothing.
+        It `is_wrong` if it said nonsense, so that another try brings nothing.
 
         Raises:
             RunError: too many died since a game was finished.
@@ -412,20 +398,12 @@ class Head(Fleet):
     @property
     def workers(self) -> list[WorkerState]:
         """See `Fleet`."""
-        now = self._clock()
-        return [
-            WorkerState(
-                name=worker.name,
-                alive=alive,
-                held=self.table.held(worker.name),
-                behind=self._number - worker.lineup if worker.lineup else None,
-                silent=now - worker.heard,
-                games=worker.games,
-                stats=Counter(worker.stats),
-            )
-            for alive, known in ((False, self._gone), (True, self.members))
-            for worker in known
-        ]
+        states, now = list[WorkerState](), self._clock()
+        for worker in (*self._gone, *self.members):
+            behind, held = self._number - worker.lineup if worker.lineup else None, self.table.held(worker.name)
+            facts = held, behind, now - worker.heard, worker.games, Counter(worker.stats)
+            states.append(WorkerState(worker.name, worker in self.members, *facts))
+        return states
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:

@@ -26,12 +26,7 @@ _RECENT = 256  # games whose time says how long a game takes
 
 
 class IdTable:
-    """The ids of one run.
-
-    Args:
-        deterministic: two results of one id must have equal bytes.
-        clock: seconds from any moment on.
-    """
+    """The ids of one run; in a deterministic one two results of an id must have equal bytes."""
 
     def __init__(self, *, deterministic: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._deterministic, self._clock = deterministic, clock
@@ -46,12 +41,7 @@ class IdTable:
         self._seconds: deque[float] = deque(maxlen=_RECENT)  # from the lease of a game to its end
 
     def ask(self, ids: Iterable[range], done: Mapping[int, bytes]) -> None:
-        """Opens ids that are above all that were asked for before.
-
-        Args:
-            ids: ascending.
-            done: digests of games that the journal holds, by id.
-        """
+        """Opens ids that ascend above all that were asked for before; `done` are digests of the journal's games."""
         for part in filter(None, ids):
             self._fresh.append(part)
             self._bound, self._end = part.start + AHEAD, part.stop
@@ -119,19 +109,14 @@ class IdTable:
         return game < self._end and not any(game in ids for ids in self._fresh)
 
     def accept(self, worker: str, game: int, digest: bytes, *, before: bool = False) -> bool:
-        """Takes note of a finished game; True if it is new. The caller writes a new game down.
+        """Takes note of a finished game, by the digest of its bytes; True if it is new, and the caller writes it down.
 
-        Args:
-            worker: that played it. It may have lost its lease meanwhile.
-            game: the id.
-            digest: of the game's bytes.
-            before: the worker has the lease from a head before this one.
+        The worker may have lost its lease meanwhile. With `before`, it has the lease from a head before this one.
 
         Raises:
             RunError: in a deterministic run, the same game with other bytes came before.
         """
-        if worker in self._held:
-            self._held[worker].discard(game)
+        self._held.get(worker, set()).discard(game)
         first = self._done.get(game) or self._sealed.get(game)
         if first is not None:
             if first != digest and self._deterministic:

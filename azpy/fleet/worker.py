@@ -66,12 +66,7 @@ class Worker:
 
     def run(self) -> bool:
         """Plays until the head ends it; False after an error, which the head was told."""
-        do: dict[str, Callable[[Mapping[str, Any], bytes], None]] = {
-            "begin": self._begin,
-            "play": self._play,
-            "games": self._admit,
-            "pause": self._pause,
-        }
+        do = {"begin": self._begin, "play": self._play, "games": self._admit, "pause": self._pause}
         try:
             while True:
                 gather = self._gather_seconds()

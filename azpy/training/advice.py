@@ -24,19 +24,12 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
 def advise(
     settings: Settings, rows: Sequence[Mapping[str, float]], cores: int, *, own_device: bool = False
 ) -> str | None:
-    """What to change first, if anything stands out.
+    """One sentence on what to change first, if anything stands out.
 
-    The sentence holds settings but no measured number, so it changes only when the advice does.
-
-    Args:
-        settings: of the run.
-        rows: of some iterations: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and `batch_fill`
-            where games were played. Matches and slow writes come with one iteration and are spread over all.
-        cores: of this machine.
-        own_device: whether the network runs on a device of its own; if not, on the cores that also grow the trees.
-
-    Returns:
-        One sentence, or None.
+    The sentence holds settings but no measured number, so it changes only when the advice does. `rows` are of some
+    iterations: the shares of `TimeShares`, and `batch_rows` (a batch, on average) and `batch_fill` where games were
+    played. Matches and slow writes come with one iteration and are spread over all. Without `own_device` the network
+    runs on the cores that also grow the trees.
     """
     names = set.intersection(*(set(row) for row in rows))
     metrics = {name: sum(row[name] for row in rows) / len(rows) for name in names}

@@ -70,10 +70,7 @@ class Budget:
 
         linear-tail: full for the first half of the run, then down in a line. cosine: down along half a period
         (Loshchilov and Hutter 2017, without restarts). constant: always full. A run without an end stays at full. A
-        timed run ends, for the schedule, when its last match begins.
-
-        Args:
-            iterations_done: with the part of the iteration at hand.
+        timed run ends, for the schedule, when its last match begins. The part of the iteration at hand counts as done.
         """
         progress = self._progress(iterations_done)
         match self._settings.schedule:
@@ -163,15 +160,10 @@ class Budget:
         export_seconds: float = 0.0,
         simulations: float = 0.0,
     ) -> None:
-        """Notes the time of an iteration.
+        """Notes the time of an iteration, that of its gradient steps, and the positions that they fitted (0: no step).
 
-        Args:
-            seconds: of the whole iteration.
-            fit_seconds: of its gradient steps.
-            positions: that were fitted in them; 0: no step was taken.
-            games: that were played, without those from before an interruption.
-            export_seconds: to export the model, check it and have it play.
-            simulations: mean of a full search; 0: those of the settings.
+        Games are those that were played, without those from before an interruption. `export_seconds` are those to
+        export the model, check it and have it play. `simulations` is the mean of a full search; 0: as in the settings.
         """
         self._measured["simulations"] = simulations
         self._measured["iteration_seconds"] = seconds

@@ -47,9 +47,7 @@ class Window:
         Raises:
             RunError: a game does not obey the rules.
         """
-        self._extend(learned_from(games, self._settings.supervised_held_out))
-
-    def _extend(self, games: Sequence[_core.GameRecord]) -> None:
+        games = learned_from(games, self._settings.supervised_held_out)
         self.newest = _played(games)
         self.seen += self.newest
         self.buffer.resize(window_size(self._settings, self.seen))
@@ -63,10 +61,7 @@ class Window:
     def refill(self, seen: int, iterations: Sequence[int], read: Callable[[int], Sequence[_core.GameRecord]]) -> None:
         """Takes in the games that an empty window would hold: the newest files that have enough of them.
 
-        Args:
-            seen: positions since the run began.
-            iterations: those that are sealed, ascending.
-            read: gives the games of an iteration.
+        `seen` counts positions since the run began. `iterations` are sealed, ascending, and `read` gives their games.
         """
         held: list[Sequence[_core.GameRecord]] = []
         positions, size, left = 0, window_size(self._settings, seen), list(iterations)
@@ -75,7 +70,7 @@ class Window:
             positions += sum(record.positions for record in held[-1])
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
-            self._extend(games)
+            self.add(games)
 
 
 def _played(games: Sequence[_core.GameRecord]) -> int:
@@ -123,16 +118,10 @@ def fit(
     *,
     imported: bool = False,
 ) -> Iterator[Fitted]:
-    """Takes gradient steps: one at least, and fewer than `steps` where time is up.
+    """Takes gradient steps: one at least, and fewer than `steps` where time is up, as the budget says.
 
-    Args:
-        learner: takes them.
-        buffer: holds a position at least.
-        settings: of the run.
-        budget: of the run; says the learning rate, and when time is up.
-        iteration: in which they are taken; 0: before self-play, at the full learning rate.
-        steps: how many, more than 0.
-        imported: see `sampling_of`.
+    Iteration 0 is before self-play, at the full learning rate. The buffer holds a position at least. For `imported` see
+    `sampling_of`.
 
     Yields:
         How far it is, after each step.

@@ -71,14 +71,10 @@ class Generations:
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:
-        """Exports a network, checks the model against it, and has it play; returns figures of the checks.
+        """Exports a network, checks the model against it, on games if there are any, and has it play.
 
-        Args:
-            network: the newest.
-            iteration: in which it was fitted, 0 before the first.
-            buffer: games to check the model on, if there are any.
-            last: the network will play no games, so it gets no int8 model. A deterministic run still makes one, so that
-                it plays the same games if it goes on.
+        A network that plays no games, as it is the `last`, gets no int8 model. A deterministic run still makes one, so
+        that it plays the same games if it goes on. Returns figures of the checks.
         """
         self.model = to_onnx(network)
         self.ready = self._checked(network, iteration, buffer)

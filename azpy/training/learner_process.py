@@ -62,14 +62,9 @@ class LearnerProcess:
         self._deaths = 0  # since the last fit
 
     def begin(self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget) -> None:
-        """Has the process begin with the steps of an iteration.
+        """Has the process begin with the steps of an iteration, more than 0.
 
-        Args:
-            iteration: in which they are taken.
-            steps: how many, more than 0.
-            window: the games to learn from.
-            iterations: whose games are sealed, those of the window last.
-            budget: of the run.
+        It learns from the window's games, those of the last of `iterations`, all of which are sealed.
         """
         self._task = {"do": "fit", **self._run, "iteration": iteration, "iterations": iterations}
         self._task |= {"seen": window.seen, "steps": steps, "taken": self._learner.steps}
@@ -142,12 +137,7 @@ def _messages(child: Child) -> Iterator[tuple[dict[str, Any], bytes]]:
 
 
 def serve(inbox: Inbox, send: Send) -> bool:
-    """The process's side: fits until the trainer is gone; False after an error, which the trainer was told.
-
-    Args:
-        inbox: what the trainer says.
-        send: takes each message to the trainer, and its bytes.
-    """
+    """The process's side: fits until the trainer is gone; False after an error, which the trainer was told."""
     pupil = _Pupil(send)
     try:
         while True:

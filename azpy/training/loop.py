@@ -34,9 +34,7 @@ _NEW = WorkerState("", False, 0, None, 0.0, 0, Counter())
 class Loop:
     """Iterations of self-play in a run folder. A subclass calls `_open` when it is ready to go on.
 
-    Args:
-        settings: of the run.
-        opponents: how many the network meets in a match; 0: the run only collects games.
+    In a match the network meets so many opponents; with none, the run only collects games.
     """
 
     _STOPPED: ClassVar[str]  # the kind of the row of metrics that an interruption leaves
@@ -145,12 +143,8 @@ class Loop:
     ) -> Generator[Event, None, list[_core.GameRecord]]:
         """Plays the games that an iteration lacks, seals them, and returns all of them in order of their ids.
 
-        Where time is up before a game is over, there is nothing to seal, and none is returned.
-
-        Args:
-            iteration: in which they are played.
-            metrics: the iteration's row so far; gets the figures of its games.
-            lineup: who plays.
+        Where time is up before a game is over, there is nothing to seal, and none is returned. The iteration's row
+        `metrics` gets the figures of its games.
         """
         target = self._settings.games_per_iteration
         if iteration in self._run.sealed.iterations():  # before an interruption
@@ -239,12 +233,7 @@ class Loop:
 def worker_rows(
     before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
 ) -> list[dict[str, Any]]:
-    """One row for each worker that is alive, or did something between two looks at the fleet.
-
-    Args:
-        before: the states at the first look, by name.
-        after: the states at the second look.
-        seconds: of play in between.
+    """One row for each worker that is alive, or did something in `seconds` of play between two looks at the fleet.
 
     Returns:
         Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in

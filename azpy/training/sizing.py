@@ -112,12 +112,9 @@ def placed(settings: Settings) -> tuple[str, str]:
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:
-    """Measures what a game costs.
+    """Measures what a game costs, on the device and with the pipelines of a run; in a deterministic one no times.
 
-    Args:
-        start: of the games.
-        settings: device and pipelines that the run has. In a deterministic run no time is measured.
-        network: the only candidate; None: several.
+    `network` is the only candidate; None: there are several.
 
     Raises:
         GameError: the game breaks a rule of games.

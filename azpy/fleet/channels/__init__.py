@@ -70,11 +70,7 @@ class Channel(ABC):
 
     @abstractmethod
     def close(self, why: str = "") -> str:
-        """Ends the worker, and says how it ended; empty where the user need not know.
-
-        Args:
-            why: what it did wrong; empty if nothing.
-        """
+        """Ends the worker, which did wrong what `why` says; says how it ended, empty where the user need not know."""
 
 
 class Backend(ABC):
@@ -94,24 +90,15 @@ class Backend(ABC):
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """Begins with the first lineup, and takes note of each other one before workers are told of it.
 
-        Args:
-            lineup: as the message `play` has it.
-            model: the file of its network; empty for none.
-            devices: on which the network plays here.
-
-        Raises:
-            RunError: there can be no workers.
+        `lineup` is the message `play`, `model` the file of its network (empty for none), and `devices` are those on
+        which the network plays here. A `RunError` says why there can be no workers.
         """
 
     @abstractmethod
     def look(self, seconds: float) -> list[Channel]:
-        """Carries messages, and returns the lines to workers that are new.
+        """Carries messages, waiting so many seconds for one at most, and returns the lines to workers that are new.
 
-        Args:
-            seconds: to wait for something to come, at most.
-
-        Raises:
-            RunError: the run cannot go on.
+        A `RunError` says why the run cannot go on.
         """
 
     def finish(self) -> None:  # noqa: B027 - a backend may have nothing to end
@@ -119,11 +106,7 @@ class Backend(ABC):
 
     @abstractmethod
     def close(self, *, ended: bool) -> None:
-        """Lets go of everything. The lines are closed already.
-
-        Args:
-            ended: the run, and not only this process.
-        """
+        """Lets go of everything but the lines, which are closed; `ended`: the run has, and not only this process."""
 
 
 def part_of(settings: Settings, **mine: Any) -> Settings:

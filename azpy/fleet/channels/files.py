@@ -102,11 +102,7 @@ class Files:
         return as_object(self.read(part, name, MOST_SAID))
 
     def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Replaces a file as a whole; with `sync` it survives a power cut.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Replaces a file as a whole; with `sync` it survives a power cut. Errors are those of the system."""
         path = self.path / part / name
         with replacing(path, sync=False) as temporary, temporary.open("xb") as file:
             file.write(data)
@@ -161,11 +157,7 @@ def with_checksum(data: bytes) -> bytes:
 
 
 def without_checksum(data: bytes) -> bytes:
-    """What `with_checksum` was given.
-
-    Raises:
-        ValueError: not all of it is there, or it was changed.
-    """
+    """What `with_checksum` was given; a `ValueError` if not all of it is there, or it was changed."""
     if hashlib.blake2b(data[_SEAL:], digest_size=_SEAL).digest() != data[:_SEAL]:
         raise ValueError("its checksum is wrong")
     return data[_SEAL:]
@@ -197,11 +189,7 @@ class Pulse:
 class Sign:
     """A file of facts, with a counter that a thread of this process moves on.
 
-    Args:
-        files: of the folder.
-        part: of the folder.
-        name: of the file.
-        before: called before each write but the first; False: another process owns the file now, and writing ends.
+    `before` is called before each write but the first; False: another process owns the file now, and writing ends.
     """
 
     def __init__(self, files: Files, part: str, name: str, before: Callable[[], bool] = lambda: True) -> None:
@@ -216,11 +204,7 @@ class Sign:
             self._facts |= facts
 
     def say(self, **facts: Any) -> None:
-        """Changes facts, and writes them now.
-
-        Raises:
-            OSError: the file cannot be written; the next count tries again.
-        """
+        """Changes facts, and writes them now; after an `OSError` the next count tries again."""
         self.note(**facts)
         try:
             self._write(first=self._thread is None)

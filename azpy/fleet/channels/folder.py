@@ -59,11 +59,7 @@ class FolderLine(Channel):
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is queued.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Writes what is queued, with the errors of the system."""
         while self._out:
             self._folder.files.put("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
             self._sent += 1
@@ -238,11 +234,7 @@ class Folder(Backend):
         return [line for line in self.lines.values() if line.mail and not line.is_here]
 
     def note_trouble(self, error: OSError) -> None:
-        """Tells the user of trouble with the folder.
-
-        Raises:
-            RunError: it has lasted for too long.
-        """
+        """Tells the user of trouble with the folder; a `RunError` if it has lasted for too long."""
         now = self.clock()
         self._trouble = min(self._trouble, now)
         if now - self._trouble > _TROUBLE_SECONDS:

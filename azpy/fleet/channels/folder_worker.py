@@ -38,8 +38,7 @@ class FolderWorker:
         patience: seconds without a sign of the head, after which the worker ends.
         say: takes each line for the user.
         asked_to_end: whether the user or the system wants the worker to end.
-        clock: seconds from any moment on.
-        sleep: waits for so many seconds.
+        clock, sleep: as those of `time`.
 
     Raises:
         RunError: no such folder.

@@ -31,14 +31,7 @@ _COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # what it is, and the
 
 
 class Child:
-    """The parent's side.
-
-    Args:
-        kind: "worker" or "learner", see `azpy/cli/child.py`.
-
-    Attributes:
-        socket: the connection to the process.
-        process: the process.
+    """The parent's side: a process, and the connection to it; `kind` as in `azpy/cli/child.py`.
 
     Raises:
         OSError: it cannot be started.
@@ -100,19 +93,12 @@ def _ending() -> Iterator[None]:
         os._exit(1)
 
 
-class Pipe(Channel):
-    """The line to a worker process; see `Channel`.
-
-    Attributes:
-        number: of the worker among those of this machine, from 0 on.
-        socket: the connection to it.
-        process: the process.
-    """
+class Pipe(Child, Channel):
+    """The line to a worker process, which has this number among those of this machine; see `Channel`."""
 
     def __init__(self, number: int, settings: Settings) -> None:
+        super().__init__("worker")
         self.number, self.settings = number, settings
-        self._child = Child("worker")
-        self.socket, self.process = self._child.socket, self._child.process
         self.socket.setblocking(False)
         self._unpacker = Unpacker(MOST_OF_A_WORKER)
         self._out = bytearray()
@@ -148,7 +134,7 @@ class Pipe(Channel):
 
     def close(self, why: str = "") -> str:
         """See `Channel`."""
-        return self._child.end(0.0 if self.alive else CLOSED_SECONDS)
+        return self.end(0.0 if self.alive else CLOSED_SECONDS)
 
 
 class Pipes(Backend):
@@ -196,10 +182,7 @@ class Pipes(Backend):
 def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:
     """A worker's part of the run's settings: slots, pipelines, threads and the cache are shared out.
 
-    Args:
-        settings: of the run.
-        devices: on which its network plays; the workers take them in turn.
-        number: of the worker, from 0 on.
+    The workers, numbered from 0 on, take the devices in turn.
     """
     workers, device = int(settings.workers), devices[number % len(devices)]
     pipelines = max(1, settings.all_pipelines // workers)

@@ -58,12 +58,9 @@ class RayPlayer:
         Worker(self._inbox, lambda message, body: self._said.put(pack(message, body))).run()
 
     def exchange(self, stream: bytes, seconds: float, network: bytes = b"") -> tuple[bytes, bool]:
-        """Takes messages to the worker, and returns what it has said, and whether it may say more.
+        """Takes messages to the worker, and returns what it has said (within so many seconds), and if it may say more.
 
-        Args:
-            stream: packed messages, with one lineup at most; the first one of all is `begin`.
-            seconds: to wait for something to say.
-            network: the bytes of the lineup.
+        `stream` holds packed messages, with one lineup at most, whose bytes are `network`.
         """
         for message, body in Unpacker(MOST_OF_A_HEAD).feed(stream):
             self._inbox.put((message, network if message["do"] == "play" else body))
@@ -86,13 +83,7 @@ class Place(NamedTuple):
 
 
 def places_of(nodes: Iterable[Mapping[str, Any]], gpus: bool, most_cpus: int) -> list[Place]:
-    """One place for each GPU, or one for every `most_cpus` CPUs of a node, and one for the rest of them.
-
-    Args:
-        nodes: as `ray.nodes()` describes them.
-        gpus: the network plays on GPUs.
-        most_cpus: of an actor without a GPU.
-    """
+    """A place for each GPU, or for every `most_cpus` CPUs of a node and the rest of them; nodes as of `ray.nodes()`."""
     found = []
     for node in nodes:
         if not node["Alive"]:
