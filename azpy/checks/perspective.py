@@ -64,12 +64,9 @@ class Perspective:
         *,
         at_random: bool = True,
     ) -> None:
-        """Takes the end of a game.
+        """Takes the end of a game: its outcome, None if it was not reached, and the observation there, if there is one.
 
-        Args:
-            outcome: as `State.outcome` gives it; None if the end was not reached.
-            final: the observation at the end, if there is one.
-            at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
+        Short lines of play, tried in turn and not at random, may all be won by one player.
         """
         if isinstance(outcome, Sequence):
             most = [player for player, own in enumerate(outcome) if own == max(outcome)]

@@ -37,13 +37,8 @@ _CHECKED = ("model.onnx", WEIGHTS)  # what a path of a checkpoint's model ends w
 def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any, threads: int = 1) -> CheckedEvaluator:
     """The evaluator of a stored network.
 
-    A `SettingsWarning` says so if azpy's own code takes the place of ONNX Runtime, which is not installed.
-
-    Args:
-        path: as `OnnxEvaluator` takes it, or a player that azpy brings along.
-        device: as for `OnnxEvaluator`, or "azpy".
-        game: which the network must fit.
-        threads: of ONNX Runtime for one batch on the CPU.
+    The arguments are those of `OnnxEvaluator`; the path may also be of a player that azpy brings along, and the device
+    "azpy". A `SettingsWarning` says so if azpy's own code takes the place of ONNX Runtime, which is not installed.
 
     Raises:
         MissingPackageError: a model file, which needs ONNX Runtime, and that is not installed.

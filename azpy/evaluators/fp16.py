@@ -15,10 +15,7 @@ LAYERS = {"Conv", "Gemm", "MatMul"}
 
 
 def to_fp16(model: bytes) -> bytes:
-    """The model in fp16: the same float32 input and outputs, the same bytes for the same model.
-
-    Args:
-        model: an ONNX model in float32, its weights included.
+    """An ONNX model, its weights included, in fp16: the same float32 input and outputs, the same bytes each time.
 
     Raises:
         ModelError: the model cannot be converted.

@@ -72,13 +72,7 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
 
     ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. So the session is
     asked which node went where. (`session.disable_cpu_ep_fallback` would also refuse a model for which a GPU provider
-    leaves the arithmetic of shapes to the CPU on purpose.)
-
-    Args:
-        ort: the module.
-        data: the model.
-        device: a GPU.
-        providers: see `provider_options`; not for a plugin.
+    leaves the arithmetic of shapes to the CPU on purpose.) Of a plugin's device `providers` are not looked at.
 
     Raises:
         DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.

@@ -51,15 +51,10 @@ def read_signature(
     named: Mapping[str, str | None] | None = None,
     policy_kind: str | None = None,
 ) -> Signature:
-    """Finds a model's input, policy and value, and checks them.
+    """Finds a model's input, policy and value in what ONNX Runtime declares, and checks them.
 
-    Args:
-        inputs: of the model, as ONNX Runtime declares them.
-        outputs: of the model; others than policy and value are ignored.
-        model: its name, for errors.
-        named: names of "input", "policy" and "value". The usual ones, in any case of letters: observations or States;
-            logits, else Priors; values.
-        policy_kind: "logits" or "priors"; if not given, the policy's name tells it.
+    `named` has names of "input", "policy" and "value". The usual ones, in any case of letters: observations or States;
+    logits, else Priors; values. The policy's name tells its kind where `policy_kind` does not. `model` is for errors.
 
     Raises:
         ModelError: a name is missing, or a shape or type is wrong.
@@ -116,17 +111,10 @@ def logits_of_priors(priors: NDArray[np.float32], what: str) -> NDArray[np.float
     """Logits whose softmax over any set of actions is their priors divided by the sum of these.
 
     A prior of 0 counts as the smallest normal float32, 1.2e-38: next to any other it is 0 again, and where all of a set
-    are 0 the softmax is even.
-
-    Args:
-        priors: [B, A] float32, at least 0.
-        what: where they come from, for errors.
-
-    Returns:
-        [B, A] float32, all finite; NaN stays NaN.
+    are 0 the softmax is even. NaN stays NaN; all else is finite.
 
     Raises:
-        ModelError: a prior below 0.
+        ModelError: a prior below 0; it says `what` gave it.
 
     Example:
         >>> priors = np.array([[0.5, 0.25, 0.0, 0.25]], np.float32)

@@ -34,11 +34,7 @@ class ReadGame:
 
 
 def main_line(start: State, moves: Iterable[tuple[int, str]]) -> list[int]:
-    """The actions of the main line of a game with variations.
-
-    Args:
-        start: where it begins.
-        moves: each as (index of the move before it or -1, name); the main line comes first.
+    """The actions of the main line, which comes first in `moves`: each (index of the move before it or -1, name).
 
     Raises:
         ValueError: a move that the rules do not allow.
@@ -58,9 +54,7 @@ def main_line(start: State, moves: Iterable[tuple[int, str]]) -> list[int]:
 def read_game(rules: State, text: str) -> ReadGame:
     """The main line of a game: PGN, SGF, JSON of the board's page, names of actions, or a position.
 
-    Args:
-        rules: the start of a game of these rules. A text that does not say where it begins begins here.
-        text: of one game.
+    A text that does not say where it begins begins at `rules`, the start of a game of these rules.
 
     Raises:
         ValueError: a text that cannot be read, or another game; says where.
@@ -134,14 +128,9 @@ def game_text(
 ) -> str:
     """A game as text, in the form that `ending_of` gives for its file.
 
-    Args:
-        ending: .json, .pgn or .sgf.
-        rules: the start of a game of these rules.
-        start: where the game begins.
-        actions: of the game, dice included.
-        players: their names.
-        tags: of PGN or SGF, which count before those that follow from the other arguments.
-        end: the outcome as `State.outcome` gives it, and how the game ended as for `tags_of`; None if it goes on.
+    `rules` is the start of a game of these rules. Tags of PGN or SGF count before those that follow from the other
+    arguments. `end` holds the outcome as `State.outcome` gives it, and how the game ended as for `tags_of`; None if it
+    goes on.
 
     Raises:
         ValueError: a start that the form cannot hold.

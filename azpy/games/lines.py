@@ -46,11 +46,8 @@ def read_action(state: State, name: str) -> int | None:
 def random_games(start: State, games: int, most: int, seconds: float) -> list[list[int]]:
     """Some games of random actions, always the same ones: fewer than `games` where time is up, but a part of one.
 
-    Args:
-        start: of the games.
-        games: how many at most.
-        most: plies of a game; a longer one is cut off.
-        seconds: after so many the game at hand is cut off. It counts only if it is the first.
+    A game longer than `most` plies is cut off, and so is the game at hand after `seconds`, which counts if it is the
+    first.
 
     Returns:
         For each game the number of legal actions at each ply; 0 for a roll.

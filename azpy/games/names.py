@@ -126,14 +126,8 @@ def must_be_typed(spec: str) -> bool:
 def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how: str) -> None:
     """Refuses a game that names code or files, if a file gives it and the user did not type it.
 
-    The file may come from a stranger.
-
-    Args:
-        spec: the game that the file names.
-        typed: the game that the user typed; None for none.
-        source: the file or folder, for the error.
-        doing: what would make the game, for the error.
-        how: what the user gives to allow it, for the error.
+    The file may come from a stranger. For the error: its name, what would make the game, and what the user gives to
+    allow it.
 
     Raises:
         SettingsError: a game that must be typed and was not.
@@ -145,13 +139,6 @@ def refuse_untyped(spec: str, typed: str | None, source: object, doing: str, how
 
 def refuse_untyped_function(name: str, spec: str, typed: str | None, source: object, doing: str) -> None:
     """Refuses a setting that names a function of the user's, `module:function`, if the user did not type it.
-
-    Args:
-        name: the setting.
-        spec: its value in a file; others than `module:function` are fine.
-        typed: its value on the command line; None for none.
-        source: the file or folder, for the error.
-        doing: what would call the function, for the error.
 
     Raises:
         SettingsError: a function that was not typed.

@@ -45,14 +45,10 @@ def decoded(data: bytes) -> str:
 
 
 def tags_of(notation: Notation, event: str, number: str, outcome: float, end: str) -> dict[str, str]:
-    """The tags of a game that say where it was played and how it ended.
+    """The tags of a game that say where it was played, as which number in the event, and how it ended.
 
-    Args:
-        notation: of the game.
-        event: where.
-        number: the game's in the event.
-        outcome: for player 0.
-        end: "rules", "resigned", "capped" (a bound on its length cut it off), or "fault" (a program broke the rules).
+    `outcome` is for player 0, and `end` is "rules", "resigned", "capped" (a bound on its length cut it off), or "fault"
+    (a program broke the rules).
     """
     if notation.name == "pgn":
         tags = {"Event": event, "Round": number, "Result": _PGN_RESULTS[int(np.sign(outcome))]}
@@ -65,12 +61,9 @@ def tags_of(notation: Notation, event: str, number: str, outcome: float, end: st
 
 
 def result_of(state: State, outcome: Any, end: str) -> str:
-    """The result of a game in words: "White wins by checkmate", "Black wins by resignation".
+    """The result of a game in words, of its last state and outcome: "White wins by checkmate".
 
-    Args:
-        state: where the game ended.
-        outcome: as `State.outcome` gives it.
-        end: as for `tags_of`. Where the rules ended the game, it says how itself.
+    `end` is that of `tags_of`. Where the rules ended the game, it says how itself.
     """
     if end == "rules" and state.is_terminal:
         return state.result_text()

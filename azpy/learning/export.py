@@ -64,12 +64,9 @@ def for_board(model: bytes, game: Any) -> bytes:
 
 
 def network_of_model(model: bytes, game: Any, spec: str) -> Any:
-    """The network that `to_onnx` wrote as a model, for this game.
+    """The network that `to_onnx` wrote as a model, for this game and of this spec, see `network_of`.
 
-    Args:
-        model: of ONNX.
-        game: a `State`; with `+conv` its board may have another size than the network's.
-        spec: the network, as `network_of` takes it.
+    With `+conv` the game's board may have another size than the network's.
 
     Raises:
         ModelError: the weights are of another network.
@@ -275,16 +272,11 @@ def check_parity(
 ) -> float:
     """Returns the largest difference between the answers of torch and of an evaluator.
 
-    Differences of logits are relative to the largest logit, or to 1 if all logits are smaller.
-
-    Args:
-        network: compared in evaluation mode, in float32.
-        evaluator: an `Evaluator`, usually of the exported model.
-        observations: [B, C, H, W] float32.
-        tolerance: the largest difference allowed.
+    Differences of logits are relative to the largest logit, or to 1 if all logits are smaller. The network is compared
+    in evaluation mode, in float32, on observations [B, C, H, W] float32.
 
     Raises:
-        ModelError: the difference is larger, or an answer is NaN.
+        ModelError: the difference is larger than `tolerance`, or an answer is NaN.
     """
     was_training = network.training
     with torch.no_grad():

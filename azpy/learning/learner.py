@@ -81,8 +81,7 @@ class Learner:
 
     Args:
         game, spec: see `network_of`.
-        learning_rate: the optimizer's, at its peak.
-        weight_decay: the optimizer's.
+        learning_rate, weight_decay: the optimizer's, at their peak.
         seed: fixes every batch, and the initial weights, which are the same on every device.
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
@@ -211,13 +210,8 @@ class Learner:
     def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
         """Sets batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
 
-        `fit` leaves the mean of the statistics that the steps had. The weights of the steps lie around their mean, the
-        further the higher the learning rate, and their statistics do not fit the mean.
-
-        Args:
-            batches: a `ReplayBuffer`, or any object with its `sample`.
-            batch_size: rows that are drawn at a time.
-            sampling: options of `ReplayBuffer.sample`.
+        `fit`, whose arguments these are, leaves the mean of the statistics that the steps had. The weights of the steps
+        lie around their mean, the further the higher the learning rate, and their statistics do not fit the mean.
         """
 
         def observations() -> Iterator[Tensor]:
@@ -228,10 +222,7 @@ class Learner:
         update_bn(observations(), self._running)
 
     def measure(self, rows: Sequence[NDArray[Any]]) -> dict[str, float]:
-        """How well the averaged network predicts rows that it did not learn from.
-
-        Args:
-            rows: observations, legal actions, policy targets and value targets, as `ReplayBuffer.sample` gives them.
+        """How well the averaged network predicts rows that it did not learn from, as `ReplayBuffer.sample` gives them.
 
         Returns:
             `policy_loss` in nats, `value_loss` as mean squared error, and `move_match`: the share of rows in which the

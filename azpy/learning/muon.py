@@ -16,12 +16,8 @@ class Muon(torch.optim.Optimizer):
     """Muon for weights [O, I, H, W] of more than one cell; AdamW for all others.
 
     Muon reads a weight as a matrix [O, I * H * W]. It makes the singular values of each update nearly equal, so that
-    directions with small gradients are learned too. `torch.optim.Muon` takes matrices alone.
-
-    Args:
-        named: parameters by name.
-        rate: the learning rate of both.
-        decay: the weight decay of both, decoupled from the gradient.
+    directions with small gradients are learned too. `torch.optim.Muon` takes matrices alone. Learning rate and weight
+    decay, which is decoupled from the gradient, are those of both.
     """
 
     def __init__(self, named: list[tuple[str, nn.Parameter]], rate: float, decay: float) -> None:

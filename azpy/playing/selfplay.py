@@ -23,14 +23,10 @@ def on_devices(evaluators: Sequence[Any]) -> str:
 def open_self_play(
     settings: Settings, start: _core.State, evaluators: Sequence[Any], *, resign_below: float, stagger: int = 0
 ) -> _core.SelfPlay:
-    """Self-play with a run's settings, of the games that are admitted to it.
+    """Self-play with a run's settings, of the games that are admitted to it, by evaluators of a network, one a device.
 
-    Args:
-        settings: of the run.
-        start: where its games begin.
-        evaluators: of the network, one a device.
-        resign_below: the present threshold, see `Resignation`.
-        stagger: plies over which the first games begin, one after another.
+    `resign_below` is the present threshold, see `Resignation`. The first games begin one after another, over `stagger`
+    plies.
 
     Raises:
         SettingsError: settings that self-play refuses.

@@ -47,15 +47,9 @@ def tune(
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Trial]:
-    """Tries layouts of self-play.
+    """Tries layouts of self-play, for about so many seconds in all. The games of an iteration limit the slots.
 
-    Args:
-        start: of the games.
-        evaluators: see `SelfPlay`, one for each of the run's devices; each has a `device`.
-        settings: of the run. The games of an iteration limit the slots.
-        given: names in `TUNED` whose values in the settings stay.
-        seconds: in all, about.
-        clock: gives the time in seconds.
+    There is one evaluator for each of the run's devices. The settings of names that are `given` stay as they are.
 
     Yields:
         Each trial after its measurement; at the end the best trial again.

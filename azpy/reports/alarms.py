@@ -50,14 +50,7 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
 
 
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the last iterations and matches of a run warn of.
-
-    Args:
-        rows: of metrics.jsonl.
-
-    Returns:
-        One sentence an alarm, with the figure and what it may mean; empty when nothing looks wrong.
-    """
+    """What the last iterations and matches of a run warn of, by its rows of metrics.jsonl: a sentence an alarm."""
     recent = [row for row in rows if row["kind"] == "iteration"][-_RECENT:]
     found = []
     for ranges, text in _SIGNS if len(recent) == _RECENT else ():

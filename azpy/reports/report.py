@@ -32,14 +32,7 @@ def make_report(
     records: Sequence[_core.GameRecord],
     start: _core.State,
 ) -> str:
-    """The page, as HTML.
-
-    Args:
-        title: the run's name.
-        settings: of the run, by name.
-        rows: of metrics.jsonl.
-        records: the games of the newest iteration.
-        start: where the games begin.
+    """The page, as HTML: of the run's settings, its rows of metrics.jsonl, and the games of its newest iteration.
 
     Raises:
         MissingPackageError: matplotlib is not installed.

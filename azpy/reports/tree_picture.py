@@ -133,11 +133,7 @@ def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _rows(parents: Sequence[int | None]) -> list[int]:
-    """The row of every node: a parent is level with its first child, and each leaf has a row of its own.
-
-    Args:
-        parents: the index of each node's parent, which comes before the node; None for the root.
-    """
+    """The row of every node, of the indices of parents: a parent is level with its first child, each leaf by itself."""
     children: list[list[int]] = [[] for _ in parents]
     for index, parent in enumerate(parents):
         if parent is not None:

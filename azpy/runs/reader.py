@@ -191,9 +191,8 @@ def has_weights_alone(path: Path) -> bool:
 def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
     """A checkpoint's folder, the settings of its run, and a position of the game whose shapes the network has.
 
-    Args:
-        path: a run folder, or a checkpoint in its run folder.
-        game: the game that plays, or None for that of the run. A network with "+conv" has the shapes of any size.
+    The path is of a run folder, or of a checkpoint in its run folder. `game` is the game that plays, or None for that
+    of the run. A network with "+conv" has the shapes of any size.
 
     Raises:
         ModelError: it is no folder.

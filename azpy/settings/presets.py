@@ -58,12 +58,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """The preset of a game, whatever its parameters; empty for `module:Class` and games without a preset.
-
-    Args:
-        game: its spec.
-        given: settings of the user, see `beside`.
-    """
+    """The preset of a game, whatever its parameters, beside the user's; empty for `module:Class` and games without."""
     return beside(PRESETS.get(name_of(game), {}), given)
 
 

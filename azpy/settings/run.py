@@ -371,11 +371,9 @@ def function_flags(settings: Mapping[str, Any]) -> list[str]:
 
 
 def match_search(settings: Settings | type[Settings], game: Any) -> dict[str, Any]:
-    """How a model searches where it plays to win: options of `Search`.
+    """How a model searches where it plays to win: options of `Search`, for a game of which `game` is any position.
 
-    Args:
-        settings: of the run.
-        game: a position of the game. The solver, which is on by default, goes where it can prove nothing.
+    The solver, which is on by default, goes where it can prove nothing.
 
     Raises:
         SettingsError: `match_lookahead`, which is off by default, in such a game.
