@@ -252,10 +252,8 @@ class Learner:
         tensors += [value for value in kept if isinstance(value, Tensor)]
         rows = np.ones((2, *self._shape), np.float32)
         rows[0] = 0.0
-        was_training = self._running.training
         with torch.no_grad():
-            tensors += answers(self._running.eval(), self._rows(rows))
-        self._running.train(was_training)
+            tensors += answers(self._running, self._rows(rows))
         return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
     def _rows(self, array: NDArray[Any]) -> Tensor:

@@ -7,7 +7,7 @@ cannot be read, by the reason.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -113,9 +113,9 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     """
     imported, seen = Imported(), set[bytes]()
     for path in _files(paths):
-        for name, found in _texts(path):
+        for games in _files_in(path, start, filters):
             imported.files += 1
-            for where, game in _games_of(name, found, start, filters):
+            for where, game in games:
                 if isinstance(game, str):
                     imported.leave_out(game, where)
                 elif (key := _digest(game)) in seen:
@@ -164,21 +164,22 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
         yield from found
 
 
-def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:
-    """The texts in a file, each with its name; the path of sealed games; or why a file cannot be read."""
+def _files_in(path: Path, start: State, filters: Filters) -> Iterator[Iterable[tuple[str, GameRecord | str]]]:
+    """The games of each file in a file, each with the place where it stands; of one that is left out the reason."""
     if _is_sealed(path):
-        yield str(path), path
+        yield _sealed_games(path, start)
         return
     nothing = True
     try:
         for name, data in packed.files_in(path, _TEXTS, _MOST_BYTES):
             nothing = False
-            yield name, data
+            bad = [(str(data), "unreadable")]
+            yield bad if isinstance(data, RunError) else _games_of(name, data, start, filters)
     except RunError as error:
-        yield str(path), error
+        yield [(str(error), "unreadable")]
     else:
         if nothing:
-            yield str(path), b""
+            yield _games_of(str(path), b"", start, filters)
 
 
 def _is_sealed(path: Path) -> bool:
@@ -192,23 +193,15 @@ def _is_sealed(path: Path) -> bool:
         return False  # it is read once more, and named
 
 
-def _games_of(
-    name: str, found: bytes | Path | RunError, start: State, filters: Filters
-) -> Iterator[tuple[str, GameRecord | str]]:
-    """The games of a file, each with the place where it stands; in the place of one that is left out, the reason."""
-    if isinstance(found, RunError):
-        yield str(found), "unreadable"
-        return
-    if isinstance(found, Path):
-        yield from _sealed_games(found, start)
-        return
+def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterator[tuple[str, GameRecord | str]]:
+    """The games of a text."""
     written = notation_of(start.game)
     notation = written.name.upper() if written else "sealed games of azpy (.npz)"
     suffix = f".{written.name}" if written else ".npz"
     if suffix == ".npz" or (packed.suffix_of(name) in (*_TEXTS, ".npz") and packed.suffix_of(name) != suffix):
         yield f"{name} holds no games of {start.game}, which are read from {notation}", "foreign"
         return
-    text = decoded(found)
+    text = decoded(data)
     if "\0" in text:
         yield f"{name} is no text, expected {notation}", "unreadable"
         return

@@ -147,14 +147,14 @@ class Folder(Backend):
 
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """See `Backend`. Trouble with the folder may pass."""
-        sign, sha256, is_written = self._sign or self._open(), lineup["network"], False
-        while not is_written:
+        sign, sha256 = self._sign or self._open(), lineup["network"]
+        while True:
             try:
                 if model and sha256 not in self._networks:
                     self.files.write("networks", sha256, model)
                     self._networks.append(sha256)
                 sign.say(lineup=dict(lineup))
-                is_written = True
+                break
             except OSError as error:
                 self.note_trouble(error)
                 self._sleep(1.0)
