@@ -26,11 +26,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def make_report(
-    title: str,
-    settings: Mapping[str, Any],
-    rows: Rows,
-    records: Sequence[_core.GameRecord],
-    start: _core.State,
+    title: str, settings: Mapping[str, Any], rows: Rows, records: Sequence[_core.GameRecord], start: _core.State
 ) -> str:
     """The page, as HTML: of the run's settings, its rows of metrics.jsonl, and the games of its newest iteration.
 

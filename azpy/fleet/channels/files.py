@@ -36,12 +36,7 @@ BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
 _MOST_NAMES = 1 << 16  # of a part that are looked at
 _HEX, _NUMBER, _SEAL = "[0-9a-f]{16}", "[0-9]{8}", 16
-_PARTS = {
-    "workers": _HEX,
-    "networks": "[0-9a-f]{64}",
-    "to": f"{_HEX}-{_NUMBER}",
-    "from": f"{_HEX}-{_NUMBER}",
-}
+_PARTS = {"workers": _HEX, "networks": "[0-9a-f]{64}", "to": f"{_HEX}-{_NUMBER}", "from": f"{_HEX}-{_NUMBER}"}
 
 
 class Files:
