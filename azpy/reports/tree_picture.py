@@ -23,10 +23,8 @@ _LONGEST_NAME = 18  # characters of an action's name
 _INK, _LINE, _BEST = "#111827", "#94a3b8", "#c2410c"
 _PLAYERS = ("#dbeafe", "#ffedd5", "#dcfce7", "#fce7f3", "#fef9c3", "#ede9fe")
 _FILL = dict(enumerate(_PLAYERS)) | {CHANCE: "#ffffff", TERMINAL: "#e5e7eb"}
-_TURN = {player: f"player {player} to move" for player in range(len(_PLAYERS))} | {
-    CHANCE: "roll",
-    TERMINAL: "game over",
-}
+_TURN = {player: f"player {player} to move" for player in range(len(_PLAYERS))}
+_TURN |= {CHANCE: "roll", TERMINAL: "game over"}
 _MEANING = (
     "N visits, P prior (after a roll the probability), Q mean value for the player named: who chose the action,",
     "player 0 after a roll, the player to move at the root. Actions without visits are not drawn.",

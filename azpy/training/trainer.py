@@ -380,14 +380,9 @@ class Trainer(Loop):
             due = [name for name in _OPPONENTS if name not in met]
             if due:
                 yield from self._play_matches(due, last)
-        sealed = self._run.sealed.iterations()
-        page = make_report(
-            f"{self._settings.game}: {self._run.path.name}",
-            asdict(self._settings),
-            self._run.metrics(),
-            self._run.sealed.read(sealed[-1]) if sealed else [],
-            self._start,
-        )
+        sealed, title = self._run.sealed.iterations(), f"{self._settings.game}: {self._run.path.name}"
+        games = self._run.sealed.read(sealed[-1]) if sealed else []
+        page = make_report(title, asdict(self._settings), self._run.metrics(), games, self._start)
         self._run.replace("report.html", page)
 
     def _play_matches(self, due: Sequence[str], last: bool) -> Iterator[Event]:

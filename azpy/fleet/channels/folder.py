@@ -164,11 +164,7 @@ class Folder(Backend):
             self._networks.remove(network)
 
     def _open(self) -> Sign:
-        """Takes the folder over: nothing that heads before have said counts.
-
-        Raises:
-            RunError: the folder cannot be used.
-        """
+        """Takes the folder over: nothing that heads before have said counts."""
         self.files = Files(self._path, make=True)
         with disk_errors(self.files.path):
             for part in ("to", "workers", "networks"):  # networks may be damaged
@@ -244,12 +240,7 @@ class Folder(Backend):
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
 
     def read(self, name: str) -> Message:
-        """A message of a worker.
-
-        Raises:
-            ValueError: it is damaged, too long, or no message.
-            OSError: it cannot be read now.
-        """
+        """A message of a worker; a `ValueError` if it is none or damaged, an `OSError` if it cannot be read now."""
         try:
             facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError) as error:

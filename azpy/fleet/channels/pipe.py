@@ -189,11 +189,6 @@ def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) 
     threads = max(1, (settings.threads or usable_cores()) // workers)
     if settings.threads is None and device == "cpu" and pipelines * workers >= usable_cores():
         threads = 1  # see `threads_of_trees`
-    return part_of(
-        settings,
-        slots=max(pipelines, -(-settings.slots // workers)),
-        pipelines=pipelines,
-        threads=threads,
-        cache_positions=settings.cache_positions // workers,
-        device=device,
-    )
+    slots, cached = max(pipelines, -(-settings.slots // workers)), settings.cache_positions // workers
+    layout = {"slots": slots, "pipelines": pipelines, "threads": threads, "cache_positions": cached}
+    return part_of(settings, device=device, **layout)

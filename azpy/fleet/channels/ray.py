@@ -98,15 +98,11 @@ def places_of(nodes: Iterable[Mapping[str, Any]], gpus: bool, most_cpus: int) ->
 def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings:
     """An actor's part of the run's settings: all slots, but no more than half of an iteration's games in all actors."""
     pipelines = settings.pipelines if place.gpus else max(1, min(place.cpus, settings.slots))
-    share = settings.games_per_iteration // (2 * max(actors, 1))
-    return part_of(
-        settings,
-        slots=max(pipelines, min(settings.slots, share)),
-        pipelines=pipelines,
-        # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
-        threads=settings.threads or (max(1, place.cpus) if place.gpus else 1),
-        device="cuda" if place.gpus else "cpu",
-    )
+    slots = max(pipelines, min(settings.slots, settings.games_per_iteration // (2 * max(actors, 1))))
+    # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
+    threads = settings.threads or (max(1, place.cpus) if place.gpus else 1)
+    device = "cuda" if place.gpus else "cpu"
+    return part_of(settings, slots=slots, pipelines=pipelines, threads=threads, device=device)
 
 
 class Actor(Channel):
@@ -148,11 +144,7 @@ class Actor(Channel):
             yield from starmap(Message, self._unpacker.feed(self._reply()))
 
     def _reply(self) -> bytes:
-        """The answer to the oldest call; empty where the actor has ended.
-
-        Raises:
-            ValueError: it says nonsense.
-        """
+        """The answer to the oldest call; empty where the actor has ended. A `ValueError`: it says nonsense."""
         errors = self._cluster.ray.exceptions
         try:
             reply, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
@@ -254,11 +246,7 @@ class Cluster(Backend):
             del self.stored[next(iter(self.stored))]
 
     def _connect(self, devices: Sequence[str]) -> None:
-        """Connects to the cluster, or starts Ray here.
-
-        Raises:
-            RunError: there is no cluster at RAY_ADDRESS, it does not let this process in, or Ray does not start.
-        """
+        """Connects to the cluster, or starts Ray here; a `RunError` says why it cannot."""
         where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
@@ -288,8 +276,7 @@ class Cluster(Backend):
     def _look_at_nodes(self) -> list[Channel]:
         """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone.
 
-        Raises:
-            RunError: the cluster's head node is gone.
+        A `RunError`: the cluster's head node is gone.
         """
         before, self._looked = self._looked, self._clock()
         try:
