@@ -196,11 +196,6 @@ class Learner:
         weights /= weights.mean().clamp(min=1e-6)  # a batch of decisive games may have hardly any weight
         return [*rest, value, weights * batch[4] if len(batch) > 4 else weights]
 
-    @property
-    def has_classes(self) -> bool:
-        """Whether the value has three classes."""
-        return bool(self.network.three_classes)
-
     def class_shares(self, observations: NDArray[np.float32]) -> tuple[float, float, float]:
         """The mean probabilities that the averaged network gives to a win, a draw and a loss of the player to move."""
         with torch.no_grad():

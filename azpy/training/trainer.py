@@ -287,7 +287,7 @@ class Trainer(Loop):
         metrics |= game_statistics(games)
         with self._time.stage("fitting"):
             share = yield from self._learn(iteration, metrics, games)
-        if self._learner.has_classes:
+        if self._learner.network.three_classes:
             observations, _, _, values = self._window.buffer.sample(_CLASS_ROWS, seed=iteration)[:4]
             shares = self._learner.class_shares(observations)
             metrics |= dict(zip(("predicted_wins", "predicted_draws", "predicted_losses"), shares, strict=True))
