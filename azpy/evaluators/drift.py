@@ -16,17 +16,11 @@ _DRIFT_ROWS = 512  # the share of equal first actions has a standard error of 1 
 
 @dataclass(frozen=True)
 class Drift:
-    """How far a faster model's answers are from those of the exact model, over some positions.
+    """How far a faster model's answers are from those of the exact model, over some positions."""
 
-    Attributes:
-        policy: mean KL(exact || faster) over the legal actions, in nats.
-        value: root mean square of the differences between the values.
-        agreement: share of the positions where both like the same action best.
-    """
-
-    policy: float
-    value: float
-    agreement: float
+    policy: float  # mean KL(exact || faster) over the legal actions, in nats
+    value: float  # root mean square of the differences between the values
+    agreement: float  # share of the positions where both like the same action best
 
     # A multiple of the drift of trained networks (November 2026).
     MOST_POLICY = 0.01

@@ -18,27 +18,16 @@ _LEAST_PRIOR = np.finfo(np.float32).tiny
 
 @dataclass(frozen=True)
 class Signature:
-    """A model's input and outputs.
+    """A model's input and outputs."""
 
-    Attributes:
-        input: name of the observations [B, C, H, W].
-        policy: name of the policy [B, A].
-        value: name of the values [B] or [B, 1]; of several players without a zero sum [B, P].
-        kind: what the policy holds: "logits", or "priors" that sum to 1 over all actions.
-        obs_shape: (C, H, W).
-        num_actions: A.
-        num_values: numbers of a row's value: 1, or P.
-        batch: B, if the model takes no other.
-    """
-
-    input: str
-    policy: str
-    value: str
-    kind: str
-    obs_shape: tuple[int, int, int]
-    num_actions: int
-    num_values: int
-    batch: int | None
+    input: str  # name of the observations [B, C, H, W]
+    policy: str  # name of the policy [B, A]
+    value: str  # name of the values [B] or [B, 1]; of several players without a zero sum [B, P]
+    kind: str  # what the policy holds: "logits", or "priors" that sum to 1 over all actions
+    obs_shape: tuple[int, int, int]  # (C, H, W)
+    num_actions: int  # A
+    num_values: int  # of a row: 1, or P
+    batch: int | None  # B, if the model takes no other
 
 
 def read_signature(

@@ -21,23 +21,14 @@ _ROWS = 64  # whose answers two machines compare
 
 @dataclass(frozen=True)
 class Lineup:
-    """What plays from now on: a network, opened in this process and as a file to open elsewhere.
+    """What plays from now on: a network, opened in this process and as a file to open elsewhere."""
 
-    Attributes:
-        evaluators: of the network, one a device.
-        model: the network's file; None: even priors and value 0.
-        precision: in which it plays.
-        resign_below: see `Resignation`.
-        simulations: of the games to come, see `Budget.simulations`.
-        score_to_beat: of the games to come, see `RankedReward`.
-    """
-
-    evaluators: Sequence[Any]
-    model: bytes | None = None
-    precision: str = "fp32"
-    resign_below: float = -1.0
-    simulations: int | None = None
-    score_to_beat: float | None = None
+    evaluators: Sequence[Any]  # of the network, one a device
+    model: bytes | None = None  # the network's file; None: even priors and value 0
+    precision: str = "fp32"  # in which it plays
+    resign_below: float = -1.0  # see `Resignation`
+    simulations: int | None = None  # of the games to come, see `Budget.simulations`
+    score_to_beat: float | None = None  # of the games to come, see `RankedReward`
 
     @property
     def ids(self) -> set[int]:
@@ -47,25 +38,15 @@ class Lineup:
 
 @dataclass(frozen=True)
 class WorkerState:
-    """What a user may see of one worker.
-
-    Attributes:
-        name: of the worker.
-        alive: whether it may still play.
-        held: games that it plays or is about to.
-        behind: how many lineups its newest one is behind the run's; None: it plays none yet.
-        silent: seconds since it gave a sign of life.
-        games: of it that counted, since the head began.
-        stats: its own totals since then, see `SelfPlay.stats`.
-    """
+    """What a user may see of one worker."""
 
     name: str
-    alive: bool
-    held: int
-    behind: int | None
-    silent: float
-    games: int
-    stats: Counter[str]
+    alive: bool  # whether it may still play
+    held: int  # games that it plays or is about to
+    behind: int | None  # how many lineups its newest one is behind the run's; None: it plays none yet
+    silent: float  # seconds since it gave a sign of life
+    games: int  # of it that counted, since the head began
+    stats: Counter[str]  # its own totals since then, see `SelfPlay.stats`
 
 
 class Fleet(Protocol):

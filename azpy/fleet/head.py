@@ -60,31 +60,21 @@ def open_fleet(settings: Settings, start: _core.State) -> Fleet:
 class Member:
     """What the head knows of a worker.
 
-    Attributes:
-        line: to it.
-        heard: when it last gave a sign of life, on the head's clock.
-        since: when it last did what it was asked for, in seconds of the head's attention: answered a lineup or, where
-            it plays the newest one, finished a game. Also when the head began to ask.
-        lineup: number of the newest lineup that it plays; 0: none yet. It gets no ids before it plays the newest one.
-        network: that it was sent last, by SHA-256 and precision.
-        slots: games that it plays at once.
-        error: its own last words.
-        stats: its totals, see `SelfPlay.stats`.
-        pipelines: and those of all its pipelines together.
-        games: of it that counted.
+    `since` is when it last did what it was asked for, in seconds of the head's attention: answered a lineup or, where
+    it plays the newest one, finished a game. Also when the head began to ask.
     """
 
     name: str
-    line: Channel
-    heard: float
+    line: Channel  # to it
+    heard: float  # when it last gave a sign of life, on the head's clock
     since: float
-    lineup: int = 0
-    network: tuple[str | None, str] = (None, "")
-    slots: int = 1
-    error: str = ""
-    stats: Counter[str] = field(default_factory=Counter)
-    pipelines: Counter[str] = field(default_factory=Counter)
-    games: int = 0
+    lineup: int = 0  # number of the newest that it plays; 0: none yet. It gets no ids before it plays the newest one
+    network: tuple[str | None, str] = (None, "")  # that it was sent last, by SHA-256 and precision
+    slots: int = 1  # games that it plays at once
+    error: str = ""  # its own last words
+    stats: Counter[str] = field(default_factory=Counter)  # its totals, see `SelfPlay.stats`
+    pipelines: Counter[str] = field(default_factory=Counter)  # and those of all its pipelines together
+    games: int = 0  # of it that counted
 
 
 class Head(Fleet):

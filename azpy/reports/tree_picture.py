@@ -33,31 +33,18 @@ _MEANING = (
 
 @dataclass(frozen=True)
 class Node:
-    """A node to show.
+    """A node to show."""
 
-    Attributes:
-        parent: the index of its parent; None for the root.
-        depth: plies below the root, rolls counted.
-        name: of the action or the outcome that leads here; empty at the root.
-        turn: a player, `azpy.CHANCE` or `azpy.TERMINAL`.
-        view: the player for whom `q` is.
-        visits: finished simulations through here.
-        q: mean value, in [-1, 1].
-        prior: of the action, or the outcome's probability.
-        on_principal_variation: whether the principal variation leads here.
-        left_out: visited children that are not shown.
-    """
-
-    parent: int | None
-    depth: int
-    name: str
-    turn: int
-    view: int
-    visits: int
-    q: float
-    prior: float
-    on_principal_variation: bool
-    left_out: int
+    parent: int | None  # the index of its parent; None for the root
+    depth: int  # plies below the root, rolls counted
+    name: str  # of the action or the outcome that leads here; empty at the root
+    turn: int  # a player, `azpy.CHANCE` or `azpy.TERMINAL`
+    view: int  # the player for whom `q` is
+    visits: int  # finished simulations through here
+    q: float  # mean value, in [-1, 1]
+    prior: float  # of the action, or the outcome's probability
+    on_principal_variation: bool  # whether it leads here
+    left_out: int  # visited children that are not shown
 
     def lines(self) -> tuple[str, str]:
         """The text in the node."""

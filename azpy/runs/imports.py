@@ -51,33 +51,23 @@ _FORFEITS = re.compile(r"time|forfeit|abandon|infraction|illegal|stall|death|eme
 
 @dataclass(frozen=True)
 class Filters:
-    """What a user wants of imported games.
+    """What a user wants of imported games."""
 
-    Attributes:
-        min_rating: in PGN and SGF both players' ratings are at least this; None: all games, also without ratings.
-        min_seconds: a player has at least so long for 40 moves, where the file says it.
-    """
-
-    min_rating: int | None = None
-    min_seconds: int = 0
+    min_rating: int | None = None  # of both players, in PGN and SGF; None: all games, also without ratings
+    min_seconds: int = 0  # a player has at least so long for 40 moves, where the file says it
 
 
 @dataclass
 class Imported:
     """Games from files, and what became of the others.
 
-    Attributes:
-        files: how many were looked at; of an archive, those in it.
-        records: the games to learn from, in the order of the files.
-        left_out: how many games were left out, by their reason in `REASONS`.
-        files_left_out: how many files were left out, by their reason in `FILE_REASONS`.
-        first: by the reason, the first game or file that was left out: its file and line, and what came there.
+    `first` has, by the reason, the first game or file that was left out: its file and line, and what came there.
     """
 
-    files: int = 0
-    records: list[GameRecord] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    files_left_out: Counter[str] = field(default_factory=Counter)
+    files: int = 0  # that were looked at; of an archive, those in it
+    records: list[GameRecord] = field(default_factory=list)  # the games to learn from, in the order of the files
+    left_out: Counter[str] = field(default_factory=Counter)  # games, by their reason in `REASONS`
+    files_left_out: Counter[str] = field(default_factory=Counter)  # by their reason in `FILE_REASONS`
     first: dict[str, str] = field(default_factory=dict)
 
     @property

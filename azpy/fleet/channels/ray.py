@@ -106,19 +106,12 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
 
 
 class Actor(Channel):
-    """The line to an actor that plays; see `Channel`.
-
-    Attributes:
-        place: where it plays.
-        actor: Ray's handle.
-        calls: on their way, in order.
-        is_ready: the oldest call has an answer.
-    """
+    """The line to an actor that plays; see `Channel`. The oldest of its `calls` has an answer if it `is_ready`."""
 
     def __init__(self, place: Place, settings: Settings, actor: Any, cluster: "Cluster") -> None:
         self.place, self.settings, self.actor, self._cluster = place, settings, actor, cluster
         self.where = f" on node {place.address}"
-        self.calls: deque[Any] = deque()
+        self.calls: deque[Any] = deque()  # on their way, in order
         self.is_ready, self.waits = False, True
         self._unpacker, self._how = Unpacker(MOST_OF_A_WORKER), "it is gone"
         self._out, self._network = bytearray(), list[Any]()  # not sent yet; one network at most
