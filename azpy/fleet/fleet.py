@@ -55,18 +55,12 @@ class Fleet(Protocol):
     A fleet plays the ids that are asked for and gives each game back once. It keeps nothing that the run needs: a fleet
     that dies costs the games in play. The caller has written down what `take` gave when it calls `take` again, so a
     fleet that confirms results to far workers does it then.
-
-    Attributes:
-        notices: what a user should know, such as a worker's death; the caller takes them out.
-        plies: of a usual game, by random ones, once it plays; 0 where other processes play.
-        begun: games that go on where another process left them, if this process plays; set it before `play`.
-        unfinished: after `close`, the games in play as far as they came; none where other processes play.
     """
 
-    notices: list[str]
-    plies: int = 0
-    begun: Sequence[GameRecord] = ()
-    unfinished: Sequence[GameRecord] = ()
+    notices: list[str]  # what a user should know, such as a worker's death; the caller takes them out
+    plies: int = 0  # of a usual game, by random ones, once it plays; 0 where other processes play
+    begun: Sequence[GameRecord] = ()  # games of another process that go on in this one; set it before `play`
+    unfinished: Sequence[GameRecord] = ()  # after `close`, this process's games in play as far as they came
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """Asks for games, before `play` begins with them: ids ascend, above all that were asked for before.
