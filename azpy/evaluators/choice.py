@@ -85,6 +85,7 @@ def open_generation(model: bytes, device: str, settings: Settings, **options: An
     The options, `game` among them, and the errors are those of `OnnxEvaluator`. Its `network_id` is the same whichever
     evaluator plays.
     """
+    options = {"precision": "fp32", **options}
     if parse_devices(device)[0].kind != "cuda" or not torch_has_cuda():
         return OnnxEvaluator(model, device, **options)
     from azpy.evaluators.torch import evaluator_of_model  # loads torch

@@ -371,7 +371,7 @@ def evaluator_of_model(model: bytes, settings: Settings, device: str, **options:
     from azpy.evaluators.onnx import network_id
     from azpy.learning.export import network_of_model
 
-    game, precision, batch = options["game"], options.get("precision", "fp32"), options.get("batch")
+    game, precision, batch = options["game"], options["precision"], options.get("batch")
     module = network_of_model(model, game, settings.network)
     module.value_smoothing = settings.value_smoothing
     # The last holds no row in vain: pipelines nearly always send full batches.

@@ -406,8 +406,12 @@ class Trainer(Loop):
             else:
                 other = player(to_onnx(learner_of(settings, self._start, here=False).averaged))
             share = self._budget.match_seconds(begin, last=last) / (len(due) - index)
-            end = time.monotonic() + share
-            result = play_match(book, newest, other, games, settings.seed, lambda end=end: end - time.monotonic())
+            until = time.monotonic() + share
+
+            def seconds_left(until: float = until) -> float:
+                return until - time.monotonic()
+
+            result = play_match(book, newest, other, games, settings.seed, seconds_left)
             if result is None:
                 unmet.append(opponent)
                 continue
