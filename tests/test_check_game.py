@@ -154,6 +154,15 @@ def test_where_whoever_moves_last_wins_an_outcome_for_the_last_to_play_is_one_si
     assert [warning.rule for warning in planted.warnings()] == ["one-sided"]
 
 
+def test_who_wins_a_line_that_was_tried_can_win() -> None:
+    perspective = Perspective()
+    for _ in range(100):
+        perspective.end(1.0)
+    assert [warning.rule for warning in perspective.warnings()] == ["one-sided"]
+    perspective.end(-1.0, at_random=False)
+    assert perspective.warnings() == []
+
+
 def test_lines_tried_in_turn_may_all_be_won_by_one_player() -> None:
     perspective = Perspective()
     for _ in range(100):

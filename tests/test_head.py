@@ -17,7 +17,7 @@ from azpy.errors import RunError
 from azpy.fleet import worker
 from azpy.fleet.channels import Backend, Channel, Message
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup
+from azpy.fleet.fleet import Lineup, digest_of_lineup
 from azpy.fleet.head import Head
 from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
@@ -465,3 +465,11 @@ def test_only_a_parent_that_is_gone_ends_a_child_without_an_error(read: str, sen
     program = TALK.replace("{read}", read).replace("{sent}", sent)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+
+
+def test_lineups_are_told_apart_by_who_plays_and_how() -> None:
+    facts = {"network": None, "precision": "fp32", "resign_below": -1.0, "simulations": None, "score_to_beat": None}
+    changes = {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "simulations": 8, "score_to_beat": 0.5}
+    told = {digest_of_lineup(facts | {name: value}) for name, value in changes.items()}
+    assert len({digest_of_lineup(facts), *told}) == 6
+    assert digest_of_lineup(facts | {"lineup": 2, "answers": "other"}) == digest_of_lineup(facts)

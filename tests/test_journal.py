@@ -17,6 +17,16 @@ from azpy.runs.storage import frame, read_journal
 from test_runs import folder, payloads, play
 
 
+def test_a_frame_is_taken_apart_as_it_was_made_or_refused() -> None:
+    games = play(2)
+    whole = frame(*games)
+    assert storage.unframe(whole) == [game.to_bytes() for game in games]
+    flipped = (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (0, 4, 8, len(whole) - 1))
+    for damaged in (b"", whole[:-1], whole + b"\0", *flipped):
+        with pytest.raises(ValueError, match="bytes whose length or checksum does not hold"):
+            storage.unframe(damaged)
+
+
 @pytest.mark.parametrize("missing", [1, 7, 30])
 def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
     games = play(5)

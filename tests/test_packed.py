@@ -271,3 +271,9 @@ def test_games_that_overlap_in_a_file_are_refused(tmp_path: Path) -> None:
         np.savez(path, payload=np.frombuffer(data, np.uint8), offsets=np.array(offsets, np.int64))
         with pytest.raises(RunError, match="is damaged"):
             import_games([str(path)], GO, 0, Filters())
+
+
+def test_an_archive_without_a_game_is_a_file_without_a_game(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped({"b.txt": b"x"}))
+    with pytest.raises(RunError, match=f"no game of 1 files can be learned from: 1 with {FILE_REASONS['empty']}"):
+        import_games([str(tmp_path)], GO, 0, Filters())

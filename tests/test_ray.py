@@ -66,6 +66,9 @@ def test_all_actors_together_play_half_of_an_iteration_at_most() -> None:
     mine = settings_of_actor(run, place, 2)
     assert (mine.pipelines, mine.threads, mine.device, mine.workers) == (4, 1, "cpu", 0)
     assert mine.search_options() == run.search_options()
+    run = settings(workers="ray", slots=128, deterministic=False)
+    on_gpu = settings_of_actor(run, places_of([node("a", CPU=4, GPU=1)], True, 8)[0], 2)
+    assert (on_gpu.pipelines, on_gpu.threads, on_gpu.device) == (run.pipelines, 4, "cuda")
 
 
 def test_without_ray_an_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

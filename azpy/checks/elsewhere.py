@@ -22,12 +22,7 @@ def made(spec: str) -> Any:
 
 
 def begun(game: Any) -> State:
-    """The start of a game.
-
-    Raises:
-        Broken: the game lacks an attribute, or its copy is none.
-        Exception: of the game.
-    """
+    """The start of a game; `Broken` if the game lacks an attribute, or its copy is none."""
     try:
         state = State(game)
     except AttributeError as error:
@@ -48,11 +43,7 @@ def unasked(start: State, line: Sequence[int]) -> State:
 
 
 def facts_elsewhere(spec: str, lines: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
-    """The facts after each line, from another process.
-
-    Raises:
-        Broken: the process gives no answers.
-    """
+    """The facts after each line, from another process; `Broken` if the process gives no answers."""
     hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
     try:

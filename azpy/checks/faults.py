@@ -32,7 +32,7 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
     """A rule that a game breaks, or seems to break.
 
     Attributes:
-        rule: the rule's name in `RULES`.
+        rule: the rule's name in `RULES`, which give it in words (`holds`), and `advice`.
         got: what the game gave.
         expected: what the rule asks for.
         line: the actions that lead to the position. None before it is known, and if no single position is at fault.
@@ -52,18 +52,9 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
     ) -> None:
         super().__init__(f"{rule}: got {got}, expected {expected}")
         self.rule, self.got, self.expected = rule, got, expected
+        self.holds, self.advice = RULES[rule]
         self.line, self.other, self.action = line, other, action
         self.shown: list[tuple[Sequence[str], str]] = []
-
-    @property
-    def holds(self) -> str:
-        """The rule in words."""
-        return RULES[self.rule].holds
-
-    @property
-    def advice(self) -> str:
-        """How to repair the game."""
-        return RULES[self.rule].advice
 
     @property
     def plies(self) -> int:

@@ -10,11 +10,7 @@ from azpy.checks.faults import Broken, asked
 
 
 def check_object(walk: Walk, start: State, facts: Facts) -> None:
-    """Checks the object of a game in Python.
-
-    Raises:
-        Broken: a rule that shows in the object alone.
-    """
+    """Raises `Broken` where the object of a game in Python breaks a rule that shows in the object alone."""
     game = walk.game_object
     if game is None:
         return

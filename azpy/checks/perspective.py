@@ -30,10 +30,10 @@ class Perspective:
 
     def __init__(self, num_players: int = 2, *, zero_sum: bool = True) -> None:
         self._players, self._zero_sum = num_players, zero_sum
-        self._outcomes: list[float] = []  # of two players with a zero sum, for player 0
-        self._random: Counter[int] = Counter()  # random games by the sign of the outcome for player 0
-        # Of each random game of other players: who moved last, and who got the most alone, if anybody.
+        self._span = math.inf, -math.inf  # of the outcomes for player 0
+        # Of each random game who moved last (-1: nobody knows), and who got the most alone, if anybody.
         self._winners: list[tuple[int, int | None]] = []
+        self._tried = set[int]()  # of two players with a zero sum those who won where lines of play were tried
         self._first: NDArray[np.float32] | None = None
         self._low: dict[int, NDArray[np.float32]] = {}  # by player
         self._high: dict[int, NDArray[np.float32]] = {}
@@ -71,17 +71,21 @@ class Perspective:
             final: the observation at the end, if there is one.
             at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
         """
+        (mover, last), self._last = self._last or (-1, None), None
         if isinstance(outcome, Sequence):
-            most = [player for player, own in enumerate(outcome) if own == max(outcome)]
-            if at_random and self._last is not None:
-                self._winners.append((self._last[0], most[0] if len(most) == 1 else None))
+            each = outcome
         elif outcome is not None and self._zero_sum:
-            self._outcomes.append(outcome)
-            self._random[(outcome > 0) - (outcome < 0)] += at_random
-            if self._last is not None:
-                mover, last = self._last
+            each = outcome, -outcome
+            if last is not None:
                 self._games.append((mover, _features(last), None if final is None else _features(final), outcome))
-        self._last = None
+        else:
+            return
+        self._span = min(self._span[0], each[0]), max(self._span[1], each[0])
+        winner, *others = (player for player, own in enumerate(each) if own == max(each))
+        if at_random:
+            self._winners.append((mover, None if others else winner))
+        elif self._zero_sum and not others:
+            self._tried.add(winner)
 
     def warnings(self, *, shared: bool = False) -> list[Broken]:
         """What may be wrong. `shared`: one observation was met at either player's turn."""
@@ -89,44 +93,29 @@ class Perspective:
         if not shared and self._sees_one_side():
             got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
-        if not self._zero_sum:
-            return found + self._of_many()
-        low, high = min(self._outcomes, default=0.0), max(self._outcomes, default=0.0)
-        for sign, never, wins in ((1, 1, low < 0), (-1, 0, high > 0)):
-            if self._random[sign] >= _WINS and not wins:
-                got = f"player {never} never won: player {1 - never} won {self._random[sign]} random games, and all "
-                got += f"outcomes are from {low:g} to {high:g}"
-                found.append(Broken("one-sided", got, "wins of both players"))
-        games = self._random.total()
-        if games >= _WINS and len(self._low) == 1:
-            (mover,) = self._low
-            got = f"player {1 - mover} never moved in {games} random games: turn gave {mover} at every move"
-            found.append(Broken("one-player", got, "moves of both players"))
-        sides = self._sides()
-        return found if sides is None else [*found, sides]
-
-    def _of_many(self) -> list[Broken]:
-        """Players without a zero sum that never move or never win, and wins that go with the seat of the last move."""
-        found, games = list[Broken](), len(self._winners)
+        games, wins = len(self._winners), Counter(winner for _, winner in self._winners if winner is not None)
         for player in range(self._players):
-            if games >= _WINS and player not in self._low:
+            if games >= _WINS and self._low and player not in self._low:
                 got = f"player {player} never moved in {games} random games"
                 found.append(Broken("one-player", got, "moves of all players"))
-        wins = Counter(winner for _, winner in self._winners if winner is not None)
-        for player in range(self._players):
-            if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player]:
-                got = f"player {player} never had the most: other players had it alone in {wins.total()} random games"
+            if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player] and player not in self._tried:
+                got = f"player {player} never had the most: other players had it alone in {wins.total()} random games, "
+                got += "and the outcomes for player 0 are from {:g} to {:g}".format(*self._span)
                 found.append(Broken("one-sided", got, "games that each player wins"))
-        # Where whoever moves last wins or loses, it is so in every seat.
+        sides = self._sides() if self._zero_sum else self._ends()
+        return found if sides is None else [*found, sides]
+
+    def _ends(self) -> Broken | None:
+        """Wins that go with the last move in one seat only: where whoever moves last wins, it is so in every seat."""
         decided = [(last, winner) for last, winner in self._winners if winner is not None]
         ends = {seat: [winner == seat for last, winner in decided if last == seat] for seat in self._low}
         shares = {seat: sum(won) / len(won) for seat, won in ends.items() if len(won) >= _LEAST_GAMES}
-        if shares and min(shares.values()) == 0 and max(shares.values()) == 1:
-            always, never = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
-            got = f"player {always} had the most in all {len(ends[always])} decided random games that it ended, and "
-            got += f"player {never} in none of {len(ends[never])}"
-            found.append(Broken("sides", got, "outcomes of player 0 first, whoever moved last"))
-        return found
+        if not shares or min(shares.values()) > 0 or max(shares.values()) < 1:
+            return None
+        always, never = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+        got = f"player {always} had the most in all {len(ends[always])} decided random games that it ended, and "
+        got += f"player {never} in none of {len(ends[never])}"
+        return Broken("sides", got, "outcomes of player 0 first, whoever moved last")
 
     def _sees_one_side(self) -> bool:
         if len(self._in_place) < _CHANGES or len(self._low) < 2:

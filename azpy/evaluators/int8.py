@@ -38,11 +38,6 @@ _EXACT = {"Softmax", "Mul", "LayerNormalization", "BatchNormalization"}
 _EXACT |= {"GlobalAveragePool", "Concat"}
 
 
-def has_int8() -> bool:
-    """Whether this CPU has instructions that make int8 several times as fast as fp32."""
-    return bool(_INT8_FLAGS & cpu_flags())
-
-
 def int8_of(model: bytes, buffer: _core.ReplayBuffer, seed: int) -> tuple[bytes, Drift]:
     """`to_int8` of a model on positions of its games, others for each seed, and its drift on other positions."""
     fp32 = OnnxEvaluator(model)  # refuses a model that would read other files, before the quantizer reads it
@@ -105,7 +100,7 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
                 activation_type=quantization.QuantType.QUInt8,
                 weight_type=quantization.QuantType.QInt8,
                 per_channel=True,
-                reduce_range=not has_int8(),
+                reduce_range=not _INT8_FLAGS & cpu_flags(),
                 nodes_to_exclude=sorted(exact),
             )
             return int8.read_bytes()

@@ -283,18 +283,14 @@ class _Runner:
         names, input_ = [self._signature.policy, self._signature.value], self._signature.input
         if self._buckets is None:
             policy, values = self._session.run(names, {input_: observations})
-            return policy, self._values(values)
-        parts = []
-        for begin, end, rows in chunks(len(observations), self._buckets):
-            padded = np.zeros((rows, *observations.shape[1:]), np.float32)
-            padded[: end - begin] = observations[begin:end]
-            policy, values = self._session.run(names, {input_: padded})
-            parts.append((policy[: end - begin], self._values(values)[: end - begin]))
-        policies, all_values = zip(*parts, strict=True)
-        return np.concatenate(policies), np.concatenate(all_values)
-
-    def _values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        return values.reshape(-1) if self._signature.num_values == 1 else values
+        else:
+            parts = []
+            for begin, end, rows in chunks(len(observations), self._buckets):
+                padded = np.zeros((rows, *observations.shape[1:]), np.float32)
+                padded[: end - begin] = observations[begin:end]
+                parts.append([each[: end - begin] for each in self._session.run(names, {input_: padded})])
+            policy, values = map(np.concatenate, zip(*parts, strict=True))
+        return policy, values.reshape(-1) if self._signature.num_values == 1 else values
 
 
 def network_id(model: bytes, precision: str = "fp32") -> int:

@@ -9,11 +9,8 @@ from numpy.typing import NDArray
 
 from azpy.errors import ModelError, SettingsError
 
-# Names that need not be given, in lower case; and the kind of a policy with that name.
-_INPUTS = ("observations", "states")
-_POLICIES = {"logits": "logits", "priors": "priors"}
-_VALUES = ("values",)
-_KINDS = ("logits", "priors")
+# Names that need not be given, in lower case; that of a policy is also its kind.
+_INPUTS, _POLICIES, _VALUES = ("observations", "states"), ("logits", "priors"), ("values",)
 _MOST_PLAYERS = 6
 # A prior below the smallest normal float32 counts as that: the logarithm of 0 is no number.
 _LEAST_PRIOR = np.finfo(np.float32).tiny
@@ -21,27 +18,16 @@ _LEAST_PRIOR = np.finfo(np.float32).tiny
 
 @dataclass(frozen=True)
 class Signature:
-    """A model's input and outputs.
+    """A model's input and outputs."""
 
-    Attributes:
-        input: name of the observations [B, C, H, W].
-        policy: name of the policy [B, A].
-        value: name of the values [B] or [B, 1]; of several players without a zero sum [B, P].
-        kind: what the policy holds: "logits", or "priors" that sum to 1 over all actions.
-        obs_shape: (C, H, W).
-        num_actions: A.
-        num_values: numbers of a row's value: 1, or P.
-        batch: B, if the model takes no other.
-    """
-
-    input: str
-    policy: str
-    value: str
-    kind: str
-    obs_shape: tuple[int, int, int]
-    num_actions: int
-    num_values: int
-    batch: int | None
+    input: str  # name of the observations [B, C, H, W]
+    policy: str  # name of the policy [B, A]
+    value: str  # name of the values [B] or [B, 1]; of several players without a zero sum [B, P]
+    kind: str  # what the policy holds: "logits", or "priors" that sum to 1 over all actions
+    obs_shape: tuple[int, int, int]  # (C, H, W)
+    num_actions: int  # A
+    num_values: int  # of a row: 1, or P
+    batch: int | None  # B, if the model takes no other
 
 
 def read_signature(
@@ -65,7 +51,7 @@ def read_signature(
         ModelError: a name is missing, or a shape or type is wrong.
         SettingsError: no such kind.
     """
-    if policy_kind is not None and policy_kind not in _KINDS:
+    if policy_kind is not None and policy_kind not in _POLICIES:
         raise SettingsError(f"policy_kind must be logits or priors, got {policy_kind!r}")
     taken, given = {item.name: item for item in inputs}, {item.name: item for item in outputs}
     asked = {key: name for key, name in (named or {}).items() if name is not None}
@@ -77,8 +63,8 @@ def read_signature(
             f"{model} maps {list(taken)} to {list(given)}, expected {[wanted['input']]} to "
             f"{[wanted['policy'], wanted['value']]}; other names can be given: input=..., policy=..., value=..."
         )
-    kind = policy_kind or _POLICIES.get(policies.name.lower())
-    if kind is None:
+    kind = policy_kind or policies.name.lower()
+    if kind not in _POLICIES:
         raise SettingsError(f"policy_kind must say whether {policies.name!r} of {model} holds logits or priors")
     for item, ranks in ((observations, (4,)), (policies, (2,)), (values, (1, 2))):
         if item.type != "tensor(float)":

@@ -36,11 +36,7 @@ class Examiner:
             self._networks |= {int(network) for record in records for network in record.networks}
 
     def games_in(self, frame: bytes) -> list[GameRecord]:
-        """The games of a frame, of which nothing else is known.
-
-        Raises:
-            RefusedError: a wrong checksum, too many bytes, or no games.
-        """
+        """The games of a frame, of which nothing else is known; a `RefusedError` if it is no such frame."""
         try:
             pieces = unframe(frame)
             if (longest := max(map(len, pieces), default=0)) > MOST_BYTES:
@@ -55,10 +51,7 @@ class Examiner:
         Raises:
             RefusedError: it is of another run, by other rules, or of a network that does not play.
         """
-        for name, found, expected in (
-            ("game", record.game, self._game),
-            ("seed", record.seed, self._settings.seed),
-        ):
+        for name, found, expected in (("game", record.game, self._game), ("seed", record.seed, self._settings.seed)):
             if found != expected:
                 raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
         if record.imported:

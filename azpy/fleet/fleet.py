@@ -15,28 +15,20 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
+HOW = ("precision", "resign_below", "simulations", "score_to_beat")  # of a `Lineup`, besides its network
 _ROWS = 64  # whose answers two machines compare
 
 
 @dataclass(frozen=True)
 class Lineup:
-    """What plays from now on: a network, opened in this process and as a file to open elsewhere.
+    """What plays from now on: a network, opened in this process and as a file to open elsewhere."""
 
-    Attributes:
-        evaluators: of the network, one a device.
-        model: the network's file; None: even priors and value 0.
-        precision: in which it plays.
-        resign_below: see `Resignation`.
-        simulations: of the games to come, see `Budget.simulations`.
-        score_to_beat: of the games to come, see `RankedReward`.
-    """
-
-    evaluators: Sequence[Any]
-    model: bytes | None = None
-    precision: str = "fp32"
-    resign_below: float = -1.0
-    simulations: int | None = None
-    score_to_beat: float | None = None
+    evaluators: Sequence[Any]  # of the network, one a device
+    model: bytes | None = None  # the network's file; None: even priors and value 0
+    precision: str = "fp32"  # in which it plays
+    resign_below: float = -1.0  # see `Resignation`
+    simulations: int | None = None  # of the games to come, see `Budget.simulations`
+    score_to_beat: float | None = None  # of the games to come, see `RankedReward`
 
     @property
     def ids(self) -> set[int]:
@@ -46,25 +38,15 @@ class Lineup:
 
 @dataclass(frozen=True)
 class WorkerState:
-    """What a user may see of one worker.
-
-    Attributes:
-        name: of the worker.
-        alive: whether it may still play.
-        held: games that it plays or is about to.
-        behind: how many lineups its newest one is behind the run's; None: it plays none yet.
-        silent: seconds since it gave a sign of life.
-        games: of it that counted, since the head began.
-        stats: its own totals since then, see `SelfPlay.stats`.
-    """
+    """What a user may see of one worker."""
 
     name: str
-    alive: bool
-    held: int
-    behind: int | None
-    silent: float
-    games: int
-    stats: Counter[str]
+    alive: bool  # whether it may still play
+    held: int  # games that it plays or is about to
+    behind: int | None  # how many lineups its newest one is behind the run's; None: it plays none yet
+    silent: float  # seconds since it gave a sign of life
+    games: int  # of it that counted, since the head began
+    stats: Counter[str]  # its own totals since then, see `SelfPlay.stats`
 
 
 class Fleet(Protocol):
@@ -73,18 +55,12 @@ class Fleet(Protocol):
     A fleet plays the ids that are asked for and gives each game back once. It keeps nothing that the run needs: a fleet
     that dies costs the games in play. The caller has written down what `take` gave when it calls `take` again, so a
     fleet that confirms results to far workers does it then.
-
-    Attributes:
-        notices: what a user should know, such as a worker's death; the caller takes them out.
-        plies: of a usual game, by random ones, once it plays; 0 where other processes play.
-        begun: games that go on where another process left them, if this process plays; set it before `play`.
-        unfinished: after `close`, the games in play as far as they came; none where other processes play.
     """
 
-    notices: list[str]
-    plies: int = 0
-    begun: Sequence[GameRecord] = ()
-    unfinished: Sequence[GameRecord] = ()
+    notices: list[str]  # what a user should know, such as a worker's death; the caller takes them out
+    plies: int = 0  # of a usual game, by random ones, once it plays; 0 where other processes play
+    begun: Sequence[GameRecord] = ()  # games of another process that go on in this one; set it before `play`
+    unfinished: Sequence[GameRecord] = ()  # after `close`, this process's games in play as far as they came
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """Asks for games, before `play` begins with them.
@@ -162,8 +138,7 @@ def digest_of_run(settings: Settings) -> str:
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
     """Tells lineups apart by who plays, when players resign, and how they search; `message` is that of `play`."""
-    names = ("network", "precision", "resign_below", "simulations", "score_to_beat")
-    return _digest({name: message[name] for name in names})
+    return _digest({name: message[name] for name in ("network", *HOW)})
 
 
 def _digest(facts: Mapping[str, Any]) -> str:

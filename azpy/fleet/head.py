@@ -24,7 +24,7 @@ from azpy.fleet.channels.folder import FOLDER, Folder
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.channels.ray import Cluster
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Fleet, Lineup, WorkerState, answers_of, digest_of, digest_of_lineup, digest_of_run
+from azpy.fleet.fleet import HOW, Fleet, Lineup, WorkerState, answers_of, digest_of, digest_of_lineup, digest_of_run
 from azpy.fleet.here import Here
 from azpy.fleet.table import IdTable
 from azpy.settings import Settings
@@ -60,31 +60,21 @@ def open_fleet(settings: Settings, start: _core.State) -> Fleet:
 class Member:
     """What the head knows of a worker.
 
-    Attributes:
-        line: to it.
-        heard: when it last gave a sign of life, on the head's clock.
-        since: when it last did what it was asked for, in seconds of the head's attention: answered a lineup or, where
-            it plays the newest one, finished a game. Also when the head began to ask.
-        lineup: number of the newest lineup that it plays; 0: none yet. It gets no ids before it plays the newest one.
-        network: that it was sent last, by SHA-256 and precision.
-        slots: games that it plays at once.
-        error: its own last words.
-        stats: its totals, see `SelfPlay.stats`.
-        pipelines: and those of all its pipelines together.
-        games: of it that counted.
+    `since` is when it last did what it was asked for, in seconds of the head's attention: answered a lineup or, where
+    it plays the newest one, finished a game. Also when the head began to ask.
     """
 
     name: str
-    line: Channel
-    heard: float
+    line: Channel  # to it
+    heard: float  # when it last gave a sign of life, on the head's clock
     since: float
-    lineup: int = 0
-    network: tuple[str | None, str] = (None, "")
-    slots: int = 1
-    error: str = ""
-    stats: Counter[str] = field(default_factory=Counter)
-    pipelines: Counter[str] = field(default_factory=Counter)
-    games: int = 0
+    lineup: int = 0  # number of the newest that it plays; 0: none yet. It gets no ids before it plays the newest one
+    network: tuple[str | None, str] = (None, "")  # that it was sent last, by SHA-256 and precision
+    slots: int = 1  # games that it plays at once
+    error: str = ""  # its own last words
+    stats: Counter[str] = field(default_factory=Counter)  # its totals, see `SelfPlay.stats`
+    pipelines: Counter[str] = field(default_factory=Counter)  # and those of all its pipelines together
+    games: int = 0  # of it that counted
 
 
 class Head(Fleet):
@@ -143,15 +133,9 @@ class Head(Fleet):
         self._examiner.play(lineup)
         self._model = lineup.model or b""
         self._number += 1
-        self._lineup = {
-            "do": "play",
-            "lineup": self._number,
-            "network": hashlib.sha256(self._model).hexdigest() if self._model else None,
-            "precision": lineup.precision,
-            "resign_below": lineup.resign_below,
-            "simulations": lineup.simulations,
-            "score_to_beat": lineup.score_to_beat,
-        }
+        network = hashlib.sha256(self._model).hexdigest() if self._model else None
+        self._lineup = {"do": "play", "lineup": self._number, "network": network}
+        self._lineup |= {name: getattr(lineup, name) for name in HOW}
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
             self._lineup["answers"] = self._answers = answers_of(lineup.evaluators[0])
@@ -412,20 +396,12 @@ class Head(Fleet):
     @property
     def workers(self) -> list[WorkerState]:
         """See `Fleet`."""
-        now = self._clock()
-        return [
-            WorkerState(
-                name=worker.name,
-                alive=alive,
-                held=self.table.held(worker.name),
-                behind=self._number - worker.lineup if worker.lineup else None,
-                silent=now - worker.heard,
-                games=worker.games,
-                stats=Counter(worker.stats),
-            )
-            for alive, known in ((False, self._gone), (True, self.members))
-            for worker in known
-        ]
+        states, now = list[WorkerState](), self._clock()
+        for worker in (*self._gone, *self.members):
+            behind, held = self._number - worker.lineup if worker.lineup else None, self.table.held(worker.name)
+            facts = held, behind, now - worker.heard, worker.games, Counter(worker.stats)
+            states.append(WorkerState(worker.name, worker in self.members, *facts))
+        return states
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:

@@ -130,8 +130,7 @@ class IdTable:
         Raises:
             RunError: in a deterministic run, the same game with other bytes came before.
         """
-        if worker in self._held:
-            self._held[worker].discard(game)
+        self._held.get(worker, set()).discard(game)
         first = self._done.get(game) or self._sealed.get(game)
         if first is not None:
             if first != digest and self._deterministic:

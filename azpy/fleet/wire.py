@@ -50,11 +50,7 @@ def pack(message: Mapping[str, Any], body: bytes = b"") -> bytes:
 
 
 def as_object(data: bytes | bytearray) -> dict[str, Any]:
-    """A JSON object.
-
-    Raises:
-        ValueError: anything else.
-    """
+    """A JSON object; a `ValueError` for anything else."""
     try:
         found = json.loads(data)
     except RecursionError as error:
@@ -94,21 +90,12 @@ class Unpacker:
             del self._buffer[:end]
             yield message, whole
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no message has begun and is not whole."""
-        return not self._buffer
-
 
 def unpack(data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
-    """The one message that the bytes are; see `Unpacker`.
-
-    Raises:
-        ValueError: anything else.
-    """
+    """The one message that the bytes are, or a `ValueError`; see `Unpacker`."""
     unpacker = Unpacker(most)
     messages = list(unpacker.feed(data))
-    if len(messages) != 1 or not unpacker.is_empty:
+    if len(messages) != 1 or unpacker._buffer:
         raise ValueError(f"{len(messages)} messages and a rest of one, expected one message")
     return messages[0]
 

@@ -36,8 +36,7 @@ class Worker:
     """The player at the other end of a line to the head.
 
     Args:
-        inbox: what the head says.
-        send: takes each message to the head, and its bytes.
+        inbox, send: what the head says, and what takes each message to the head, with its bytes.
         mine: this worker's own settings, from those that the head sends.
         gather: seconds that finished games wait for others at most, and how many go together at most.
         clock: seconds from any moment on.
@@ -66,12 +65,7 @@ class Worker:
 
     def run(self) -> bool:
         """Plays until the head ends it; False after an error, which the head was told."""
-        do: dict[str, Callable[[Mapping[str, Any], bytes], None]] = {
-            "begin": self._begin,
-            "play": self._play,
-            "games": self._admit,
-            "pause": self._pause,
-        }
+        do = {"begin": self._begin, "play": self._play, "games": self._admit, "pause": self._pause}
         try:
             while True:
                 gather = self._gather_seconds()
@@ -182,12 +176,7 @@ class Worker:
 
 
 def open_lineup(settings: Settings, start: _core.State, sha256: str | None, precision: str, model: bytes) -> Any:
-    """A lineup's network, as a worker with these settings plays it.
-
-    Raises:
-        RunError: the file's bytes are other ones.
-        ModelError: the model cannot play here.
-    """
+    """A lineup's network, as a worker with these settings plays it; a `RunError` if the file's bytes are other ones."""
     if sha256 is None:
         return _core.UniformEvaluator()
     if hashlib.sha256(model).hexdigest() != sha256:
@@ -199,11 +188,7 @@ def open_lineup(settings: Settings, start: _core.State, sha256: str | None, prec
 
 
 def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:
-    """Finished games in parts that the head takes as one message each.
-
-    Raises:
-        RunError: the head takes no game that is so long.
-    """
+    """Finished games in parts that the head takes as one message each; a `RunError` if a game is too long for that."""
     part, size = list[_core.GameRecord](), 0
     for game in games:
         length = len(game.to_bytes())

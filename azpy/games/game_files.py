@@ -14,23 +14,14 @@ JSON = ".json"
 
 @dataclass(frozen=True)
 class ReadGame:
-    """A game that was read.
+    """A game that was read."""
 
-    Attributes:
-        start: where it begins.
-        actions: of its main line, dice included.
-        tags: what the text says of the game as a whole, by the names of its notation.
-        players: player 0 first, as far as the text names them.
-        result: as the text says it; None if it does not.
-        left_out: what is not kept of the text: variations, notes, and moves that cannot be played, each in words.
-    """
-
-    start: State
-    actions: Sequence[int]
-    tags: Mapping[str, str] = field(default_factory=dict)
-    players: tuple[str | None, ...] = ()
-    result: str | None = None
-    left_out: tuple[str, ...] = ()
+    start: State  # where it begins
+    actions: Sequence[int]  # of its main line, dice included
+    tags: Mapping[str, str] = field(default_factory=dict)  # of the game as a whole, by the names of its notation
+    players: tuple[str | None, ...] = ()  # player 0 first, as far as the text names them
+    result: str | None = None  # as the text says it
+    left_out: tuple[str, ...] = ()  # variations, notes, and moves that cannot be played, each in words
 
 
 def main_line(start: State, moves: Iterable[tuple[int, str]]) -> list[int]:

@@ -58,19 +58,24 @@ def random_games(start: State, games: int, most: int, seconds: float) -> list[li
     rng, end = np.random.default_rng(0), time.perf_counter() + seconds
     played = list[list[int]]()
     for _ in range(games):
-        position, counts = start.clone(), list[int]()
-        while len(counts) < min(most, start.max_plies) and not position.is_terminal:
-            if position.turn == CHANCE:
-                counts.append(0)
-                position.play(_rolled(position, rng))
-            else:
-                actions = position.legal_actions()
-                counts.append(len(actions))
-                position.play(int(rng.choice(actions)))
+        counts = list[int]()
+        for count in at_random(start.clone(), rng, min(most, start.max_plies)):
+            counts.append(count)
             if time.perf_counter() > end:
                 return played or [counts]
         played.append(counts)
     return played
+
+
+def at_random(position: State, rng: np.random.Generator, most: int) -> Iterator[int]:
+    """Plays a game on at random, for `most` plies at most; gives the number of legal actions of each, 0 for a roll."""
+    for _ in range(most):
+        if position.is_terminal:
+            return
+        is_roll = position.turn == CHANCE
+        actions = [] if is_roll else position.legal_actions()
+        position.play(_rolled(position, rng) if is_roll else int(rng.choice(actions)))
+        yield len(actions)
 
 
 def _rolled(position: State, rng: np.random.Generator) -> int:

@@ -89,22 +89,14 @@ def side_name(state: State, player: int) -> str:
 
 
 def written(notation: Notation, start: State, actions: Iterable[int], tags: dict[str, str], result: str) -> str:
-    """A game in its notation. PGN has the result in words as its last comment; in SGF the tag RE has it all.
-
-    Raises:
-        ValueError: an action that the rules do not allow.
-    """
+    """A game in its notation. PGN has the result in words as its last comment; in SGF the tag RE has it all."""
     line = line_of(start, actions)
     notes = {len(line) - 1: {"C": [result]}} if notation.name == "pgn" else None
     return start.write_variations(line, tags, notes)
 
 
 def line_of(start: State, actions: Iterable[int]) -> list[tuple[int, str]]:
-    """A line of play as `State.write_variations` takes it.
-
-    Raises:
-        ValueError: an action that the rules do not allow.
-    """
+    """A line of play as `State.write_variations` takes it; a `ValueError` for an action that rules do not allow."""
     played = [int(action) for action in actions]
     positions = zip(played, replayed(start, played), strict=False)
     return [(ply - 1, position.action_name(action)) for ply, (action, position) in enumerate(positions)]

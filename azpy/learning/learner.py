@@ -81,8 +81,7 @@ class Learner:
 
     Args:
         game, spec: see `network_of`.
-        learning_rate: the optimizer's, at its peak.
-        weight_decay: the optimizer's.
+        learning_rate, weight_decay: the optimizer's, at their peak.
         seed: fixes every batch, and the initial weights, which are the same on every device.
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's
@@ -197,11 +196,6 @@ class Learner:
         weights /= weights.mean().clamp(min=1e-6)  # a batch of decisive games may have hardly any weight
         return [*rest, value, weights * batch[4] if len(batch) > 4 else weights]
 
-    @property
-    def has_classes(self) -> bool:
-        """Whether the value has three classes."""
-        return bool(self.network.three_classes)
-
     def class_shares(self, observations: NDArray[np.float32]) -> tuple[float, float, float]:
         """The mean probabilities that the averaged network gives to a win, a draw and a loss of the player to move."""
         with torch.no_grad():
@@ -261,10 +255,8 @@ class Learner:
         tensors += [value for value in kept if isinstance(value, Tensor)]
         rows = np.ones((2, *self._shape), np.float32)
         rows[0] = 0.0
-        was_training = self._running.training
         with torch.no_grad():
-            tensors += answers(self._running.eval(), self._rows(rows))
-        self._running.train(was_training)
+            tensors += answers(self._running, self._rows(rows))
         return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
     def _rows(self, array: NDArray[Any]) -> Tensor:

@@ -376,21 +376,15 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     Raises:
         ModelError: `new` has fewer blocks or channels, or another kind of value.
     """
+    cannot = f"a network of {new.spec} cannot begin as one of {old.spec}"
     if old.three_classes != new.three_classes:
-        raise ModelError(
-            f"a network of {new.spec} cannot begin as one of {old.spec}: only one has three classes (+wdl)"
-        )
+        raise ModelError(f"{cannot}: only one has three classes (+wdl)")
     if old.has_any_size != new.has_any_size:
-        raise ModelError(
-            f"a network of {new.spec} cannot begin as one of {old.spec}: only one has heads for any board size (+conv)"
-        )
+        raise ModelError(f"{cannot}: only one has heads for any board size (+conv)")
     before, after, weights = old.state_dict(), new.state_dict(), dict[str, Tensor]()
     shapes = [(known.shape, after[name].shape) for name, known in before.items() if name in after]
     if before.keys() - after.keys() or any(was > now for pair in shapes for was, now in zip(*pair, strict=True)):
-        raise ModelError(
-            f"a network of {new.spec} cannot begin as one of {old.spec}: it has fewer blocks or channels, or does not "
-            "pool"
-        )
+        raise ModelError(f"{cannot}: it has fewer blocks or channels, or does not pool")
     for name, fresh in after.items():
         weights[name] = fresh.clone()
         if name not in before:

@@ -36,21 +36,13 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Figure:
-    """One thing measured a few times.
+    """One thing measured a few times."""
 
-    Attributes:
-        name: what was measured.
-        unit: of `runs`.
-        runs: one number a turn.
-        of: the name of the reference of `ratios`, if any.
-        ratios: one a turn, to the reference in the same turn.
-    """
-
-    name: str
-    unit: str
-    runs: tuple[float, ...]
-    of: str | None = None
-    ratios: tuple[float, ...] = ()
+    name: str  # what was measured
+    unit: str  # of `runs`
+    runs: tuple[float, ...]  # one number a turn
+    of: str | None = None  # the name of the reference of `ratios`, if any
+    ratios: tuple[float, ...] = ()  # one a turn, to the reference in the same turn
 
     def row(self) -> dict[str, Any]:
         """The figure for a file: name, unit, median, min, max, runs; of, ratio, ratio_min and ratio_max or null."""

@@ -14,7 +14,7 @@ import numpy as np
 from azpy._core import GameRecord, State
 from azpy.errors import SettingsError
 from azpy.game import players_of
-from azpy.games.lines import roll
+from azpy.games.lines import at_random
 from azpy.settings.run import Settings
 
 _RECENT = 250  # scores, as in the paper
@@ -60,8 +60,13 @@ class RankedReward:
 
     @functools.cached_property
     def _random_scores(self) -> list[float]:
-        """What stands in for recent scores before there are any."""
-        return _random_scores(self._start, self._settings)
+        """What stands in for recent scores before there are any. A game that the run would cut off has 0, as there."""
+        rng, scores = np.random.default_rng(self._settings.seed), []
+        for _ in range(_RANDOM):
+            position = self._start.clone()
+            deque(at_random(position, rng, self._settings.max_plies or position.max_plies), 0)
+            scores.append(float(position.outcome()) if position.is_terminal else 0.0)
+        return scores
 
     def state(self) -> list[float]:
         """The argument of `load`: the recent scores, the oldest first."""
@@ -70,19 +75,3 @@ class RankedReward:
     def load(self, state: Sequence[float]) -> None:
         """Goes on from `state`."""
         self._scores = deque(map(float, state), _RECENT)
-
-
-def _random_scores(start: State, settings: Settings) -> list[float]:
-    """Scores of random games, the same ones for equal seeds; one that the run would cut off has 0, as there."""
-    rng, scores, most = np.random.default_rng(settings.seed), [], settings.max_plies or start.max_plies
-    for _ in range(_RANDOM):
-        position, plies = start.clone(), 0
-        while plies < most and not position.is_terminal:
-            if rolled := roll(position, rng):
-                plies += len(rolled)
-                continue
-            actions = position.legal_actions()
-            position.play(actions[rng.integers(len(actions))])
-            plies += 1
-        scores.append(float(position.outcome()) if position.is_terminal else 0.0)
-    return scores

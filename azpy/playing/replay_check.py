@@ -30,19 +30,12 @@ _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 @dataclass(frozen=True)
 class ReplayCheck:
-    """A stored game beside its repeat.
+    """A stored game beside its repeat."""
 
-    Attributes:
-        plies: the number of compared plies, from the game's start.
-        whole: whether these are all: a game is repeated up to an exchange of the network.
-        model: the evaluator, in words.
-        difference: the first ply and field that differ, in words; None if every bit is the same.
-    """
-
-    plies: int
-    whole: bool
-    model: str
-    difference: str | None
+    plies: int  # that were compared, from the game's start
+    whole: bool  # whether these are all: a game is repeated up to an exchange of the network
+    model: str  # the evaluator, in words
+    difference: str | None  # the first ply and field that differ, in words; None if every bit is the same
 
 
 def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> ReplayCheck:

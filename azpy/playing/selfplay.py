@@ -35,17 +35,9 @@ def open_self_play(
     Raises:
         SettingsError: settings that self-play refuses.
     """
-    return _open(
-        settings,
-        start,
-        evaluators,
-        slots=settings.slots,
-        pipelines=settings.all_pipelines,
-        threads=threads_of_trees(settings, evaluators[0]),
-        cache_positions=settings.cache_positions,
-        resign_below=resign_below,
-        stagger=stagger,
-    )
+    layout: dict[str, Any] = {"slots": settings.slots, "pipelines": settings.all_pipelines, "stagger": stagger}
+    layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
+    return _open(settings, start, evaluators, resign_below=resign_below, **layout)
 
 
 def set_own(play: _core.SelfPlay, simulations: int | None, score_to_beat: float | None) -> None:
@@ -74,11 +66,7 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
 
 
 def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core.GameRecord) -> _core.GameRecord:
-    """One game of a run again, by itself. No player resigns, so the game is at least as long as it was.
-
-    Raises:
-        SettingsError: settings that self-play refuses.
-    """
+    """One game of a run again, by itself. No player resigns, so the game is at least as long as it was."""
     layout = {"slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, **layout) as play:
         set_own(play, record.simulations, record.score_to_beat)
@@ -108,9 +96,7 @@ def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: floa
     return {
         "play_seconds": seconds,
         "evaluations": delta["rows"],
-        "games_per_second": delta["games"] / seconds,
-        "positions_per_second": delta["positions"] / seconds,
-        "simulations_per_second": delta["simulations"] / seconds,
+        **{f"{name}_per_second": delta[name] / seconds for name in ("games", "positions", "simulations")},
         "evaluations_per_second": delta["rows"] / seconds,
         "batch_rows": delta["rows"] / max(delta["batches"], 1.0),
         "batch_fill": delta["rows"] / max(delta["rows_capacity"], 1.0),

@@ -75,7 +75,8 @@ class Replay:
         page = (
             f'<figure data-game="{html.escape(game)}" style="max-width:{_WIDTH}px;margin:0">'
             f"<figcaption>{html.escape(self.title)}</figcaption>"
-            f'<img alt="{said}" src="{html.escape(_address(self.pictures[last]))}" style="width:100%;background:#fff">'
+            f'<img alt="{said}" src="data:image/svg+xml,{quote(self.pictures[last])}" '
+            'style="width:100%;background:#fff">'
             f'<div style="display:flex;gap:4px">{buttons}<input type="range" min="0" max="{last}" value="{last}" '
             f'aria-label="position" style="flex:1" oninput="{html.escape(_SHOW)}"></div>'
             f"<output>{said}</output></figure>"
@@ -166,7 +167,3 @@ def _replay(start: State, actions: Sequence[int], title: Sequence[str], thoughts
             touches = position.touches(action) if mover >= 0 else []
             marks = "".join(_MARK.format(*rect) for _, rect in touches)
     return Replay("; ".join(title), tuple(pictures), tuple(texts))
-
-
-def _address(svg: str) -> str:
-    return f"data:image/svg+xml,{quote(svg)}"

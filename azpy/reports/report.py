@@ -26,11 +26,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def make_report(
-    title: str,
-    settings: Mapping[str, Any],
-    rows: Rows,
-    records: Sequence[_core.GameRecord],
-    start: _core.State,
+    title: str, settings: Mapping[str, Any], rows: Rows, records: Sequence[_core.GameRecord], start: _core.State
 ) -> str:
     """The page, as HTML.
 
@@ -187,6 +183,9 @@ def _charts(rows: Rows, positions: Searched, players: int) -> list[str]:
     entropies = lines("policy_entropy", "search_entropy", "search_gain")
     speeds = lines("simulations_per_second", "evaluations_per_second")
     times = lines("share_growing", "share_evaluating", "share_fitting", "share_matches")
+    varied = lines("openings", "duplicates", share=True)
+    knows = "New games. Explained variance: share of the outcomes' variance that root values explain; a constant has "
+    knows += "0. Value spread: standard deviation of the root values."
     scored = f"Score against each opponent, with its 95 % interval; {1 / players:.2g} is even."
     if players == 1:
         scored = "Mean scores on the same games, that of the network with its 95 % interval."
@@ -201,17 +200,8 @@ def _charts(rows: Rows, positions: Searched, players: int) -> list[str]:
         ("Policy entropy", "In nats: of the network, of its target, and their KL divergence (search gain).", entropies),
         outcomes,
         ("Game length", "Mean plies of a game.", lines("mean_plies")),
-        (
-            "Variety",
-            "Shares of the games: different openings, repeated games.",
-            lines("openings", "duplicates", share=True),
-        ),
-        (
-            "What the value knows",
-            "New games. Explained variance: share of the outcomes' variance that root values explain; a constant has "
-            "0. Value spread: standard deviation of the root values.",
-            lines("explained_variance", "value_spread"),
-        ),
+        ("Variety", "Shares of the games: different openings, repeated games.", varied),
+        ("What the value knows", knows, lines("explained_variance", "value_spread")),
         ("Speed", "Simulations and evaluations a second in self-play.", speeds),
         ("Where the time went", "Shares of an iteration: growing trees, evaluating leaves, fitting, matches.", times),
     )

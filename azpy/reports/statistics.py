@@ -15,27 +15,16 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Searched:
-    """All searched positions [N] of some games, one game after another.
+    """All searched positions [N] of some games, one game after another."""
 
-    Attributes:
-        game: index of the game among the records.
-        ply: of the position.
-        value: root value, for the player to move.
-        result: outcome of the game, for the player to move; as it is learned where there was a score to beat.
-        choice: whether there was more than one legal action, and a visit.
-        policy_entropy: of the network's priors, in nats.
-        search_entropy: of the search's policy target, in nats.
-        search_gain: KL divergence of the policy target from the priors, in nats.
-    """
-
-    game: NDArray[np.int64]
+    game: NDArray[np.int64]  # index among the records
     ply: NDArray[np.int64]
-    value: NDArray[np.float64]
-    result: NDArray[np.float64]
-    choice: NDArray[np.bool_]
-    policy_entropy: NDArray[np.float64]
-    search_entropy: NDArray[np.float64]
-    search_gain: NDArray[np.float64]
+    value: NDArray[np.float64]  # of the root, for the player to move
+    result: NDArray[np.float64]  # outcome for the player to move; as it is learned where there was a score to beat
+    choice: NDArray[np.bool_]  # whether there was more than one legal action, and a visit
+    policy_entropy: NDArray[np.float64]  # of the network's priors, in nats
+    search_entropy: NDArray[np.float64]  # of the search's policy target, in nats
+    search_gain: NDArray[np.float64]  # KL divergence of the policy target from the priors, in nats
 
 
 def searched_positions(records: Sequence[GameRecord]) -> Searched:

@@ -23,10 +23,8 @@ _LONGEST_NAME = 18  # characters of an action's name
 _INK, _LINE, _BEST = "#111827", "#94a3b8", "#c2410c"
 _PLAYERS = ("#dbeafe", "#ffedd5", "#dcfce7", "#fce7f3", "#fef9c3", "#ede9fe")
 _FILL = dict(enumerate(_PLAYERS)) | {CHANCE: "#ffffff", TERMINAL: "#e5e7eb"}
-_TURN = {player: f"player {player} to move" for player in range(len(_PLAYERS))} | {
-    CHANCE: "roll",
-    TERMINAL: "game over",
-}
+_TURN = {player: f"player {player} to move" for player in range(len(_PLAYERS))}
+_TURN |= {CHANCE: "roll", TERMINAL: "game over"}
 _MEANING = (
     "N visits, P prior (after a roll the probability), Q mean value for the player named: who chose the action,",
     "player 0 after a roll, the player to move at the root. Actions without visits are not drawn.",
@@ -35,31 +33,18 @@ _MEANING = (
 
 @dataclass(frozen=True)
 class Node:
-    """A node to show.
+    """A node to show."""
 
-    Attributes:
-        parent: the index of its parent; None for the root.
-        depth: plies below the root, rolls counted.
-        name: of the action or the outcome that leads here; empty at the root.
-        turn: a player, `azpy.CHANCE` or `azpy.TERMINAL`.
-        view: the player for whom `q` is.
-        visits: finished simulations through here.
-        q: mean value, in [-1, 1].
-        prior: of the action, or the outcome's probability.
-        on_principal_variation: whether the principal variation leads here.
-        left_out: visited children that are not shown.
-    """
-
-    parent: int | None
-    depth: int
-    name: str
-    turn: int
-    view: int
-    visits: int
-    q: float
-    prior: float
-    on_principal_variation: bool
-    left_out: int
+    parent: int | None  # the index of its parent; None for the root
+    depth: int  # plies below the root, rolls counted
+    name: str  # of the action or the outcome that leads here; empty at the root
+    turn: int  # a player, `azpy.CHANCE` or `azpy.TERMINAL`
+    view: int  # the player for whom `q` is
+    visits: int  # finished simulations through here
+    q: float  # mean value, in [-1, 1]
+    prior: float  # of the action, or the outcome's probability
+    on_principal_variation: bool  # whether it leads here
+    left_out: int  # visited children that are not shown
 
     def lines(self) -> tuple[str, str]:
         """The text in the node."""

@@ -7,7 +7,7 @@ cannot be read, by the reason.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,33 +51,23 @@ _FORFEITS = re.compile(r"time|forfeit|abandon|infraction|illegal|stall|death|eme
 
 @dataclass(frozen=True)
 class Filters:
-    """What a user wants of imported games.
+    """What a user wants of imported games."""
 
-    Attributes:
-        min_rating: in PGN and SGF both players' ratings are at least this; None: all games, also without ratings.
-        min_seconds: a player has at least so long for 40 moves, where the file says it.
-    """
-
-    min_rating: int | None = None
-    min_seconds: int = 0
+    min_rating: int | None = None  # of both players, in PGN and SGF; None: all games, also without ratings
+    min_seconds: int = 0  # a player has at least so long for 40 moves, where the file says it
 
 
 @dataclass
 class Imported:
     """Games from files, and what became of the others.
 
-    Attributes:
-        files: how many were looked at; of an archive, those in it.
-        records: the games to learn from, in the order of the files.
-        left_out: how many games were left out, by their reason in `REASONS`.
-        files_left_out: how many files were left out, by their reason in `FILE_REASONS`.
-        first: by the reason, the first game or file that was left out: its file and line, and what came there.
+    `first` has, by the reason, the first game or file that was left out: its file and line, and what came there.
     """
 
-    files: int = 0
-    records: list[GameRecord] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    files_left_out: Counter[str] = field(default_factory=Counter)
+    files: int = 0  # that were looked at; of an archive, those in it
+    records: list[GameRecord] = field(default_factory=list)  # the games to learn from, in the order of the files
+    left_out: Counter[str] = field(default_factory=Counter)  # games, by their reason in `REASONS`
+    files_left_out: Counter[str] = field(default_factory=Counter)  # by their reason in `FILE_REASONS`
     first: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -113,9 +103,9 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     """
     imported, seen = Imported(), set[bytes]()
     for path in _files(paths):
-        for name, found in _texts(path):
+        for games in _files_in(path, start, filters):
             imported.files += 1
-            for where, game in _games_of(name, found, start, filters):
+            for where, game in games:
                 if isinstance(game, str):
                     imported.leave_out(game, where)
                 elif (key := _digest(game)) in seen:
@@ -164,21 +154,22 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
         yield from found
 
 
-def _texts(path: Path) -> Iterator[tuple[str, bytes | Path | RunError]]:
-    """The texts in a file, each with its name; the path of sealed games; or why a file cannot be read."""
+def _files_in(path: Path, start: State, filters: Filters) -> Iterator[Iterable[tuple[str, GameRecord | str]]]:
+    """The games of each file in a file, each with the place where it stands; of one that is left out the reason."""
     if _is_sealed(path):
-        yield str(path), path
+        yield _sealed_games(path, start)
         return
     nothing = True
     try:
         for name, data in packed.files_in(path, _TEXTS, _MOST_BYTES):
             nothing = False
-            yield name, data
+            bad = [(str(data), "unreadable")]
+            yield bad if isinstance(data, RunError) else _games_of(name, data, start, filters)
     except RunError as error:
-        yield str(path), error
+        yield [(str(error), "unreadable")]
     else:
         if nothing:
-            yield str(path), b""
+            yield _games_of(str(path), b"", start, filters)
 
 
 def _is_sealed(path: Path) -> bool:
@@ -192,23 +183,15 @@ def _is_sealed(path: Path) -> bool:
         return False  # it is read once more, and named
 
 
-def _games_of(
-    name: str, found: bytes | Path | RunError, start: State, filters: Filters
-) -> Iterator[tuple[str, GameRecord | str]]:
-    """The games of a file, each with the place where it stands; in the place of one that is left out, the reason."""
-    if isinstance(found, RunError):
-        yield str(found), "unreadable"
-        return
-    if isinstance(found, Path):
-        yield from _sealed_games(found, start)
-        return
+def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterator[tuple[str, GameRecord | str]]:
+    """The games of a text."""
     written = notation_of(start.game)
     notation = written.name.upper() if written else "sealed games of azpy (.npz)"
     suffix = f".{written.name}" if written else ".npz"
     if suffix == ".npz" or (packed.suffix_of(name) in (*_TEXTS, ".npz") and packed.suffix_of(name) != suffix):
         yield f"{name} holds no games of {start.game}, which are read from {notation}", "foreign"
         return
-    text = decoded(found)
+    text = decoded(data)
     if "\0" in text:
         yield f"{name} is no text, expected {notation}", "unreadable"
         return

@@ -90,11 +90,7 @@ class StoredRun:
 
     @functools.cached_property
     def start(self) -> State:
-        """The position in which its games begin.
-
-        Raises:
-            SettingsError: the game cannot be made here, or it is a Python class that the user did not name.
-        """
+        """The position in which its games begin; a `SettingsError` for a Python class that the user did not name."""
         how = '--game {0} (in Python game="{0}")'
         refuse_untyped(self.settings.game, self._typed, self.path, "reading the run", how)
         return make_game(self.settings.game)

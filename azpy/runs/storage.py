@@ -398,12 +398,9 @@ def unframe(data: bytes) -> list[bytes]:
         ValueError: `data` is anything else.
     """
     payload = data[_FRAME.size :]
+    if data != _head(payload) + payload:
+        raise ValueError(f"a frame of {len(data)} bytes whose length or checksum does not hold")
     try:
-        length, length_crc, payload_crc = _FRAME.unpack_from(data)
-        if zlib.crc32(_LENGTH.pack(length)) != length_crc or length != len(payload):
-            raise ValueError(f"a frame said to have {length} bytes, got {len(payload)}")
-        if zlib.crc32(payload) != payload_crc:
-            raise ValueError("the checksum of a frame does not hold")
         return list(_split(payload))
     except struct.error as error:
         raise ValueError(f"a frame of {len(data)} bytes that ends too early: {error}") from error
@@ -424,8 +421,11 @@ def frame(*records: GameRecord) -> bytes:
     """One frame: its payload is one game's bytes, or several games' bytes after `_MAGIC`, each after its length."""
     games = [record.to_bytes() for record in records]
     payload = games[0] if len(games) == 1 else _MAGIC + b"".join(_LENGTH.pack(len(game)) + game for game in games)
-    length = len(payload)
-    return _FRAME.pack(length, zlib.crc32(_LENGTH.pack(length)), zlib.crc32(payload)) + payload
+    return _head(payload) + payload
+
+
+def _head(payload: bytes) -> bytes:
+    return _FRAME.pack(len(payload), zlib.crc32(_LENGTH.pack(len(payload))), zlib.crc32(payload))
 
 
 class SealedGames:

@@ -100,15 +100,9 @@ class Comparison:
             fitted.append(sum(row["steps"] for row in rows) * settings.batch_size)
             seconds.append(round(max(row.get("seconds", 0) for row in rows)))
         common = self.settings({}, seed)
-        result = match(
-            *folders,
-            game=self.game,
-            games=self.games,
-            simulations=self.simulations,
-            device=common.training_device,
-            opening_plies=common.match_opening_plies,
-            seed=seed,
-        )
+        options: dict[str, Any] = {"game": self.game, "games": self.games, "simulations": self.simulations}
+        options |= {"device": common.training_device, "opening_plies": common.match_opening_plies, "seed": seed}
+        result = match(*folders, **options)
         counts = ("wins", "draws", "losses")
         figures = {name: value for name, value in result.figures().items() if name not in counts}
         row = self._key(a, b, seed) | figures

@@ -47,9 +47,7 @@ class Window:
         Raises:
             RunError: a game does not obey the rules.
         """
-        self._extend(learned_from(games, self._settings.supervised_held_out))
-
-    def _extend(self, games: Sequence[_core.GameRecord]) -> None:
+        games = learned_from(games, self._settings.supervised_held_out)
         self.newest = _played(games)
         self.seen += self.newest
         self.buffer.resize(window_size(self._settings, self.seen))
@@ -75,7 +73,7 @@ class Window:
             positions += sum(record.positions for record in held[-1])
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
-            self._extend(games)
+            self.add(games)
 
 
 def _played(games: Sequence[_core.GameRecord]) -> int:

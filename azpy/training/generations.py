@@ -101,7 +101,7 @@ class Generations:
 
     def evaluator_for_matches(self, model: bytes, threads: int) -> CheckedEvaluator:
         """A model in float32; on CUDA in place of TensorRT, whose engine takes longer than a match."""
-        return self._opened(model, self._cuda_devices[0], threads=threads)
+        return self._opened(model, self._devices[0].replace("tensorrt", "cuda"), threads=threads)
 
     def prune_engines(self) -> None:
         """Deletes the TensorRT engines of networks that no longer play."""
@@ -147,7 +147,7 @@ class Generations:
         chosen = self._open(self.model, self._devices) if "auto" in self._devices else []
         precision, refused, checks = self.reduced, "", dict[str, float]()
         if buffer is not None and precision != "fp32":
-            exact = self._opened(self.model, self._cuda_devices[0], batch=self._batch)
+            exact = self._opened(self.model, self._devices[0].replace("tensorrt", "cuda"), batch=self._batch)
             checks["parity"] = check_parity(network, exact, observations, _tolerance(exact))
             try:
                 evaluators = self._open(self.model, self._devices, precision)
@@ -188,11 +188,6 @@ class Generations:
     def reduced(self) -> str:
         """The precision that the settings ask for on a GPU."""
         return gpu_precision(self._settings, self._devices)
-
-    @property
-    def _cuda_devices(self) -> tuple[str, ...]:
-        """The devices, with CUDA in place of TensorRT."""
-        return tuple(device.replace("tensorrt", "cuda") for device in self._devices)
 
 
 def _tolerance(evaluator: CheckedEvaluator) -> float:

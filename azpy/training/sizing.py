@@ -50,25 +50,15 @@ _MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, g
 
 @dataclass(frozen=True)
 class Costs:
-    """What a game costs here.
+    """What a game costs here."""
 
-    Attributes:
-        plies: of a random game, without rolls.
-        actions: legal ones, on average.
-        most: of the legal actions.
-        simulations: a second, over all cores, if the network took no time.
-        rows: positions a second that all cores answer, by the network's spec, in ascending order of sizes.
-        learned: positions a second in gradient steps, of each of these networks.
-        parameters: of each of these networks.
-    """
-
-    plies: float
-    actions: float
-    most: int
-    simulations: float
-    rows: Mapping[str, float]
-    learned: Mapping[str, float]
-    parameters: Mapping[str, int]
+    plies: float  # of a random game, without rolls
+    actions: float  # legal ones, on average
+    most: int  # of the legal actions
+    simulations: float  # a second, over all cores, if the network took no time
+    rows: Mapping[str, float]  # a second that all cores answer, by the network's spec, in ascending order of sizes
+    learned: Mapping[str, float]  # positions a second in gradient steps, of each of these networks
+    parameters: Mapping[str, int]  # of each of these networks
 
     def speed(self, network: str) -> float:
         """Simulations a second with a network of this spec."""

@@ -287,7 +287,7 @@ class Trainer(Loop):
         metrics |= game_statistics(games)
         with self._time.stage("fitting"):
             share = yield from self._learn(iteration, metrics, games)
-        if self._learner.has_classes:
+        if self._learner.network.three_classes:
             observations, _, _, values = self._window.buffer.sample(_CLASS_ROWS, seed=iteration)[:4]
             shares = self._learner.class_shares(observations)
             metrics |= dict(zip(("predicted_wins", "predicted_draws", "predicted_losses"), shares, strict=True))
@@ -380,14 +380,9 @@ class Trainer(Loop):
             due = [name for name in _OPPONENTS if name not in met]
             if due:
                 yield from self._play_matches(due, last)
-        sealed = self._run.sealed.iterations()
-        page = make_report(
-            f"{self._settings.game}: {self._run.path.name}",
-            asdict(self._settings),
-            self._run.metrics(),
-            self._run.sealed.read(sealed[-1]) if sealed else [],
-            self._start,
-        )
+        sealed, title = self._run.sealed.iterations(), f"{self._settings.game}: {self._run.path.name}"
+        games = self._run.sealed.read(sealed[-1]) if sealed else []
+        page = make_report(title, asdict(self._settings), self._run.metrics(), games, self._start)
         self._run.replace("report.html", page)
 
     def _play_matches(self, due: Sequence[str], last: bool) -> Iterator[Event]:

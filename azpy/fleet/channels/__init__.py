@@ -35,26 +35,16 @@ class Attention:
 
 
 class Channel(ABC):
-    """The head's end of the line to one worker: a mailbox to it, a mailbox from it, and a sign of life.
+    """The head's end of the line to one worker: a mailbox to it, a mailbox from it, and a sign of life."""
 
-    Attributes:
-        settings: the worker's part of the run's.
-        name: the head's, for a user; no other worker of this head has it.
-        where: it plays, as " on HOST"; empty on this machine.
-        alive: False once the worker has ended or cannot be reached. What it said before can still be polled.
-        silent: seconds since a sign of life; None where only messages are one.
-        ahead: games that the worker needs besides those that it plays, for each of them, while messages are under way.
-        waits: whether the worker has no place to begin yet, so that nobody can expect an answer.
-        weight: how much the worker's end counts as a death: 1 for its own fault, 0 for none.
-    """
-
-    settings: Settings
-    name = where = ""
-    alive = True
-    silent: float | None = None
-    ahead = 0.5
-    waits = False
-    weight = 1.0
+    settings: Settings  # the worker's part of the run's
+    name = ""  # the head's, for a user; no other worker of this head has it
+    where = ""  # it plays, as " on HOST"; empty on this machine
+    alive = True  # until the worker has ended or cannot be reached. What it said before can still be polled
+    silent: float | None = None  # seconds since a sign of life; None where only messages are one
+    ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
+    waits = False  # whether the worker has no place to begin yet, so that nobody can expect an answer
+    weight = 1.0  # how much the worker's end counts as a death: 1 for its own fault, 0 for none
 
     @abstractmethod
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:

@@ -36,12 +36,7 @@ BEAT = 1.0  # seconds between two counts
 MOST_SAID = 1 << 20  # bytes of what a head or a worker says
 _MOST_NAMES = 1 << 16  # of a part that are looked at
 _HEX, _NUMBER, _SEAL = "[0-9a-f]{16}", "[0-9]{8}", 16
-_PARTS = {
-    "workers": _HEX,
-    "networks": "[0-9a-f]{64}",
-    "to": f"{_HEX}-{_NUMBER}",
-    "from": f"{_HEX}-{_NUMBER}",
-}
+_PARTS = {"workers": _HEX, "networks": "[0-9a-f]{64}", "to": f"{_HEX}-{_NUMBER}", "from": f"{_HEX}-{_NUMBER}"}
 
 
 class Files:
@@ -102,11 +97,7 @@ class Files:
         return as_object(self.read(part, name, MOST_SAID))
 
     def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Replaces a file as a whole; with `sync` it survives a power cut.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Replaces a file as a whole; with `sync` it survives a power cut. Errors are those of the system."""
         path = self.path / part / name
         with replacing(path, sync=False) as temporary, temporary.open("xb") as file:
             file.write(data)
@@ -161,11 +152,7 @@ def with_checksum(data: bytes) -> bytes:
 
 
 def without_checksum(data: bytes) -> bytes:
-    """What `with_checksum` was given.
-
-    Raises:
-        ValueError: not all of it is there, or it was changed.
-    """
+    """What `with_checksum` was given; a `ValueError` if not all of it is there, or it was changed."""
     if hashlib.blake2b(data[_SEAL:], digest_size=_SEAL).digest() != data[:_SEAL]:
         raise ValueError("its checksum is wrong")
     return data[_SEAL:]
@@ -216,11 +203,7 @@ class Sign:
             self._facts |= facts
 
     def say(self, **facts: Any) -> None:
-        """Changes facts, and writes them now.
-
-        Raises:
-            OSError: the file cannot be written; the next count tries again.
-        """
+        """Changes facts, and writes them now; after an `OSError` the next count tries again."""
         self.note(**facts)
         try:
             self._write(first=self._thread is None)

@@ -59,11 +59,7 @@ class FolderLine(Channel):
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is queued.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Writes what is queued, with the errors of the system."""
         while self._out:
             self._folder.files.put("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
             self._sent += 1
@@ -151,14 +147,14 @@ class Folder(Backend):
 
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
         """See `Backend`. Trouble with the folder may pass."""
-        sign, sha256, is_written = self._sign or self._open(), lineup["network"], False
-        while not is_written:
+        sign, sha256 = self._sign or self._open(), lineup["network"]
+        while True:
             try:
                 if model and sha256 not in self._networks:
                     self.files.write("networks", sha256, model)
                     self._networks.append(sha256)
                 sign.say(lineup=dict(lineup))
-                is_written = True
+                break
             except OSError as error:
                 self.note_trouble(error)
                 self._sleep(1.0)
@@ -168,11 +164,7 @@ class Folder(Backend):
             self._networks.remove(network)
 
     def _open(self) -> Sign:
-        """Takes the folder over: nothing that heads before have said counts.
-
-        Raises:
-            RunError: the folder cannot be used.
-        """
+        """Takes the folder over: nothing that heads before have said counts."""
         self.files = Files(self._path, make=True)
         with disk_errors(self.files.path):
             for part in ("to", "workers", "networks"):  # networks may be damaged
@@ -238,11 +230,7 @@ class Folder(Backend):
         return [line for line in self.lines.values() if line.mail and not line.is_here]
 
     def note_trouble(self, error: OSError) -> None:
-        """Tells the user of trouble with the folder.
-
-        Raises:
-            RunError: it has lasted for too long.
-        """
+        """Tells the user of trouble with the folder; a `RunError` if it has lasted for too long."""
         now = self.clock()
         self._trouble = min(self._trouble, now)
         if now - self._trouble > _TROUBLE_SECONDS:
@@ -252,12 +240,7 @@ class Folder(Backend):
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
 
     def read(self, name: str) -> Message:
-        """A message of a worker.
-
-        Raises:
-            ValueError: it is damaged, too long, or no message.
-            OSError: it cannot be read now.
-        """
+        """A message of a worker; a `ValueError` if it is none or damaged, an `OSError` if it cannot be read now."""
         try:
             facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
         except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError) as error:

@@ -65,8 +65,7 @@ class FolderWorker:
     def run(self) -> str:
         """Plays until the run ends, the user ends it, or the head is silent for too long; returns why.
 
-        Raises:
-            AzpyError: this worker cannot play in the run, or nobody is there to play for.
+        An `AzpyError` says why this worker cannot play in the run, or that nobody is there to play for.
         """
         self.say(f"a worker waits at {self._path} for az-train")
         while not (why := self._look()):
@@ -99,11 +98,7 @@ class FolderWorker:
         return ""
 
     def _visit(self) -> None:
-        """Plays for one head, until one of the two ends it.
-
-        Raises:
-            AzpyError: this worker cannot play in the run, or nobody is there to play for.
-        """
+        """Plays for one head, until one of the two ends it; errors are those of `run`."""
         if (found := (self._head.get("protocol"), self._head.get("version"))) != (PROTOCOL, _core.__version__):
             raise RunError(
                 f"az-train at {self._path} is of azpy {found[1]} with protocol {found[0]}, this worker of "

@@ -31,14 +31,7 @@ _COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # what it is, and the
 
 
 class Child:
-    """The parent's side.
-
-    Args:
-        kind: "worker" or "learner", see `azpy/cli/child.py`.
-
-    Attributes:
-        socket: the connection to the process.
-        process: the process.
+    """The parent's side: a process, and the connection to it; `kind` as in `azpy/cli/child.py`.
 
     Raises:
         OSError: it cannot be started.
@@ -100,19 +93,12 @@ def _ending() -> Iterator[None]:
         os._exit(1)
 
 
-class Pipe(Channel):
-    """The line to a worker process; see `Channel`.
-
-    Attributes:
-        number: of the worker among those of this machine, from 0 on.
-        socket: the connection to it.
-        process: the process.
-    """
+class Pipe(Child, Channel):
+    """The line to a worker process, which has this number among those of this machine; see `Channel`."""
 
     def __init__(self, number: int, settings: Settings) -> None:
+        super().__init__("worker")
         self.number, self.settings = number, settings
-        self._child = Child("worker")
-        self.socket, self.process = self._child.socket, self._child.process
         self.socket.setblocking(False)
         self._unpacker = Unpacker(MOST_OF_A_WORKER)
         self._out = bytearray()
@@ -148,7 +134,7 @@ class Pipe(Channel):
 
     def close(self, why: str = "") -> str:
         """See `Channel`."""
-        return self._child.end(0.0 if self.alive else CLOSED_SECONDS)
+        return self.end(0.0 if self.alive else CLOSED_SECONDS)
 
 
 class Pipes(Backend):
@@ -206,11 +192,6 @@ def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) 
     threads = max(1, (settings.threads or usable_cores()) // workers)
     if settings.threads is None and device == "cpu" and pipelines * workers >= usable_cores():
         threads = 1  # see `threads_of_trees`
-    return part_of(
-        settings,
-        slots=max(pipelines, -(-settings.slots // workers)),
-        pipelines=pipelines,
-        threads=threads,
-        cache_positions=settings.cache_positions // workers,
-        device=device,
-    )
+    slots, cached = max(pipelines, -(-settings.slots // workers)), settings.cache_positions // workers
+    layout = {"slots": slots, "pipelines": pipelines, "threads": threads, "cache_positions": cached}
+    return part_of(settings, device=device, **layout)

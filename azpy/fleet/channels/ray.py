@@ -107,31 +107,20 @@ def places_of(nodes: Iterable[Mapping[str, Any]], gpus: bool, most_cpus: int) ->
 def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings:
     """An actor's part of the run's settings: all slots, but no more than half of an iteration's games in all actors."""
     pipelines = settings.pipelines if place.gpus else max(1, min(place.cpus, settings.slots))
-    share = settings.games_per_iteration // (2 * max(actors, 1))
-    return part_of(
-        settings,
-        slots=max(pipelines, min(settings.slots, share)),
-        pipelines=pipelines,
-        # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
-        threads=settings.threads or (max(1, place.cpus) if place.gpus else 1),
-        device="cuda" if place.gpus else "cpu",
-    )
+    slots = max(pipelines, min(settings.slots, settings.games_per_iteration // (2 * max(actors, 1))))
+    # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
+    threads = settings.threads or (max(1, place.cpus) if place.gpus else 1)
+    device = "cuda" if place.gpus else "cpu"
+    return part_of(settings, slots=slots, pipelines=pipelines, threads=threads, device=device)
 
 
 class Actor(Channel):
-    """The line to an actor that plays; see `Channel`.
-
-    Attributes:
-        place: where it plays.
-        actor: Ray's handle.
-        calls: on their way, in order.
-        is_ready: the oldest call has an answer.
-    """
+    """The line to an actor that plays; see `Channel`. The oldest of its `calls` has an answer if it `is_ready`."""
 
     def __init__(self, place: Place, settings: Settings, actor: Any, cluster: "Cluster") -> None:
         self.place, self.settings, self.actor, self._cluster = place, settings, actor, cluster
         self.where = f" on node {place.address}"
-        self.calls: deque[Any] = deque()
+        self.calls: deque[Any] = deque()  # on their way, in order
         self.is_ready, self.waits = False, True
         self._unpacker, self._how = Unpacker(MOST_OF_A_WORKER), "it is gone"
         self._out, self._network = bytearray(), list[Any]()  # not sent yet; one network at most
@@ -157,11 +146,7 @@ class Actor(Channel):
             yield from starmap(Message, self._unpacker.feed(self._reply()))
 
     def _reply(self) -> bytes:
-        """The answer to the oldest call; empty where the actor has ended.
-
-        Raises:
-            ValueError: it says nonsense.
-        """
+        """The answer to the oldest call; empty where the actor has ended. A `ValueError`: it says nonsense."""
         errors = self._cluster.ray.exceptions
         try:
             reply, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
@@ -263,11 +248,7 @@ class Cluster(Backend):
             del self.stored[next(iter(self.stored))]
 
     def _connect(self, devices: Sequence[str]) -> None:
-        """Connects to the cluster, or starts Ray here.
-
-        Raises:
-            RunError: there is no cluster at RAY_ADDRESS, it does not let this process in, or Ray does not start.
-        """
+        """Connects to the cluster, or starts Ray here; a `RunError` says why it cannot."""
         where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
@@ -297,8 +278,7 @@ class Cluster(Backend):
     def _look_at_nodes(self) -> list[Channel]:
         """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone.
 
-        Raises:
-            RunError: the cluster's head node is gone.
+        A `RunError`: the cluster's head node is gone.
         """
         before, self._looked = self._looked, self._clock()
         try:
