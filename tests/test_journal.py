@@ -258,6 +258,14 @@ def test_a_row_of_metrics_follows_whole_rows_after_an_append_that_could_not_be_u
         assert run.metrics() == [rows[0], *([rows[1]] if broken == "fsync" else []), rows[2]]
 
 
+def test_rows_of_metrics_have_their_names_in_memory_once(tmp_path: Path) -> None:
+    with folder(tmp_path) as run:
+        for i in range(3):
+            run.append_metrics({"kind": "settings", "iteration": i, "changed": {"slots of a run": 8}, "seconds": 1.5})
+        rows = run.metrics()
+    assert len({id(name) for row in rows for name in (*row, *row["changed"])}) == 5
+
+
 def test_a_game_that_is_in_the_journal_twice_counts_once(tmp_path: Path) -> None:
     games = play(3)
     with folder(tmp_path) as run:
