@@ -1,7 +1,7 @@
 //! One network of an engine and one game: their desk behind an object-safe door, and games that keep their trees.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use azpy_core::batched::RoundStats;
@@ -20,6 +20,7 @@ use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
 use crate::result::SearchResult;
 use crate::settings::Whole;
+use crate::threads::locked;
 
 /// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
 pub(crate) const LANES: usize = 2;
@@ -58,11 +59,6 @@ pub(crate) struct Model<G: Hosted> {
     device: Arc<Mutex<()>>,
     queue: Queue<G, Token<G>>,
     lanes: [Mutex<Lane<G, Token<G>>>; LANES],
-}
-
-/// The lock of something that is whole whenever a panic could leave it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<G: Hosted> Model<G> {

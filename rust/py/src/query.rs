@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use azpy_core::game::{Action, Game, PlayError, Player, Turn, Values};
-use azpy_core::picture::{Mark, Touch};
+use azpy_core::game::{Action, Game, Player, Values};
 use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Named, Notes, Variations};
+use azpy_core::written::{Bounds, Variations};
+use azpy_core::{handed_on, of_game, of_notation};
 use azpy_games::registry::{split, with_params};
 use azpy_query::{
     Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Position, Query as CoreQuery, Refused, action_of,
@@ -73,102 +73,23 @@ impl Clone for Any {
 impl Game for Any {
     type Payoff = Values;
 
-    fn num_players(&self) -> usize {
-        self.inner.num_players()
-    }
-    fn num_actions(&self) -> usize {
-        self.inner.num_actions()
-    }
-    fn obs_shape(&self) -> [usize; 3] {
-        self.inner.obs_shape()
-    }
-    fn max_plies(&self) -> usize {
-        self.inner.max_plies()
-    }
-    fn turn(&self) -> Turn {
-        self.inner.turn()
-    }
-    fn legal_actions(&self, out: &mut Vec<Action>) {
-        *out = self.inner.legal_actions();
-    }
+    of_game!(handed_on, inner);
     fn play(&mut self, action: Action) {
         self.inner.play(action);
-    }
-    fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
-        self.inner.try_play(action)
-    }
-    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
-        *out = self.inner.chance_outcomes();
     }
     fn outcome(&self) -> Values {
         self.inner.outcome()
     }
-    fn encode(&self, row: &mut [f32]) {
-        row.copy_from_slice(&self.inner.encode());
-    }
-    fn key(&self) -> u128 {
-        self.inner.key()
-    }
-    fn render(&self) -> String {
-        self.inner.render()
-    }
 }
 
 impl Notation for Any {
-    fn action_name(&self, action: Action) -> String {
-        self.inner.action_name(action)
-    }
-    fn short_name(&self, action: Action) -> String {
-        self.inner.short_name(action)
-    }
-    fn on_board(&self) -> Vec<(String, char)> {
-        self.inner.on_board()
-    }
-    fn side_names(&self) -> Option<Vec<&str>> {
-        self.inner.side_names()
-    }
-    fn result_text(&self) -> String {
-        self.inner.result_text()
-    }
-    fn to_svg(&self) -> String {
-        self.inner.to_svg()
-    }
-    fn marks(&self, notes: &Notes) -> Vec<Mark> {
-        self.inner.marks(notes)
-    }
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.inner.touches(action)
-    }
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.inner.parse_actions(text)
-    }
+    of_notation!(handed_on, inner);
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
         Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
-    }
-    fn write_variations(
-        &self,
-        moves: &[Named],
-        tags: &[(String, String)],
-        notes: &[Notes],
-        bounds: Bounds,
-    ) -> Result<String, String> {
-        self.inner.write_variations(moves, tags, notes, bounds)
-    }
-    fn to_text(&self) -> Option<String> {
-        self.inner.to_text()
-    }
-    fn fen(&self) -> Option<String> {
-        self.inner.fen()
-    }
-    fn komi(&self) -> Option<f32> {
-        self.inner.komi()
-    }
-    fn captured(&self, actions: &[Action]) -> Vec<String> {
-        self.inner.captured(actions)
     }
     fn without_dead(&self, places: &[String]) -> Option<Self> {
         Some(self.with(self.inner.without_dead(places)?))

@@ -321,7 +321,7 @@ fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_
     }
 }
 
-fn begin(start: &Toy<Values>, ids: Range<u64>, search: SearchConfig) -> SelfPlay<Hashed, Toy<Values>> {
+fn begin(start: &Toy<Values>, ids: Range<u64>, search: SearchConfig) -> SelfPlay<Hashed, Infallible> {
     let config = SelfPlayConfig { simulations: 12, game: "toy".into(), search, ..SelfPlayConfig::default() };
     let (first_game, games) = (ids.start, Some(ids.end - ids.start));
     let layout = Layout { slots: 3, first_game, games, stagger: 0, inside: || Box::new(|body| body()) };
