@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use azpy_core::game::Player;
 use azpy_core::picture::Touch;
 
+use crate::notation::rows;
+
 /// Pixels between two lines of a picture.
 const STEP: usize = 30;
 /// Pixels from a picture's edge to the first line.
@@ -21,19 +23,10 @@ pub(crate) fn row_number(size: usize, cell: usize) -> usize {
 pub(crate) fn render(size: usize, letters: &[u8], stone: impl Fn(usize) -> Option<Player>) -> String {
     let places = size.to_string().len();
     let mut board = format!("{:places$}", "");
-    for &letter in &letters[..size] {
-        board.extend([' ', char::from(letter)]);
-    }
-    for row in 0..size {
+    letters[..size].iter().for_each(|&letter| board.extend([' ', char::from(letter)]));
+    for (row, stones) in rows(size, size, stone).enumerate() {
         // Cannot fail: a string takes all that is written to it.
-        let _ = write!(board, "\n{:>places$}", size - row);
-        for column in 0..size {
-            board += match stone(row * size + column) {
-                Some(Player::Zero) => " x",
-                Some(_) => " o",
-                None => " .",
-            };
-        }
+        let _ = write!(board, "\n{:>places$} {stones}", size - row);
     }
     board
 }
