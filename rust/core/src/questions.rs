@@ -12,6 +12,7 @@ macro_rules! of_game {
         $each! {
             $($field:)?
             fn num_players(&self) -> usize;
+            fn is_zero_sum(&self) -> bool;
             fn num_actions(&self) -> usize;
             fn obs_shape(&self) -> [usize; 3];
             fn max_plies(&self) -> usize;

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use azpy_core::batched::{RoundStats, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::conformance::{Facts, Look};
 use azpy_core::engine::Served;
 use azpy_core::game::{Action, PlayError, Player, Turn, Values};
 use azpy_core::record::GameRecord as CoreRecord;
@@ -52,8 +51,6 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
     /// Plays an action that is known to be on offer, without a question to the game.
     fn play(&mut self, action: Action);
-    /// Whether one number is the outcome of two players.
-    fn is_zero_sum(&self) -> bool;
     /// What each player gets.
     fn outcome(&self) -> Values;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
@@ -78,9 +75,6 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
     /// Refuses a position that no search can begin at.
     fn check_searchable(&self) -> PyResult<()>;
-
-    /// A walk from here, for az-check-game.
-    fn walk(&self) -> PyResult<Box<dyn AnyWalk>>;
 
     /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
     /// their plies.
@@ -164,16 +158,6 @@ pub(crate) trait AnyBatch: Searches {
     fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>>;
     /// The first error that a game met. To be asked after whatever asks a game something.
     fn check(&self) -> PyResult<()>;
-}
-
-/// A line of play of one game, and checks of the position at its end. Facts come with the shape of their observation.
-pub(crate) trait AnyWalk: Send + Sync {
-    fn restart(&mut self) -> PyResult<()>;
-    fn play(&mut self, action: Action) -> PyResult<bool>;
-    fn facts(&self) -> PyResult<(Facts, [usize; 3])>;
-    fn look(&mut self, from_start: bool) -> PyResult<(Look, [usize; 3])>;
-    fn symmetries(&self) -> Vec<usize>;
-    fn object(&self) -> Option<&Py<PyAny>>;
 }
 
 /// A replay buffer of some game.

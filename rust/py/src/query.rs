@@ -4,13 +4,9 @@
 
 use std::sync::Arc;
 
-use azpy_core::game::{Action, Game, Player, Values};
-use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Variations};
-use azpy_core::{handed_on, of_game, of_notation};
-use azpy_games::registry::{split, with_params};
+use azpy_core::game::{Action, Game};
 use azpy_query::{
-    Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Position, Query as CoreQuery, Refused, action_of,
+    Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Query as CoreQuery, Refused, action_of,
     format_of, id_of, read, show, terminated, write,
 };
 use pyo3::exceptions::PyValueError;
@@ -18,99 +14,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::{Map, Value};
 
-use crate::doors::AnyState;
 use crate::errors::caught;
-use crate::registry::{make, spec_of};
+use crate::position::Any;
 use crate::result::SearchResult;
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
-/// A position of any game. Positions that come from one another share the place of an error.
-struct Any {
-    spec: Arc<str>,
-    inner: Box<dyn AnyState>,
-}
-
 impl Any {
-    /// A copy with a place of its own for errors.
-    fn of(state: &State) -> PyResult<Self> {
-        Ok(Self { spec: state.spec.as_str().into(), inner: state.inner.boxed()? })
-    }
-
-    fn state(&self) -> PyResult<State> {
-        Ok(State { spec: self.spec.to_string(), inner: self.inner.boxed()? })
-    }
-
-    /// A copy with a place of its own for errors: several threads may look at one position.
-    fn copied(&self) -> PyResult<Self> {
-        Ok(self.with(self.inner.boxed()?))
-    }
-
-    fn with(&self, inner: Box<dyn AnyState>) -> Self {
-        Self { spec: self.spec.clone(), inner }
-    }
-
-    /// A position that was read: see [`spec_of`].
-    fn with_read(&self, inner: Box<dyn AnyState>) -> Self {
-        Self { spec: spec_of(&self.spec, &*inner).into(), inner }
-    }
-
     /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
     /// error of the game comes before what followed from it.
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Refused> + Send) -> PyResult<T> {
         let reply = py.detach(|| caught(|| Ok(question())));
         self.inner.take_error()?;
         reply?.map_err(refused)
-    }
-}
-
-impl Clone for Any {
-    fn clone(&self) -> Self {
-        self.with(self.inner.shared())
-    }
-}
-
-impl Game for Any {
-    type Payoff = Values;
-
-    of_game!(handed_on, inner);
-    fn play(&mut self, action: Action) {
-        self.inner.play(action);
-    }
-    fn outcome(&self) -> Values {
-        self.inner.outcome()
-    }
-}
-
-impl Notation for Any {
-    of_notation!(handed_on, inner);
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        Ok(self.with_read(self.inner.parse(text)?))
-    }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
-    }
-    fn without_dead(&self, places: &[String]) -> Option<Self> {
-        Some(self.with(self.inner.without_dead(places)?))
-    }
-    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        Some(self.with(self.inner.without_past(mover)?))
-    }
-}
-
-impl Position for Any {
-    fn game(&self) -> &str {
-        &self.spec
-    }
-
-    fn is_zero_sum(&self) -> bool {
-        self.inner.is_zero_sum()
-    }
-
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        let (spec, inner) = make(split(&self.spec).0, with_params(&self.spec, params))?;
-        Ok(Self { spec: spec.into(), inner })
     }
 }
 

@@ -14,14 +14,13 @@ use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::doors::{
-    AnyBatch, AnyModel, AnyReplay, AnyState, AnyWalk, BatchSettings, ModelSettings, Playing, SelfPlaySettings, Typed,
+    AnyBatch, AnyModel, AnyReplay, AnyState, BatchSettings, ModelSettings, Playing, SelfPlaySettings, Typed,
 };
 use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
 use crate::model::{Model, check_searchable};
 use crate::replay::Replay;
-use crate::walk::walk;
 
 impl<G: Hosted> AnyState for Typed<G> {
     fn boxed(&self) -> PyResult<Box<dyn AnyState>> {
@@ -38,9 +37,6 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn play(&mut self, action: Action) {
         self.0.play(action);
-    }
-    fn is_zero_sum(&self) -> bool {
-        G::Payoff::ZERO_SUM
     }
     fn outcome(&self) -> Values {
         self.0.outcome().each()
@@ -94,9 +90,6 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
         Arc::new(Model::new(&self.0, settings, evaluator))
-    }
-    fn walk(&self) -> PyResult<Box<dyn AnyWalk>> {
-        walk(&self.0)
     }
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
         let mut random = RandomGames::default();
