@@ -35,7 +35,7 @@ mod plays;
 mod points;
 mod rolled;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -395,11 +395,7 @@ impl Game for Trictrac {
     }
 
     fn outcome(&self) -> Value {
-        Value(match self.winner() {
-            Some(Player::Zero) => 1.0,
-            Some(_) => -1.0,
-            None => 0.0,
-        })
+        Value::won_by(self.winner(), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {
