@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use azpy_core::game::{Action, Game};
 use azpy_query::{
-    Asking, Format, Found, Limits, Line as CoreLine, Object, Query as CoreQuery, Refused, action_of,
-    format_of, id_of, read, show, terminated, write,
+    Asking, Format, Found, Limits, Line as CoreLine, Object, Query as CoreQuery, Refused, action_of, format_of, id_of,
+    read, show, terminated, write,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -363,8 +363,7 @@ fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
             let shown: Value = serde_json::from_str(&show(&fields, &asking(&start), &LIMITS).unwrap()).unwrap();
             assert_eq!((&shown["outcomes"], &shown["result"], shown.get("outcome")), (&outcomes, &result, None));
         }
-        let found =
-            SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.num_actions()) };
+        let found = SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.num_actions()) };
         let said = answered(&start, json!({}), &found, false);
         assert_eq!((&said["rootInfo"]["value"], &said["rootInfo"]["values"]), (&json!(0.5), &json!(found.values)));
         // The value of an action of a single player is all that there is to tell.

@@ -242,7 +242,8 @@ fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), String> {
 }
 
 fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
-    let place = |name: &str| read_number("", name, 1, FIELDS as u16).map(|field| u32::from(field) - 1).map_err(|_| None);
+    let place =
+        |name: &str| read_number("", name, 1, FIELDS as u16).map(|field| u32::from(field) - 1).map_err(|_| None);
     read_side(text, whose, "field:number, as in 1:13 or off:2", place)
 }
 

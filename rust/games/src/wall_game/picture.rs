@@ -68,8 +68,7 @@ impl WallGame {
                 text.push('\n');
             }
         }
-        let letters: String =
-            (0..columns).map(|column| format!("{:<1$}", letter(column), width + 1)).collect();
+        let letters: String = (0..columns).map(|column| format!("{:<1$}", letter(column), width + 1)).collect();
         format!("{text}{:margin$} {}\n{}", "", letters.trim_end(), self.caption())
     }
 

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_games::{
-    Breakthrough, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Gomoku, Hex, Othello, PegSolitaire, Pig, TicTacToe,
+    Breakthrough, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Gomoku, Hex, Othello, PegSolitaire, Pig,
+    TicTacToe,
 };
 use proptest::prelude::*;
 
