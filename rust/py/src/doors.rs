@@ -210,8 +210,6 @@ pub(crate) trait AnyModel: Served + Send + Sync {
     fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
     /// Requests that have ended in the queue.
     fn look(&self) -> Vec<Done>;
-    fn memory_bytes(&self) -> usize;
-    fn end_largest(&self) -> bool;
 }
 
 /// A request that has ended, and its game if that goes on.

@@ -218,7 +218,7 @@ impl Hub {
             return;
         }
         let (models, seats) = (self.models.all(), self.models.seats());
-        let searching: usize = models.iter().map(|model| model.memory_bytes()).sum();
+        let searching: usize = models.iter().map(|model| model.queue().memory_bytes()).sum();
         let mut total = searching + seats.iter().map(|seat| seat.memory_bytes()).sum::<usize>();
         for seat in &seats {
             if total <= self.budget {
@@ -228,7 +228,10 @@ impl Hub {
             seat.drop_trees();
         }
         if total > self.budget {
-            let _ = models.iter().max_by_key(|model| model.memory_bytes()).is_some_and(|model| model.end_largest());
+            let _ = models
+                .iter()
+                .max_by_key(|model| model.queue().memory_bytes())
+                .is_some_and(|model| model.queue().end_largest());
         }
     }
 

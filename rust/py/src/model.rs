@@ -4,9 +4,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use azpy_core::batched::RoundStats;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Wish};
+use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Waiting, Wish};
 use azpy_core::game::Turn;
 use azpy_core::search::Search;
 use pyo3::exceptions::PyValueError;
@@ -142,20 +141,8 @@ impl<G: Hosted> Served for Model<G> {
         self.first.fault().is_some()
     }
 
-    fn has_work(&self, quiet: bool) -> bool {
-        self.queue.has_work(quiet)
-    }
-
-    fn in_earnest(&self) -> bool {
-        self.queue.in_earnest()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    fn stats(&self) -> (RoundStats, usize) {
-        self.queue.stats()
+    fn queue(&self) -> &dyn Waiting {
+        &self.queue
     }
 }
 
@@ -221,14 +208,6 @@ impl<G: Hosted> AnyModel for Model<G> {
         let now = Instant::now();
         let ended = self.queue.desk(now).look(now);
         ended.into_iter().map(|open| self.done(open, None)).collect()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.queue.memory_bytes()
-    }
-
-    fn end_largest(&self) -> bool {
-        self.queue.end_largest()
     }
 }
 
