@@ -74,12 +74,12 @@ impl Told for Values {
 }
 
 /// Reads the value of a game's attribute, if there is one.
-fn attribute<T>(
-    object: &Bound<'_, PyAny>,
+fn attribute<'py, T>(
+    object: &Bound<'py, PyAny>,
     name: &str,
-    value: Option<Bound<'_, PyAny>>,
+    value: Option<Bound<'py, PyAny>>,
     expected: &str,
-    read: impl FnOnce(&Bound<'_, PyAny>) -> Option<T>,
+    read: impl FnOnce(&Bound<'py, PyAny>) -> Option<T>,
 ) -> PyResult<Option<T>> {
     let Some(value) = value else { return Ok(None) };
     let found = read(&value);
@@ -147,9 +147,13 @@ impl<P: Told> PyGame<P> {
         let obs_shape = attribute(object, name, Some(object.getattr(name)?), expected, shape)?.unwrap_or_default();
         let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|list| !list.is_none())) };
         let (name, expected) = ("action_cells", "None or a list of whole numbers from 0 to 65535");
-        let action_cells = attribute(object, name, given(name)?, expected, list)?;
+        let action_cells = attribute(object, name, given(name)?, expected, |cells| {
+            cells.try_iter().ok()?.map(|cell| cell.ok()?.extract().ok()).collect::<Option<Vec<u16>>>()
+        })?;
         let (name, expected) = ("policy_planes", "None or a list of whole numbers from 0 and None");
-        let policy_planes = attribute(object, name, given(name)?, expected, list)?;
+        let policy_planes = attribute(object, name, given(name)?, expected, |places| {
+            places.try_iter().ok()?.map(|place| place.ok()?.extract().ok()).collect::<Option<Vec<Option<u32>>>>()
+        })?;
         let num_players = players_of(object)?.0;
         let names = |value: &Bound<'_, PyAny>| {
             let names: Vec<String> = value.extract().ok()?;
@@ -503,11 +507,6 @@ impl<P: Told> Notation for PyGame<P> {
             })
         })
     }
-}
-
-/// What an iterable gives, each a `T`.
-fn list<'py, T: for<'a> FromPyObject<'a, 'py>>(value: &Bound<'py, PyAny>) -> Option<Vec<T>> {
-    value.try_iter().ok()?.map(|each| each.ok()?.extract().ok()).collect()
 }
 
 /// A number alone, or the numbers of a sequence or an array; nothing for anything else.

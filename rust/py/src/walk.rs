@@ -126,7 +126,7 @@ impl Walk {
         caught(|| {
             check_symmetries(&start).map_err(raised)?;
             let images = if start.num_symmetries() > 1 { own_images(&start) } else { Vec::new() };
-            let hooks = Hooks { copy: Any::copied, take_error: |state| state.inner.take_error() };
+            let hooks = Hooks { copy: Any::copied, take_error: |state: &Any| state.inner.take_error() };
             // An azpy.Game need not refuse illegal actions: azpy plays legal ones only.
             let thorough = start.inner.object().is_none();
             CoreWalk::new(&start, images, hooks, thorough).map(Self).map_err(raised)

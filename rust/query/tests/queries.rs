@@ -50,7 +50,7 @@ impl Open for Games {
 
 /// The start of a game that pays a `P`.
 fn start<P: Payoff>(game: &str) -> Any<P> {
-    *Start::open(game, Games).unwrap().downcast().unwrap()
+    *Start::open(game, Games).unwrap().downcast::<Any<P>>().unwrap()
 }
 
 type Two = Any<azpy_core::game::Value>;
