@@ -81,7 +81,7 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)>;
 }
 
-impl dyn AnyState {
+impl dyn AnyState + '_ {
     /// The legal actions; none where it is no player's turn.
     pub(crate) fn legal(&self) -> Vec<Action> {
         let mut legal = Vec::new();
