@@ -1,7 +1,6 @@
 //! What a look at a finished search shows is what happened in it.
 
 use crate::common::{Hashed, Naive, finish, go_on, hashed_answer, run};
-use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game, Player, PovValue, Turn};
