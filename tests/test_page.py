@@ -28,6 +28,7 @@ from azpy.games.names import make_game
 from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import Model, open_model
 from azpy.web import page as web_page
+from azpy.web import program as web_program
 from azpy.web.page import check_page, write_page
 from browser import Board, needs_browser
 from talks import PATIENCE
@@ -275,6 +276,45 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
     refused("cargo is not there: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`")
     (crate / "Cargo.toml").unlink()
     refused("it has no Cargo.toml: give the folder of the crate that has pawns")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
+def test_the_folders_of_a_machine_stay_out_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path.resolve()
+    own, cargo_home, sysroot = root / "games/pawns", root / "mirror/cargo", root / "rust/stable"
+    own.mkdir(parents=True)
+    folders = {"pawns": own, "rules": root / "rules", "azpy-own": root / "azpy/rust/own", "serde": cargo_home / "serde"}
+    packages = [
+        {"name": name, "version": "0.1.0", "manifest_path": str(folder / "Cargo.toml")}
+        for name, folder in folders.items()
+    ]
+    said = json.dumps({"packages": packages, "target_directory": str(root / "built")})
+    tools = root / "tools"
+    tools.mkdir()
+    flags = tools / "flags"
+    build = f'printf %s "$CARGO_ENCODED_RUSTFLAGS" > "{flags}"; exit 1'
+    (tools / "cargo").write_text(f"#!/bin/sh\ncase $1 in metadata) echo '{said}' ;; *) {build} ;; esac\n")
+    (tools / "rustc").write_text(f'#!/bin/sh\necho "{sysroot}"\n')
+    for name in ("cargo", "rustc"):
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("CARGO_HOME", str(cargo_home))
+    monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
+    monkeypatch.delenv("RUSTC", raising=False)
+    assert web_program.compiled(own) is None
+    remapped = [flag.split("=")[1:] for flag in flags.read_text().split("\x1f") if flag.startswith("--remap")]
+    for path, told in [
+        (own / "src/lib.rs", "/crate/src/lib.rs"),
+        (root / "rules/src/lib.rs", "/rules-0.1.0/src/lib.rs"),
+        (root / "azpy/rust/own/src/lib.rs", "/azpy-own-0.1.0/src/lib.rs"),
+        (cargo_home / "serde/src/de.rs", "/cargo/serde/src/de.rs"),
+        (sysroot / "lib/rustlib/src/core.rs", "/rust/lib/rustlib/src/core.rs"),
+        (root / "built/wasm32/out/made.rs", "/target/wasm32/out/made.rs"),
+        (Path.home() / "games/src/lib.rs", "/home/games/src/lib.rs"),
+    ]:
+        # Of several that fit rustc takes the last one.
+        fits = [name + str(path).removeprefix(before) for before, name in remapped if str(path).startswith(before)]
+        assert fits[-1:] == [told]
 
 
 @pytest.mark.skipif(not (REPOSITORY / "rust/web").exists(), reason="needs the source tree")

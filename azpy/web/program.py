@@ -80,6 +80,31 @@ def described(crate: Path) -> dict[str, Any] | str:
     return json.loads(said.stdout) if said.returncode == 0 else " ".join(said.stderr.split())
 
 
+def _remapped(crate: Path) -> list[str]:
+    """Options of rustc that keep the paths of this machine out of the program, where a panic would say them."""
+    _, _, environment = _tools()
+    rustc = environment.get("RUSTC", "rustc")
+    sysroot = subprocess.run([rustc, "--print", "sysroot"], cwd=crate, env=environment, capture_output=True, text=True)
+    cargo_home = Path(environment.get("CARGO_HOME", Path.home() / ".cargo"))
+    places = {
+        Path.home(): "/home",
+        cargo_home: "/cargo",
+        Path(environment.get("AZPY_WASM_TOOLS", "/")): "/rust",
+        Path(sysroot.stdout.strip() or "/"): "/rust",
+    }
+    said = described(crate)
+    if not isinstance(said, str):
+        places[Path(said["target_directory"])] = "/target"
+        # Crates may lie anywhere: beside this one, or in a folder of vendored ones.
+        packages = {Path(one["manifest_path"]).parent: f"/{one['name']}-{one['version']}" for one in said["packages"]}
+        places |= {path: name for path, name in packages.items() if cargo_home not in path.parents}
+    places[crate] = "/crate"
+    known = {folder: name for path, name in places.items() for folder in (path, path.resolve())}
+    # The last one that fits counts, and so the innermost.
+    inner_last = sorted(known.items(), key=lambda place: len(place[0].parts))
+    return [f"--remap-path-prefix={path}={name}" for path, name in inner_last if path != Path(path.anchor)]
+
+
 def compiled(crate: Path, *options: str) -> bytes | None:
     """The program of the crate in a folder; None if cargo failed, and then it has said why.
 
@@ -88,15 +113,8 @@ def compiled(crate: Path, *options: str) -> bytes | None:
         options: more of them for `cargo build`.
     """
     cargo, more, environment = _tools()
-    # Vectors of 128 bits: all browsers have them since 2023. The usual paths of this machine stay out of the program.
-    places = {
-        Path.home(): "/home",
-        Path(environment.get("CARGO_HOME", Path.home() / ".cargo")): "/cargo",
-        Path(environment.get("AZPY_WASM_TOOLS", "/")).resolve(): "/rust",
-        crate.resolve(): "/crate",
-    }
-    flags = ["-Ctarget-feature=+simd128", "-Clink-arg=--strip-all"]
-    flags += [f"--remap-path-prefix={path}={name}" for path, name in places.items() if path != Path("/")]
+    # Vectors of 128 bits: all browsers have them since 2023.
+    flags = ["-Ctarget-feature=+simd128", "-Clink-arg=--strip-all", *_remapped(crate)]
     environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(flags)
     command = [cargo, "build", "--lib", "--profile", "page", "--target", TARGET, *more, *options]
     command += [f"--config=profile.page.{key}={json.dumps(value)}" for key, value in _PROFILE.items()]

@@ -124,6 +124,11 @@ pub trait Game: Clone + Send + Sync + 'static {
         2
     }
 
+    /// Whether it has two players, and one loses what the other wins: then one number is the outcome of both.
+    fn is_zero_sum(&self) -> bool {
+        Self::Payoff::ZERO_SUM
+    }
+
     /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
     fn num_actions(&self) -> usize;
 

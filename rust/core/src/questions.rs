@@ -1,23 +1,33 @@
 //! Lists of what is asked of a position, for crates that put all games behind one type: a question is declared, and
 //! handed on to the game, by its one row here.
+//!
+//! `of_game!(declared)` stands in a trait, and `of_game!(handed_on, inner)` in an `impl` of a type whose field `inner`
+//! answers.
 
-/// Calls a macro with the questions of [`Game`](crate::game::Game) that name no type of the game and fill nothing.
+/// Calls a macro with the questions of [`Game`](crate::game::Game) that name no type of the game.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! of_game {
-    ($each:ident) => {
+    ($each:ident $(, $field:tt)?) => {
         $each! {
+            $($field:)?
             fn num_players(&self) -> usize;
+            fn is_zero_sum(&self) -> bool;
             fn num_actions(&self) -> usize;
             fn obs_shape(&self) -> [usize; 3];
             fn max_plies(&self) -> usize;
             fn turn(&self) -> $crate::game::Turn;
+            fn legal_actions(&self, out: &mut Vec<$crate::game::Action>);
+            fn chance_outcomes(&self, out: &mut Vec<($crate::game::Action, f32)>);
+            fn encode(&self, row: &mut [f32]);
             fn plane_divisors(&self) -> Option<Vec<u16>>;
+            fn is_slow(&self) -> bool;
             fn action_cells(&self) -> Option<Vec<u16>>;
             fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
             fn key(&self) -> u128;
             fn num_symmetries(&self) -> usize;
             fn symmetric_action(&self, symmetry: usize, action: $crate::game::Action) -> $crate::game::Action;
+            fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]);
             fn render(&self) -> String;
         }
     };
@@ -27,8 +37,9 @@ macro_rules! of_game {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! of_notation {
-    ($each:ident) => {
+    ($each:ident $(, $field:tt)?) => {
         $each! {
+            $($field:)?
             fn action_name(&self, action: $crate::game::Action) -> String;
             fn short_name(&self, action: $crate::game::Action) -> String;
             fn owner(&self, line: usize, glyph: char) -> Option<$crate::game::Player>;
@@ -53,5 +64,25 @@ macro_rules! of_notation {
             fn fen(&self) -> Option<String>;
             fn komi(&self) -> Option<f32>;
         }
+    };
+}
+
+/// Declares questions.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declared {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)?;)*
+    };
+}
+
+/// Has a field answer questions.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! handed_on {
+    ($field:tt: $(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)? {
+            self.$field.$name($($argument),*)
+        })*
     };
 }

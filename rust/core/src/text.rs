@@ -213,11 +213,6 @@ pub trait Position: Notation {
     /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)".
     fn game(&self) -> &str;
 
-    /// Whether one number is the outcome of two players.
-    fn is_zero_sum(&self) -> bool {
-        Self::Payoff::ZERO_SUM
-    }
-
     /// The start of the game with other values of these parameters.
     ///
     /// # Errors

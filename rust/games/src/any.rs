@@ -9,43 +9,16 @@ use std::sync::Arc;
 use azpy_core::game::{Action, Game, Payoff, Player};
 use azpy_core::text::{Notation, Position};
 use azpy_core::written::{Bounds, Variations};
-use azpy_core::{of_game, of_notation};
+use azpy_core::{declared, handed_on, of_game, of_notation};
 
 use crate::registry::{self, Entry, split, with_params};
-
-/// Those of [`Game`] that Python does not ask in this form.
-macro_rules! of_other {
-    ($each:ident) => {
-        $each! {
-            fn is_slow(&self) -> bool;
-            fn legal_actions(&self, out: &mut Vec<Action>);
-            fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>);
-            fn encode(&self, row: &mut [f32]);
-            fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]);
-        }
-    };
-}
-
-macro_rules! declared {
-    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
-        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)?;)*
-    };
-}
-
-macro_rules! handed_on {
-    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
-        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)? {
-            self.inner.$name($($argument),*)
-        })*
-    };
-}
 
 /// What stands behind [`Any`].
 trait Behind<P: Payoff>: Send + Sync {
     of_game!(declared);
-    of_other!(declared);
     of_notation!(declared);
     fn copied(&self) -> Box<dyn Behind<P>>;
+    fn picked(&self, scratch: &mut Vec<Action>, draw: &mut dyn FnMut(usize) -> usize) -> Option<Action>;
     fn play(&mut self, action: Action);
     fn outcome(&self) -> P;
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
@@ -63,11 +36,13 @@ fn boxed<G: Notation>(inner: G) -> Box<dyn Behind<G::Payoff>> {
 }
 
 impl<G: Notation> Behind<G::Payoff> for Typed<G> {
-    of_game!(handed_on);
-    of_other!(handed_on);
-    of_notation!(handed_on);
+    of_game!(handed_on, inner);
+    of_notation!(handed_on, inner);
     fn copied(&self) -> Box<dyn Behind<G::Payoff>> {
         boxed(self.inner.clone())
+    }
+    fn picked(&self, scratch: &mut Vec<Action>, draw: &mut dyn FnMut(usize) -> usize) -> Option<Action> {
+        self.inner.pick_action(scratch, draw)
     }
     fn play(&mut self, action: Action) {
         self.inner.play(action);
@@ -93,8 +68,8 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
 /// Makes the start of a game of its name and parameters.
 type Make<S> = fn(&str, Vec<(String, String)>) -> Result<S, String>;
 
-/// A position of any game that pays a `P`. It reads no records of many games (`read_game`): its programs do not, and each
-/// method here is in them once a game.
+/// A position of any game that pays a `P`. It reads no records of many games (`read_game`): its programs do not, and
+/// each method here is in them once a game.
 pub struct Any<P: Payoff> {
     /// The game and its parameters.
     spec: Arc<str>,
@@ -127,8 +102,12 @@ impl<P: Payoff> Clone for Any<P> {
 
 impl<P: Payoff> Game for Any<P> {
     type Payoff = P;
-    of_game!(handed_on);
-    of_other!(handed_on);
+    of_game!(handed_on, inner);
+    fn pick_action(&self, scratch: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
+        // A game asks once, and no object can be asked to take what is called by value.
+        let mut draw = Some(draw);
+        self.inner.picked(scratch, &mut |count| draw.take().map_or(0, |draw| draw(count)))
+    }
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
@@ -138,7 +117,7 @@ impl<P: Payoff> Game for Any<P> {
 }
 
 impl<P: Payoff> Notation for Any<P> {
-    of_notation!(handed_on);
+    of_notation!(handed_on, inner);
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
     }

@@ -51,6 +51,7 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
 use crate::key::{Tag, digest};
+use crate::notation::limit_of_plies;
 use crate::tables::{CHECKERS, POINTS, ROLLS, Side, each, from_other_side, up_to, write_outcomes};
 use side::{BAR, PLACES, sources, taken_after};
 
@@ -117,10 +118,7 @@ impl Backgammon {
     /// # Errors
     /// If `max_plies` is not from 1 to 65,535.
     pub fn with_max_plies(gammons: bool, max_plies: usize) -> Result<Self, String> {
-        match u16::try_from(max_plies) {
-            Ok(max_plies) if max_plies > 0 => Ok(Self::start(gammons, max_plies)),
-            _ => Err(format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX)),
-        }
+        Ok(Self::start(gammons, limit_of_plies(max_plies)?))
     }
 
     fn start(gammons: bool, max_plies: u16) -> Self {

@@ -24,7 +24,7 @@ use azpy_core::text::{Notation, outcome_text};
 
 use crate::cells;
 use crate::key::{Tag, digest};
-use crate::notation::{check_players, mark, marked};
+use crate::notation::{check_players, mark, marked, rows};
 use crate::planes::{d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -398,10 +398,9 @@ impl<P: Payoff> Game for Blokus<P> {
     fn render(&self) -> String {
         let letters: String = svg::letters(self.size()).join(" ");
         let mut lines = vec![format!("   {letters}")];
-        for row in 0..self.size() {
-            let glyphs: Vec<_> =
-                (0..self.size()).map(|column| self.owner_of(row, column).map_or('.', mark).to_string()).collect();
-            lines.push(format!("{:>2} {}", self.size() - row, glyphs.join(" ")));
+        let owner = |cell: usize| self.owner_of(cell / self.size(), cell % self.size());
+        for (row, glyphs) in rows(self.size(), self.size(), owner).enumerate() {
+            lines.push(format!("{:>2} {glyphs}", self.size() - row));
         }
         for player in self.everybody() {
             let left = self.left[player.index()];

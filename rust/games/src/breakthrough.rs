@@ -13,14 +13,12 @@
 //!
 //! Invariant: the piece sets are disjoint and on the board; `over` says that the opponent of `mover` has won.
 
-use std::fmt::Write as _;
-
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, captured_men, outcome_text, play_line};
 
 use crate::key::{Tag, digest};
-use crate::notation::{is_board, mark, read_board, stones, write_board};
+use crate::notation::{is_board, mark, read_board, rows, stones, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, Svg};
 
@@ -253,10 +251,7 @@ impl Game for Breakthrough {
 
     #[inline]
     fn outcome(&self) -> Value {
-        match self.mover {
-            Player::Zero => Value(-1.0),
-            _ => Value(1.0),
-        }
+        Value::won_by(Some(self.mover.opponent()), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -301,28 +296,16 @@ impl Game for Breakthrough {
     }
 
     fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
-        if symmetry == 0 { out.copy_from_slice(row) } else { mirror_planes(self.width(), row, out) }
+        mirror_planes(symmetry, self.width(), row, out);
     }
 
     fn render(&self) -> String {
-        let places = self.height().to_string().len();
+        let (height, places) = (self.height(), self.height().to_string().len());
         let mut board = String::new();
-        for cell in 0..self.num_cells() {
-            if cell % self.width() == 0 {
-                // Cannot fail: a string takes all that is written to it.
-                let _ = write!(board, "{:>places$}", self.height() - cell / self.width());
-            }
-            board.push(' ');
-            board.push(self.piece(cell).map_or('.', mark));
-            if (cell + 1) % self.width() == 0 {
-                board.push('\n');
-            }
+        for (row, pieces) in rows(self.width(), height, |cell| self.piece(cell)).enumerate() {
+            board += &format!("{:>places$} {pieces}\n", height - row);
         }
-        board += &" ".repeat(places);
-        for column in 0..self.width {
-            board.extend([' ', char::from(b'a' + column)]);
-        }
-        board
+        board + &format!("{:places$} {}", "", svg::letters(self.width()).join(" "))
     }
 }
 
@@ -362,10 +345,9 @@ impl Notation for Breakthrough {
     }
 
     fn to_svg(&self) -> String {
-        let mut rows = svg::numbers(self.height());
-        rows.reverse();
+        let numbers: Vec<_> = svg::numbers(self.height()).into_iter().rev().collect();
         let below = svg::standing(self, ["x (red)", "o (blue)"]);
-        let mut picture = Svg::board(&svg::letters(self.width()), &rows, &below);
+        let mut picture = Svg::board(&svg::letters(self.width()), &numbers, &below);
         for cell in 0..self.num_cells() {
             let (row, column) = (cell / self.width(), cell % self.width());
             let (x, y) = (svg::centre(column), svg::centre(row));

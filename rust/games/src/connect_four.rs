@@ -342,11 +342,7 @@ where
     }
 
     fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]) {
-        if symmetry == 0 {
-            out.copy_from_slice(row);
-        } else {
-            mirror_planes(self.width(), row, out);
-        }
+        mirror_planes(symmetry, self.width(), row, out);
     }
 
     fn render(&self) -> String {

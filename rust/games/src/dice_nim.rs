@@ -8,7 +8,7 @@
 //!
 //! Invariant: a roll lies on the table at a player's turn and at no other time.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::key::{Tag, spread};
@@ -130,10 +130,7 @@ impl Game for DiceNim {
 
     fn outcome(&self) -> Value {
         // The last to take is the one who is not to move now.
-        match self.mover {
-            Player::Zero => Value(-1.0),
-            _ => Value(1.0),
-        }
+        Value::won_by(Some(self.mover.opponent()), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {

@@ -25,7 +25,6 @@ mod chains;
 mod notation;
 mod sgf;
 
-use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
@@ -534,11 +533,7 @@ impl<const WORDS: usize> Game for Go<WORDS> {
 
     #[inline]
     fn outcome(&self) -> Value {
-        match self.double_score().cmp(&0) {
-            Ordering::Greater => Value(1.0),
-            Ordering::Less => Value(-1.0),
-            Ordering::Equal => Value(0.0),
-        }
+        Value(f32::from(self.double_score().signum()))
     }
 
     fn encode(&self, row: &mut [f32]) {

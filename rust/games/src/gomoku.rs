@@ -11,7 +11,7 @@
 
 mod lines;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
@@ -197,11 +197,7 @@ impl Game for Gomoku {
 
     #[inline]
     fn outcome(&self) -> Value {
-        match (self.won, self.mover) {
-            (true, Player::Zero) => Value(-1.0),
-            (true, _) => Value(1.0),
-            _ => Value(0.0),
-        }
+        Value::won_by(self.won.then(|| self.mover.opponent()), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {

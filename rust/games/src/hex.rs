@@ -29,13 +29,13 @@
 //!
 //! Invariant: the stone sets are disjoint and on the board, `empty` has the other cells, and `joined` is up to date.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::cells::{self, Counted};
 use crate::key::{Tag, digest};
-use crate::notation::{Board as Drawn, PLAYERS, is_board, mark, read_board, stones, write_board};
+use crate::notation::{Board as Drawn, PLAYERS, is_board, read_board, rows, stones, write_board};
 use crate::planes::{cells_then, d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -330,11 +330,7 @@ impl Game for Hex {
 
     #[inline]
     fn outcome(&self) -> Value {
-        match (self.won, self.mover) {
-            (true, Player::Zero) => Value(-1.0),
-            (true, _) => Value(1.0),
-            _ => Value(0.0),
-        }
+        Value::won_by(self.won.then(|| self.mover.opponent()), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -391,12 +387,9 @@ impl Game for Hex {
     fn render(&self) -> String {
         let size = self.size();
         let places = size.to_string().len();
-        let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
-        let mut board = format!("{:places$} {}", "", letters.join(" "));
-        for row in 0..size {
-            let stone = |column| self.stone(row * size + column).map_or('.', mark).to_string();
-            let stones: Vec<_> = (0..size).map(stone).collect();
-            board += &format!("\n{:row$}{:>places$} {}", "", row + 1, stones.join(" "));
+        let mut board = format!("{:places$} {}", "", svg::letters(size).join(" "));
+        for (row, stones) in rows(size, size, |cell| self.stone(cell)).enumerate() {
+            board += &format!("\n{:row$}{:>places$} {stones}", "", row + 1);
         }
         board
     }

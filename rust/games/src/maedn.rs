@@ -23,9 +23,9 @@ use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::key::{Tag, digest};
-use crate::notation::{Words, check_players, mark, marked, read_number};
+use crate::notation::{Words, check_players, limit_of_plies, mark, marked, read_number};
 use crate::svg::{self, Svg};
-use crate::tables::pips;
+use crate::tables::picture::pips;
 
 /// Pass the die on.
 pub const PASS: Action = 0;
@@ -98,10 +98,7 @@ impl<P: Payoff> Maedn<P> {
         if !opposite && players != 2 {
             return Err(format!("opposite=0 seats two players side by side, got {players} players"));
         }
-        match u16::try_from(max_plies) {
-            Ok(max_plies) if max_plies > 0 => Ok(Self::start(players, opposite, max_plies)),
-            _ => Err(format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX)),
-        }
+        Ok(Self::start(players, opposite, limit_of_plies(max_plies)?))
     }
 
     fn start(players: usize, opposite: bool, max_plies: u16) -> Self {

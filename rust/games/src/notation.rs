@@ -39,6 +39,15 @@ pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Res
     Ok(())
 }
 
+/// A limit of plies as a game has it.
+///
+/// # Errors
+/// If it is not from 1 to 65,535.
+pub(crate) fn limit_of_plies(max_plies: usize) -> Result<u16, String> {
+    let fits = u16::try_from(max_plies).ok().filter(|&plies| plies > 0);
+    fits.ok_or_else(|| format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX))
+}
+
 /// A board as it stands in a text.
 pub(crate) struct Board {
     /// Row by row from the top.
@@ -81,6 +90,18 @@ pub(crate) fn in_rows(width: usize, height: usize, k: usize, stone: impl Fn(usiz
         }
     }
     found
+}
+
+/// The rows of a board from the top as people see them, with blanks between the cells.
+pub(crate) fn rows(
+    width: usize,
+    height: usize,
+    stone: impl Fn(usize) -> Option<Player>,
+) -> impl Iterator<Item = String> {
+    (0..height).map(move |row| {
+        let cell = |column| stone(row * width + column).map_or('.', mark).to_string();
+        (0..width).map(cell).collect::<Vec<_>>().join(" ")
+    })
 }
 
 /// The board as text; `stone` says who has one on a cell, row * width + column.

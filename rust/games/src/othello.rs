@@ -15,14 +15,12 @@
 //!
 //! Invariant: the disc sets are disjoint and on the board; `moves` and `over` are up to date.
 
-use std::cmp::Ordering;
-
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, digest};
-use crate::notation::{PLAYERS, is_board, mark, read_board, stones, write_board};
+use crate::notation::{PLAYERS, is_board, read_board, rows, stones, write_board};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg};
 
@@ -286,11 +284,7 @@ impl Game for Othello {
     #[inline]
     fn outcome(&self) -> Value {
         let [zero, one] = self.discs.map(u64::count_ones);
-        match zero.cmp(&one) {
-            Ordering::Greater => Value(1.0),
-            Ordering::Less => Value(-1.0),
-            Ordering::Equal => Value(0.0),
-        }
+        Value(f32::from(zero.cmp(&one) as i8))
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -331,12 +325,9 @@ impl Game for Othello {
 
     fn render(&self) -> String {
         let size = self.size();
-        let letters: Vec<_> = ('a'..).take(size).map(String::from).collect();
-        let mut board = format!("  {}", letters.join(" "));
-        for row in 0..size {
-            let disc = |column| self.disc(row * size + column).map_or('.', mark).to_string();
-            let discs: Vec<_> = (0..size).map(disc).collect();
-            board += &format!("\n{} {}", row + 1, discs.join(" "));
+        let mut board = format!("  {}", svg::letters(size).join(" "));
+        for (number, discs) in (1..).zip(rows(size, size, |cell| self.disc(cell))) {
+            board += &format!("\n{number} {discs}");
         }
         board
     }

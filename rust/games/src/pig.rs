@@ -21,7 +21,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::key::{Tag, spread};
-use crate::notation::{PLAYERS, read_number};
+use crate::notation::{PLAYERS, limit_of_plies, read_number};
 use crate::svg::{self, Svg};
 
 /// Throw the die.
@@ -86,10 +86,7 @@ impl Pig {
         if !(1..=MAX_TARGET).contains(&target) {
             return Err(format!("the target must be from 1 to {MAX_TARGET}, got {target}"));
         }
-        match u16::try_from(max_plies) {
-            Ok(max_plies) if max_plies > 0 => Ok(Self::start(target as u16, max_plies)),
-            _ => Err(format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX)),
-        }
+        Ok(Self::start(target as u16, limit_of_plies(max_plies)?))
     }
 
     fn start(target: u16, max_plies: u16) -> Self {
@@ -242,11 +239,7 @@ impl Game for Pig {
 
     fn outcome(&self) -> Value {
         // A bank that has reached the target is the higher one.
-        match self.banks[0].cmp(&self.banks[1]) {
-            std::cmp::Ordering::Greater => Value(1.0),
-            std::cmp::Ordering::Equal => Value(0.0),
-            std::cmp::Ordering::Less => Value(-1.0),
-        }
+        Value(f32::from(self.banks[0].cmp(&self.banks[1]) as i8))
     }
 
     fn encode(&self, row: &mut [f32]) {

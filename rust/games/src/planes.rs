@@ -34,8 +34,11 @@ pub(crate) fn d4_planes(symmetry: usize, size: usize, planes: &[f32], out: &mut 
     }
 }
 
-/// Mirrors the columns of planes `[C, H, width]`.
-pub(crate) fn mirror_planes(width: usize, planes: &[f32], out: &mut [f32]) {
+/// Mirrors the columns of planes `[C, H, width]` under symmetry 1; under the identity, number 0, they stay.
+pub(crate) fn mirror_planes(symmetry: usize, width: usize, planes: &[f32], out: &mut [f32]) {
+    if symmetry == 0 {
+        return out.copy_from_slice(planes);
+    }
     for (row, out) in planes.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
         for (&value, out) in row.iter().zip(out.iter_mut().rev()) {
             *out = value;

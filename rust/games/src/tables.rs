@@ -2,7 +2,12 @@
 //!
 //! Places are bits. Which place is which is the game's matter.
 
-use azpy_core::game::Action;
+use azpy_core::game::{Action, Player};
+use azpy_core::text::shown;
+
+use crate::notation::{PLAYERS, Words, mark, read_number};
+
+pub(crate) mod picture;
 
 pub(crate) const POINTS: u32 = (1 << 24) - 1;
 pub(crate) const CHECKERS: u32 = 15;
@@ -102,6 +107,52 @@ pub(crate) fn each(mut set: u32) -> impl Iterator<Item = u32> {
     })
 }
 
+/// A side's checkers in words: `place:number` with commas between, and those that are `off`.
+pub(crate) fn side_text(side: Side, places: impl Iterator<Item = u32>, name: impl Fn(u32) -> String) -> String {
+    let parts = places.map(|place| format!("{}:{}", name(place), side.count(place)));
+    let off = (side.off() > 0).then(|| format!("off:{}", side.off()));
+    parts.chain(off).collect::<Vec<_>>().join(",")
+}
+
+/// Reads what [`side_text`] writes. `place` reads the name of a place; where it gives no error of its own, the text is
+/// not of the `form`.
+///
+/// # Errors
+/// Says what `whose` side has.
+pub(crate) fn read_side(
+    text: &str,
+    whose: &str,
+    form: &str,
+    place: impl Fn(&str) -> Result<u32, Option<String>>,
+) -> Result<Side, String> {
+    let (mut side, mut off) = (Side::NONE, 0);
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let wrong = || format!("{whose} has {}: expected {form}", shown(part));
+        let (name, number) = part.split_once(':').ok_or_else(wrong)?;
+        let number = u32::from(read_number("", number, 1, CHECKERS as u16).map_err(|_| wrong())?);
+        if side.on_board() + off + number > CHECKERS {
+            return Err(format!("{whose} has more than {CHECKERS} checkers"));
+        }
+        if name == "off" {
+            off += number;
+            continue;
+        }
+        let place = place(name).map_err(|error| error.unwrap_or_else(wrong))?;
+        (0..number).for_each(|_| side.add(place));
+    }
+    match side.on_board() + off {
+        CHECKERS => Ok(side),
+        number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
+    }
+}
+
+/// Whose turn it is, by the word `turn=`.
+pub(crate) fn read_turn(words: &Words<'_>) -> Result<Player, String> {
+    let turn = words.needed("turn")?;
+    let mover = PLAYERS.into_iter().find(|&player| turn == mark(player).to_string());
+    mover.ok_or_else(|| format!("turn must be x or o, got {}", shown(turn)))
+}
+
 /// The board in lines of text: the places `upper` and `lower`, twelve each from the left, as x numbers them from 1. Five
 /// rows a half; of more checkers the number stands in the fifth.
 pub(crate) fn rows_of_text([x, o]: [Side; 2], upper: &[u32], lower: &[u32]) -> Vec<String> {
@@ -126,22 +177,4 @@ pub(crate) fn rows_of_text([x, o]: [Side; 2], upper: &[u32], lower: &[u32]) -> V
     lines.extend((0..ROWS).rev().map(|row| line(lower, &|point| cell(point, row))));
     lines.push(line(lower, &|point| point.to_string()));
     lines
-}
-
-/// The spots of a die, in thirds from its middle.
-pub(crate) fn pips(die: u8) -> Vec<(f32, f32)> {
-    let mut spots = Vec::new();
-    if die % 2 == 1 {
-        spots.push((0.0, 0.0));
-    }
-    if die >= 2 {
-        spots.extend([(-1.0, -1.0), (1.0, 1.0)]);
-    }
-    if die >= 4 {
-        spots.extend([(-1.0, 1.0), (1.0, -1.0)]);
-    }
-    if die == 6 {
-        spots.extend([(-1.0, 0.0), (1.0, 0.0)]);
-    }
-    spots
 }

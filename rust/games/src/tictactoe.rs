@@ -5,12 +5,12 @@
 //!
 //! Invariant: the two stone sets are disjoint, and player 0 has as many stones as player 1 or one more.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::key::{Tag, spread};
-use crate::notation::{FULL_BOARD, PLAYERS, in_rows, is_board, mark, read_board, stones, write_board};
+use crate::notation::{FULL_BOARD, PLAYERS, in_rows, is_board, read_board, rows, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -108,13 +108,7 @@ impl Game for TicTacToe {
     }
 
     fn outcome(&self) -> Value {
-        if self.has_line(Player::Zero) {
-            Value(1.0)
-        } else if self.has_line(Player::One) {
-            Value(-1.0)
-        } else {
-            Value(0.0)
-        }
+        Value::won_by(PLAYERS.into_iter().find(|&player| self.has_line(player)), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -150,9 +144,7 @@ impl Game for TicTacToe {
     }
 
     fn render(&self) -> String {
-        let cell = |cell: usize| self.stone(cell).map_or('.', mark).to_string();
-        let row = |row: usize| (0..SIZE).map(|column| cell(row * SIZE + column)).collect::<Vec<_>>().join(" ");
-        (0..SIZE).map(row).collect::<Vec<_>>().join("\n")
+        rows(SIZE, SIZE, |cell| self.stone(cell)).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -176,8 +168,8 @@ impl Notation for TicTacToe {
     }
 
     fn to_svg(&self) -> String {
-        let rows: Vec<_> = svg::numbers(SIZE).into_iter().rev().collect();
-        let mut picture = Svg::board(&svg::letters(SIZE), &rows, &svg::standing(self, ["x", "o"]));
+        let numbers: Vec<_> = svg::numbers(SIZE).into_iter().rev().collect();
+        let mut picture = Svg::board(&svg::letters(SIZE), &numbers, &svg::standing(self, ["x", "o"]));
         let line = format!("stroke=\"{}\" stroke-width=\"2\"", svg::INK);
         let edges = [centre(0) - CELL / 2.0, centre(2) + CELL / 2.0];
         for at in [centre(0) + CELL / 2.0, centre(1) + CELL / 2.0] {

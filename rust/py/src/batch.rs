@@ -107,7 +107,7 @@ pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Vec<Whole>>) -
     let Some(given) = given else {
         return Ok(Vec::new());
     };
-    let legal = state.legal_actions();
+    let legal = state.legal();
     let mut allowed = Vec::new();
     for action in given {
         match u32::try_from(action.0).ok().filter(|number| legal.contains(number)) {

@@ -1,7 +1,7 @@
 //! Requests to an engine: who asked, what they want by now, how they are told.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use azpy_core::engine::{Priority, Wish};
@@ -12,6 +12,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::errors::{closed, no_stop_iteration};
 use crate::result::{SearchResult, Told};
+use crate::threads::locked;
 
 const STOP: u8 = 1;
 const LEAVE: u8 = 2;
@@ -104,18 +105,14 @@ impl Call {
         }
     }
 
-    fn newest(&self) -> MutexGuard<'_, Option<SearchResult>> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps a report until it is told. Whether there was none that waits.
     pub(crate) fn keep_report(&self, report: SearchResult) -> bool {
-        self.newest().replace(report).is_none()
+        locked(&self.report).replace(report).is_none()
     }
 
     /// Tells the newest report.
     pub(crate) fn tell_report(&self, py: Python<'_>) {
-        let report = self.newest().take();
+        let report = locked(&self.report).take();
         if let (Some(report), Some(on_report), Wish::GoOn) = (report, &self.on_report, self.wish())
             && let Err(error) = on_report.call1(py, (report,))
         {

@@ -12,37 +12,20 @@ use std::time::{Duration, Instant};
 use azpy_core::batched::{RoundStats, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::conformance::{Facts, Look};
 use azpy_core::engine::Served;
-use azpy_core::game::{Action, PlayError, Player, Values};
+use azpy_core::game::{Action, PlayError, Player, Turn, Values};
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, Samples};
-use azpy_core::selfplay::{Layout, SelfPlayConfig, SelfPlayStats};
-use azpy_core::timing::PipelineStats;
+use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::written::{Bounds, Variations, WrittenGame};
-use azpy_core::{of_game, of_notation};
+use azpy_core::{declared, handed_on, of_game, of_notation};
 use pyo3::prelude::*;
 
 use crate::calls::{Asked, Call, Ending};
 use crate::evaluators::AnyEvaluator;
-use crate::hosted::Hosted;
+use crate::hosted::{Fault, Hosted};
 use crate::result::Searches;
 use crate::settings::Whole;
-use crate::threads::Stop;
-
-macro_rules! declared {
-    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $reply:ty;)*) => {
-        $(fn $name(&self $(, $argument: $kind)*) -> $reply;)*
-    };
-}
-
-macro_rules! handed_on {
-    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $reply:ty;)*) => {
-        $(fn $name(&self $(, $argument: $kind)*) -> $reply {
-            self.0.$name($($argument),*)
-        })*
-    };
-}
 
 /// What a position answers as its game does.
 pub(crate) trait Plain {
@@ -52,8 +35,8 @@ pub(crate) trait Plain {
 }
 
 impl<G: Hosted> Plain for Typed<G> {
-    of_game!(handed_on);
-    of_notation!(handed_on);
+    of_game!(handed_on, 0);
+    of_notation!(handed_on, 0);
     fn object(&self) -> Option<&Py<PyAny>> {
         self.0.object()
     }
@@ -65,17 +48,11 @@ pub(crate) trait AnyState: Plain + Send + Sync {
     /// As `boxed`, but an error of one of the two is an error of both.
     fn shared(&self) -> Box<dyn AnyState>;
     fn as_any(&self) -> &dyn Any;
-    fn legal_actions(&self) -> Vec<Action>;
-    fn chance_outcomes(&self) -> Vec<(Action, f32)>;
     fn try_play(&mut self, action: Action) -> Result<(), PlayError>;
     /// Plays an action that is known to be on offer, without a question to the game.
     fn play(&mut self, action: Action);
-    /// Whether one number is the outcome of two players.
-    fn is_zero_sum(&self) -> bool;
     /// What each player gets.
     fn outcome(&self) -> Values;
-    fn encode(&self) -> Vec<f32>;
-    fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32>;
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String>;
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn AnyState>, String>;
     /// The first written game of a text, how the rules end it (nothing where they do not), and where the text goes on.
@@ -92,19 +69,36 @@ pub(crate) trait AnyState: Plain + Send + Sync {
 
     /// A batch of searches of these states, all of this state's game.
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>>;
-    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>>;
+    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Playing>;
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay>;
     /// A model of an engine for requests about this state's game.
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
     /// Refuses a position that no search can begin at.
     fn check_searchable(&self) -> PyResult<()>;
 
-    /// A walk from here, for az-check-game.
-    fn walk(&self) -> PyResult<Box<dyn AnyWalk>>;
-
     /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
     /// their plies.
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)>;
+}
+
+impl dyn AnyState + '_ {
+    /// The legal actions; none where it is no player's turn.
+    pub(crate) fn legal(&self) -> Vec<Action> {
+        let mut legal = Vec::new();
+        if matches!(self.turn(), Turn::Player(_)) {
+            self.legal_actions(&mut legal);
+        }
+        legal
+    }
+
+    /// The outcomes of the roll; none where none is due.
+    pub(crate) fn rolls(&self) -> Vec<(Action, f32)> {
+        let mut rolls = Vec::new();
+        if self.turn() == Turn::Chance {
+            self.chance_outcomes(&mut rolls);
+        }
+        rolls
+    }
 }
 
 /// A position of game `G`: what stands behind [`AnyState`].
@@ -136,6 +130,14 @@ pub(crate) struct SelfPlaySettings {
     pub(crate) threads: usize,
 }
 
+/// Self-play of some game.
+pub(crate) struct Playing {
+    /// Every method is called without the GIL.
+    pub(crate) core: SelfPlay<AnyEvaluator, PyErr>,
+    /// Where its game leaves its first error, if it can fail.
+    pub(crate) fault: Option<Fault>,
+}
+
 /// Searches of one game, whatever it is.
 pub(crate) trait AnyBatch: Searches {
     fn len(&self) -> usize;
@@ -156,38 +158,6 @@ pub(crate) trait AnyBatch: Searches {
     fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>>;
     /// The first error that a game met. To be asked after whatever asks a game something.
     fn check(&self) -> PyResult<()>;
-}
-
-/// A line of play of one game, and checks of the position at its end. Facts come with the shape of their observation.
-pub(crate) trait AnyWalk: Send + Sync {
-    fn restart(&mut self) -> PyResult<()>;
-    fn play(&mut self, action: Action) -> PyResult<bool>;
-    fn facts(&self) -> PyResult<(Facts, [usize; 3])>;
-    fn look(&mut self, from_start: bool) -> PyResult<(Look, [usize; 3])>;
-    fn symmetries(&self) -> Vec<usize>;
-    fn object(&self) -> Option<&Py<PyAny>>;
-}
-
-/// Self-play of some game. Every method is called without the GIL.
-pub(crate) trait AnySelfPlay: Stop {
-    /// `Ok(None)`: nothing yet, or over.
-    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>>;
-    fn take_finished(&self, most: usize) -> PyResult<Vec<CoreRecord>>;
-    fn put_back(&self, games: Vec<CoreRecord>);
-    fn admit(&self, ids: Range<u64>);
-    fn is_over(&self) -> bool;
-    fn pause(&self, paused: bool);
-    fn is_paused(&self, patience: Duration) -> bool;
-    fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()>;
-    fn is_swapped(&self, patience: Duration) -> bool;
-    fn set_resign_below(&self, below: f64) -> PyResult<()>;
-    fn set_simulations(&self, simulations: u32);
-    fn set_score_to_beat(&self, score: f32);
-    fn stats(&self) -> SelfPlayStats;
-    fn pipeline_stats(&self) -> Vec<PipelineStats>;
-    fn is_stopped(&self) -> bool;
-    fn go_on(&self, games: Vec<CoreRecord>);
-    fn unfinished(&self) -> Vec<CoreRecord>;
 }
 
 /// A replay buffer of some game.
@@ -240,8 +210,6 @@ pub(crate) trait AnyModel: Served + Send + Sync {
     fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
     /// Requests that have ended in the queue.
     fn look(&self) -> Vec<Done>;
-    fn memory_bytes(&self) -> usize;
-    fn end_largest(&self) -> bool;
 }
 
 /// A request that has ended, and its game if that goes on.

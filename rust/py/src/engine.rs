@@ -1,7 +1,7 @@
 //! `azpy.Engine`: searches for many who ask at once, with several models, and with games that keep their trees.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use azpy_core::batched::Workers;
@@ -23,7 +23,7 @@ use crate::hub::{Hub, Place, is_serving};
 use crate::result::Told;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::{State, any_state};
-use crate::threads::{wait, wait_until_attached};
+use crate::threads::{Stop, locked, wait, wait_until_attached};
 
 /// Fewer rows than this are one batch; more are shared out to two, and the trees of one grow while the other is evaluated.
 const SPLIT_FROM: usize = 64;
@@ -112,7 +112,7 @@ struct Named {
 impl Engine {
     /// Taken for moments only: nothing is asked of Python under it.
     fn named(&self) -> MutexGuard<'_, Named> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.named)
     }
 
     fn hub(&self) -> Option<Arc<Hub>> {
@@ -460,7 +460,7 @@ impl Engine {
             return Ok(());
         };
         let began = std::time::Instant::now();
-        py.detach(|| if cancel { crate::threads::Stop::stop(&*hub) } else { hub.close() });
+        py.detach(|| if cancel { hub.stop() } else { hub.close() });
         let over = wait(py, || {
             std::thread::sleep(Duration::from_millis(1));
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
@@ -475,7 +475,7 @@ impl Engine {
             drop(pool);
         } else {
             // Whoever interrupts this does not want to wait.
-            py.detach(|| crate::threads::Stop::stop(&*hub));
+            py.detach(|| hub.stop());
         }
         over
     }

@@ -1,12 +1,14 @@
 //! A game that Python can reach: where it keeps its errors, and how Python counts its turns.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use azpy_core::game::Turn;
 use azpy_core::text::Notation;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+
+use crate::threads::locked;
 
 /// `turn` before a roll.
 pub(crate) const CHANCE: i32 = -1;
@@ -48,7 +50,7 @@ impl Fault {
         Python::attach(|py| {
             // An error of Rust is an object only once someone looks at it, and to make that runs Python code.
             let _ = error.value(py);
-            let mut kept = self.lock();
+            let mut kept = locked(&self.0.1);
             let second = if kept.is_none() { kept.replace(error) } else { Some(error) };
             self.0.0.store(true, Ordering::Release);
             drop(kept);
@@ -61,7 +63,7 @@ impl Fault {
         if !self.is_set() {
             return Ok(());
         }
-        Python::attach(|py| self.lock().as_ref().map_or(Ok(()), |error| Err(error.clone_ref(py))))
+        Python::attach(|py| locked(&self.0.1).as_ref().map_or(Ok(()), |error| Err(error.clone_ref(py))))
     }
 
     /// The error, which is removed: the position can be asked again.
@@ -70,14 +72,10 @@ impl Fault {
             return Ok(());
         }
         Python::attach(|_| {
-            let mut kept = self.lock();
+            let mut kept = locked(&self.0.1);
             self.0.0.store(false, Ordering::Release);
             kept.take().map_or(Ok(()), Err)
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<PyErr>> {
-        self.0.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

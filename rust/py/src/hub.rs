@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::doors::{AnyModel, AnySeat, Done};
 use crate::engine_stats::Stats;
 use crate::errors::closed;
 use crate::model::LANES;
-use crate::threads::{Stop, attached_once, stop_at_exit};
+use crate::threads::{Stop, attached_once, locked, stop_at_exit};
 
 thread_local! {
     static SERVING: Cell<bool> = const { Cell::new(false) };
@@ -97,11 +97,6 @@ pub(crate) struct Hub {
     threads: OnceLock<Vec<JoinHandle<()>>>,
     /// That has the threads.
     process: Process,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change under these locks is complete in itself, so a panic elsewhere leaves nothing half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {
@@ -223,7 +218,7 @@ impl Hub {
             return;
         }
         let (models, seats) = (self.models.all(), self.models.seats());
-        let searching: usize = models.iter().map(|model| model.memory_bytes()).sum();
+        let searching: usize = models.iter().map(|model| model.queue().memory_bytes()).sum();
         let mut total = searching + seats.iter().map(|seat| seat.memory_bytes()).sum::<usize>();
         for seat in &seats {
             if total <= self.budget {
@@ -233,7 +228,10 @@ impl Hub {
             seat.drop_trees();
         }
         if total > self.budget {
-            let _ = models.iter().max_by_key(|model| model.memory_bytes()).is_some_and(|model| model.end_largest());
+            let _ = models
+                .iter()
+                .max_by_key(|model| model.queue().memory_bytes())
+                .is_some_and(|model| model.queue().end_largest());
         }
     }
 

@@ -1,7 +1,6 @@
 //! How a Python evaluator is asked for a batch of leaves, and how its reply is read.
 
 use std::convert::Infallible;
-use std::sync::PoisonError;
 
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
 use azpy_core::game::{Payoff, Pov};
@@ -16,6 +15,7 @@ use crate::errors::EvaluatorError;
 use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
 use crate::hosted::{Fault, Hosted};
 use crate::state::State;
+use crate::threads::locked;
 
 impl PyEvaluator {
     /// The positions as Python sees them: copies, as an evaluator may play on in them.
@@ -28,7 +28,7 @@ impl PyEvaluator {
 
     fn evaluate<G: Hosted>(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
         let turns = self.turns.clone();
-        let _turn = turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = turns.as_deref().map(locked);
         Python::attach(|py| {
             let (rows, [c, h, w]) = (batch.rows(), batch.states[0].obs_shape());
             let observations = rows_of(py, &mut self.memory, [rows, c, h, w])?;

@@ -9,7 +9,7 @@
 //!    and [`calls`] are requests to an engine.
 //! 4. [`doors`] has the small object-safe traits through which Python sees the core, which is compiled once a game.
 //! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
-//!    ([`variations`]: its games with variations).
+//!    ([`variations`]: its games with variations), and [`position`] any position as one game of the core.
 //! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
 //! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
@@ -34,6 +34,7 @@ mod leaves;
 mod model;
 mod net;
 mod picture;
+mod position;
 mod pygame;
 mod query;
 mod record;

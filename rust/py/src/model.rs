@@ -1,12 +1,11 @@
 //! One network of an engine and one game: their desk behind an object-safe door, and games that keep their trees.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use azpy_core::batched::RoundStats;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Wish};
+use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Waiting, Wish};
 use azpy_core::game::Turn;
 use azpy_core::search::Search;
 use pyo3::exceptions::PyValueError;
@@ -20,6 +19,7 @@ use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
 use crate::result::SearchResult;
 use crate::settings::Whole;
+use crate::threads::locked;
 
 /// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
 pub(crate) const LANES: usize = 2;
@@ -58,11 +58,6 @@ pub(crate) struct Model<G: Hosted> {
     device: Arc<Mutex<()>>,
     queue: Queue<G, Token<G>>,
     lanes: [Mutex<Lane<G, Token<G>>>; LANES],
-}
-
-/// The lock of something that is whole whenever a panic could leave it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<G: Hosted> Model<G> {
@@ -146,20 +141,8 @@ impl<G: Hosted> Served for Model<G> {
         self.first.fault().is_some()
     }
 
-    fn has_work(&self, quiet: bool) -> bool {
-        self.queue.has_work(quiet)
-    }
-
-    fn in_earnest(&self) -> bool {
-        self.queue.in_earnest()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    fn stats(&self) -> (RoundStats, usize) {
-        self.queue.stats()
+    fn queue(&self) -> &dyn Waiting {
+        &self.queue
     }
 }
 
@@ -225,14 +208,6 @@ impl<G: Hosted> AnyModel for Model<G> {
         let now = Instant::now();
         let ended = self.queue.desk(now).look(now);
         ended.into_iter().map(|open| self.done(open, None)).collect()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.queue.memory_bytes()
-    }
-
-    fn end_largest(&self) -> bool {
-        self.queue.end_largest()
     }
 }
 

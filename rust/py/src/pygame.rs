@@ -73,25 +73,33 @@ impl Told for Values {
     }
 }
 
+/// Reads the value of a game's attribute, if there is one.
+fn attribute<'py, T>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    value: Option<Bound<'py, PyAny>>,
+    expected: &str,
+    read: impl FnOnce(&Bound<'py, PyAny>) -> Option<T>,
+) -> PyResult<Option<T>> {
+    let Some(value) = value else { return Ok(None) };
+    let found = read(&value);
+    if found.is_none() {
+        let text = format!("{}.{name} must be {expected}, got {value}", object.get_type().name()?);
+        return Err(broken("attributes", &format!("{name} {value}"), expected, text));
+    }
+    Ok(found)
+}
+
 /// How many players a game in Python has, and whether they are two with a zero sum.
 pub(crate) fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
-    let class = object.get_type().name()?.to_string();
-    let wrong = |name: &str, expected: String, value: &Bound<'_, PyAny>| {
-        let text = format!("{class}.{name} must be {expected}, got {value}");
-        broken("attributes", &format!("{name} {value}"), &expected, text)
+    let read = |given: &Bound<'_, PyAny>| {
+        let number = given.extract::<usize>().ok().filter(|number| (1..=MAX_PLAYERS).contains(number));
+        number.filter(|_| !is_bool(given))
     };
-    let players = match object.getattr_opt("num_players")? {
-        None => 2,
-        Some(given) => {
-            let number = given.extract::<usize>().ok().filter(|number| (1..=MAX_PLAYERS).contains(number));
-            let number = if is_bool(&given) { None } else { number };
-            number.ok_or_else(|| wrong("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"), &given))?
-        }
-    };
-    let zero_sum = match object.getattr_opt("zero_sum")? {
-        None => true,
-        Some(given) => given.extract::<bool>().map_err(|_| wrong("zero_sum", "True or False".to_owned(), &given))?,
-    };
+    let (name, expected) = ("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"));
+    let players = attribute(object, name, object.getattr_opt(name)?, &expected, read)?.unwrap_or(2);
+    let (name, read) = ("zero_sum", |given: &Bound<'_, PyAny>| given.extract::<bool>().ok());
+    let zero_sum = attribute(object, name, object.getattr_opt(name)?, "True or False", read)?.unwrap_or(true);
     Ok((players, players == 2 && zero_sum))
 }
 
@@ -127,49 +135,32 @@ impl<P: Told> PyGame<P> {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = object.get_type().name()?.to_string();
-        let attribute = |name: &str, expected: &str, value: &Bound<'_, PyAny>| {
-            let text = format!("{class}.{name} must be {expected}, got {value}");
-            broken("attributes", &format!("{name} {value}"), expected, text)
-        };
+        let whole = |value: &Bound<'_, PyAny>| value.extract::<usize>().ok().filter(|&number| number > 0);
         let number = |name: &str| -> PyResult<usize> {
-            let value = object.getattr(name)?;
-            value
-                .extract::<usize>()
-                .ok()
-                .filter(|&number| number > 0)
-                .ok_or_else(|| attribute(name, "a whole number above 0", &value))
+            let found = attribute(object, name, Some(object.getattr(name)?), "a whole number above 0", whole)?;
+            Ok(found.unwrap_or_default())
         };
-        let shape = object.getattr("obs_shape")?;
-        let obs_shape = shape.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0));
-        let obs_shape = obs_shape.ok_or_else(|| attribute("obs_shape", "(C, H, W), all above 0", &shape))?;
+        let shape = |value: &Bound<'_, PyAny>| {
+            value.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0))
+        };
+        let (name, expected) = ("obs_shape", "(C, H, W), all above 0");
+        let obs_shape = attribute(object, name, Some(object.getattr(name)?), expected, shape)?.unwrap_or_default();
         let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|list| !list.is_none())) };
-        let action_cells = match given("action_cells")? {
-            None => None,
-            Some(cells) => {
-                let read = || -> PyResult<Vec<u16>> { cells.try_iter()?.map(|cell| cell?.extract()).collect() };
-                let expected = "None or a list of whole numbers from 0 to 65535";
-                Some(read().map_err(|_| attribute("action_cells", expected, &cells))?)
-            }
-        };
-        let policy_planes = match given("policy_planes")? {
-            None => None,
-            Some(places) => {
-                let read = || -> PyResult<Vec<_>> { places.try_iter()?.map(|place| place?.extract()).collect() };
-                let expected = "None or a list of whole numbers from 0 and None";
-                Some(read().map_err(|_| attribute("policy_planes", expected, &places))?)
-            }
-        };
+        let (name, expected) = ("action_cells", "None or a list of whole numbers from 0 to 65535");
+        let action_cells = attribute(object, name, given(name)?, expected, |cells| {
+            cells.try_iter().ok()?.map(|cell| cell.ok()?.extract().ok()).collect::<Option<Vec<u16>>>()
+        })?;
+        let (name, expected) = ("policy_planes", "None or a list of whole numbers from 0 and None");
+        let policy_planes = attribute(object, name, given(name)?, expected, |places| {
+            places.try_iter().ok()?.map(|place| place.ok()?.extract().ok()).collect::<Option<Vec<Option<u32>>>>()
+        })?;
         let num_players = players_of(object)?.0;
-        let side_names = match given("side_names")? {
-            None => None,
-            Some(names) => {
-                let fine =
-                    |read: &Vec<String>| read.len() == num_players && read.iter().all(|name| !name.trim().is_empty());
-                let read = names.extract::<Vec<String>>().ok().filter(fine);
-                let expected = format!("None or a list of names, one for each of num_players = {num_players}");
-                Some(read.ok_or_else(|| attribute("side_names", &expected, &names))?)
-            }
+        let names = |value: &Bound<'_, PyAny>| {
+            let names: Vec<String> = value.extract().ok()?;
+            (names.len() == num_players && names.iter().all(|name| !name.trim().is_empty())).then_some(names)
         };
+        let expected = format!("None or a list of names, one for each of num_players = {num_players}");
+        let side_names = attribute(object, "side_names", given("side_names")?, &expected, names)?;
         for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key"] {
             // Looked up on the class: nothing of the game runs.
             if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {

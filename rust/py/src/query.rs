@@ -4,192 +4,29 @@
 
 use std::sync::Arc;
 
-use azpy_core::game::{Action, Game, PlayError, Player, Turn, Values};
-use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::Notation;
-use azpy_core::written::{Bounds, Named, Notes, Variations};
-use azpy_games::registry::{split, with_params};
+use azpy_core::game::{Action, Game};
 use azpy_query::{
-    Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Position, Query as CoreQuery, Refused, action_of,
-    format_of, id_of, read, show, terminated, write,
+    Asking, Format, Found, Limits, Line as CoreLine, Object, Query as CoreQuery, Refused, action_of, format_of, id_of,
+    read, show, terminated, write,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::{Map, Value};
 
-use crate::doors::AnyState;
 use crate::errors::caught;
-use crate::registry::{make, spec_of};
+use crate::position::Any;
 use crate::result::SearchResult;
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
-/// A position of any game. Positions that come from one another share the place of an error.
-struct Any {
-    spec: Arc<str>,
-    inner: Box<dyn AnyState>,
-}
-
 impl Any {
-    /// A copy with a place of its own for errors.
-    fn of(state: &State) -> PyResult<Self> {
-        Ok(Self { spec: state.spec.as_str().into(), inner: state.inner.boxed()? })
-    }
-
-    fn state(&self) -> PyResult<State> {
-        Ok(State { spec: self.spec.to_string(), inner: self.inner.boxed()? })
-    }
-
-    /// A copy with a place of its own for errors: several threads may look at one position.
-    fn copied(&self) -> PyResult<Self> {
-        Ok(self.with(self.inner.boxed()?))
-    }
-
-    fn with(&self, inner: Box<dyn AnyState>) -> Self {
-        Self { spec: self.spec.clone(), inner }
-    }
-
-    /// A position that was read: see [`spec_of`].
-    fn with_read(&self, inner: Box<dyn AnyState>) -> Self {
-        Self { spec: spec_of(&self.spec, &*inner).into(), inner }
-    }
-
     /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
     /// error of the game comes before what followed from it.
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Refused> + Send) -> PyResult<T> {
         let reply = py.detach(|| caught(|| Ok(question())));
         self.inner.take_error()?;
         reply?.map_err(refused)
-    }
-}
-
-impl Clone for Any {
-    fn clone(&self) -> Self {
-        self.with(self.inner.shared())
-    }
-}
-
-impl Game for Any {
-    type Payoff = Values;
-
-    fn num_players(&self) -> usize {
-        self.inner.num_players()
-    }
-    fn num_actions(&self) -> usize {
-        self.inner.num_actions()
-    }
-    fn obs_shape(&self) -> [usize; 3] {
-        self.inner.obs_shape()
-    }
-    fn max_plies(&self) -> usize {
-        self.inner.max_plies()
-    }
-    fn turn(&self) -> Turn {
-        self.inner.turn()
-    }
-    fn legal_actions(&self, out: &mut Vec<Action>) {
-        *out = self.inner.legal_actions();
-    }
-    fn play(&mut self, action: Action) {
-        self.inner.play(action);
-    }
-    fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
-        self.inner.try_play(action)
-    }
-    fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
-        *out = self.inner.chance_outcomes();
-    }
-    fn outcome(&self) -> Values {
-        self.inner.outcome()
-    }
-    fn encode(&self, row: &mut [f32]) {
-        row.copy_from_slice(&self.inner.encode());
-    }
-    fn key(&self) -> u128 {
-        self.inner.key()
-    }
-    fn render(&self) -> String {
-        self.inner.render()
-    }
-}
-
-impl Notation for Any {
-    fn action_name(&self, action: Action) -> String {
-        self.inner.action_name(action)
-    }
-    fn short_name(&self, action: Action) -> String {
-        self.inner.short_name(action)
-    }
-    fn on_board(&self) -> Vec<(String, char)> {
-        self.inner.on_board()
-    }
-    fn side_names(&self) -> Option<Vec<&str>> {
-        self.inner.side_names()
-    }
-    fn result_text(&self) -> String {
-        self.inner.result_text()
-    }
-    fn to_svg(&self) -> String {
-        self.inner.to_svg()
-    }
-    fn marks(&self, notes: &Notes) -> Vec<Mark> {
-        self.inner.marks(notes)
-    }
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.inner.touches(action)
-    }
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.inner.parse_actions(text)
-    }
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        Ok(self.with_read(self.inner.parse(text)?))
-    }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
-    }
-    fn write_variations(
-        &self,
-        moves: &[Named],
-        tags: &[(String, String)],
-        notes: &[Notes],
-        bounds: Bounds,
-    ) -> Result<String, String> {
-        self.inner.write_variations(moves, tags, notes, bounds)
-    }
-    fn to_text(&self) -> Option<String> {
-        self.inner.to_text()
-    }
-    fn fen(&self) -> Option<String> {
-        self.inner.fen()
-    }
-    fn komi(&self) -> Option<f32> {
-        self.inner.komi()
-    }
-    fn captured(&self, actions: &[Action]) -> Vec<String> {
-        self.inner.captured(actions)
-    }
-    fn without_dead(&self, places: &[String]) -> Option<Self> {
-        Some(self.with(self.inner.without_dead(places)?))
-    }
-    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        Some(self.with(self.inner.without_past(mover)?))
-    }
-}
-
-impl Position for Any {
-    fn game(&self) -> &str {
-        &self.spec
-    }
-
-    fn is_zero_sum(&self) -> bool {
-        self.inner.is_zero_sum()
-    }
-
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        let (spec, inner) = make(split(&self.spec).0, with_params(&self.spec, params))?;
-        Ok(Self { spec: spec.into(), inner })
     }
 }
 
@@ -335,8 +172,7 @@ impl Message {
     ///     limits: of the client; see `azpy.serving.limits.Limits`.
     fn queries(&self, py: Python<'_>, served: Served, limits: Allowed) -> PyResult<Vec<Query>> {
         let query = Arc::new(self.answered(py, &served, limits, CoreQuery::read)?);
-        let one = |index| Query { query: query.clone(), index, warnings: Vec::new() };
-        Ok((0..query.places.len()).map(one).collect())
+        Ok((0..query.places.len()).map(|index| Query::new(&query, index)).collect())
     }
 
     /// The answer to the action `show`, as a line of JSON: what lies on the board, and what can be played.
@@ -398,103 +234,92 @@ pub(crate) struct Query {
     /// Sentences that each answer has.
     #[pyo3(get, set)]
     warnings: Vec<String>,
+    /// The text that names the query in its answers.
+    #[pyo3(get)]
+    id: String,
+    /// After so many of the query's moves.
+    #[pyo3(get)]
+    turn: usize,
+    /// The most simulations of the search; None for no limit.
+    #[pyo3(get)]
+    simulations: Option<u32>,
+    /// The most seconds of the search; None for no limit.
+    #[pyo3(get)]
+    seconds: Option<f64>,
+    /// "play", "analysis" or "ponder".
+    #[pyo3(get)]
+    priority: &'static str,
+    /// Seconds between reports; None for no reports.
+    #[pyo3(get)]
+    report_every: Option<f64>,
+    /// Whether moves have lower confidence bounds, which need the standard errors of a result.
+    #[pyo3(get)]
+    bounds: bool,
+    /// The name of the game that keeps its tree; None for none.
+    #[pyo3(get)]
+    game: Option<String>,
+    /// Which of the player's levels plays, by its index; None for none.
+    #[pyo3(get)]
+    level: Option<usize>,
+    /// The fields that change nothing, each with the reason.
+    #[pyo3(get)]
+    ignored: Vec<String>,
 }
 
 impl Query {
-    fn place(&self) -> &Place<Any> {
-        &self.query.places[self.index]
+    fn new(query: &Arc<CoreQuery<Any>>, index: usize) -> Self {
+        let CoreQuery { simulations, seconds, priority, report_every, bounds, level, .. } = **query;
+        Self {
+            index,
+            warnings: Vec::new(),
+            id: query.id.clone(),
+            turn: query.places[index].turn,
+            simulations,
+            seconds,
+            priority,
+            report_every,
+            bounds,
+            game: query.game.clone(),
+            level,
+            ignored: query.ignored.clone(),
+            query: query.clone(),
+        }
+    }
+
+    fn line(&self) -> &CoreLine<Any> {
+        &self.query.places[self.index].line
     }
 }
 
 #[pymethods]
 impl Query {
-    /// The text that names the query in its answers.
-    #[getter]
-    fn id(&self) -> &str {
-        &self.query.id
-    }
-
-    /// After so many of the query's moves.
-    #[getter]
-    fn turn(&self) -> usize {
-        self.place().turn
-    }
-
     /// Where the line begins that leads to the position.
     #[getter]
     fn start(&self) -> PyResult<State> {
-        self.place().line.start.state()
+        self.line().start.state()
     }
 
     /// The actions of the line.
     #[getter]
     fn played(&self) -> Vec<Action> {
-        self.place().line.played.clone()
+        self.line().played.clone()
     }
 
     /// The position.
     #[getter]
     fn state(&self) -> PyResult<State> {
-        self.place().line.state.state()
-    }
-
-    /// The most simulations of the search; None for no limit.
-    #[getter]
-    fn simulations(&self) -> Option<u32> {
-        self.query.simulations
-    }
-
-    /// The most seconds of the search; None for no limit.
-    #[getter]
-    fn seconds(&self) -> Option<f64> {
-        self.query.seconds
-    }
-
-    /// "play", "analysis" or "ponder".
-    #[getter]
-    fn priority(&self) -> &'static str {
-        self.query.priority
-    }
-
-    /// Seconds between reports; None for no reports.
-    #[getter]
-    fn report_every(&self) -> Option<f64> {
-        self.query.report_every
-    }
-
-    /// Whether moves have lower confidence bounds, which need the standard errors of a result.
-    #[getter]
-    fn bounds(&self) -> bool {
-        self.query.bounds
-    }
-
-    /// The name of the game that keeps its tree; None for none.
-    #[getter]
-    fn game(&self) -> Option<&str> {
-        self.query.game.as_deref()
-    }
-
-    /// Which of the player's levels plays, by its index; None for none.
-    #[getter]
-    fn level(&self) -> Option<usize> {
-        self.query.level
-    }
-
-    /// The fields that change nothing, each with the reason.
-    #[getter]
-    fn ignored(&self) -> Vec<String> {
-        self.query.ignored.clone()
+        self.line().state.state()
     }
 
     /// The actions that the search may choose among; None for all.
     fn actions(&self, py: Python<'_>) -> PyResult<Option<Vec<Action>>> {
-        let state = self.place().line.state.copied()?;
+        let state = self.line().state.copied()?;
         state.ask(py, || self.query.actions(&state))
     }
 
     /// The answer where the game is over, as a line of JSON; else None.
     fn end(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let (turn, state) = (self.place().turn, self.place().line.state.copied()?);
+        let (turn, state) = (self.turn, self.line().state.copied()?);
         state.ask(py, || self.query.end(turn, &state, &self.warnings))
     }
 
@@ -513,9 +338,9 @@ impl Query {
         network: Option<&str>,
         during: bool,
     ) -> PyResult<String> {
-        let (turn, state) = (self.place().turn, self.place().line.state.copied()?);
+        let (turn, state) = (self.turn, self.line().state.copied()?);
         let best = within("best", best.0, 0, state.num_actions() as i128 - 1)?;
-        let errors = if self.query.bounds { Some(result.errors(py)?) } else { None };
+        let errors = if self.bounds { Some(result.errors(py)?) } else { None };
         let (found, lines) = (result.core(), result.lines(usize::MAX, self.query.pv_length)?);
         let found = Found {
             result: found,

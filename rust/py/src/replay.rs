@@ -1,6 +1,6 @@
 //! `azpy.ReplayBuffer`: games in, training batches out.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use azpy_core::batched::Workers;
 use azpy_core::process::Process;
@@ -18,6 +18,7 @@ use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::State;
+use crate::threads::locked;
 
 /// The one implementation of [`AnyReplay`].
 pub(crate) struct Replay<G>(CoreBuffer<G>);
@@ -112,7 +113,7 @@ impl ReplayBuffer {
     {
         {
             // Nobody lets the GIL go in this block, so this lock is free in a fork.
-            let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut process = locked(&self.process);
             if !process.is_current() {
                 if matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
                     return Err(PyRuntimeError::new_err(
@@ -123,7 +124,7 @@ impl ReplayBuffer {
             }
         }
         // Waited for without the GIL: whoever has the lock may need it.
-        Ok(py.detach(|| work(&mut **self.inner.lock().unwrap_or_else(PoisonError::into_inner))))
+        Ok(py.detach(|| work(&mut **locked(&self.inner))))
     }
 }
 

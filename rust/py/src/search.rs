@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, RwLock};
 
 use azpy_core::config::SearchConfig;
-use azpy_core::game::Turn;
 use azpy_core::search::SearchStats;
 use azpy_core::selfplay::choose;
 use numpy::ndarray::Array2;
@@ -115,8 +114,7 @@ impl Search {
             let (spec, state) = any_state(state)?;
             let allowed = allowed_actions(&*state, actions)?;
             if let Some(draws) = &gumbel {
-                let legal = matches!(state.turn(), Turn::Player(_)).then(|| state.legal_actions().len());
-                let legal = if allowed.is_empty() { legal.unwrap_or(0) } else { allowed.len() };
+                let legal = if allowed.is_empty() { state.legal().len() } else { allowed.len() };
                 check_draws(draws, legal)?;
             }
             evaluator.plays(&spec);

@@ -1,7 +1,6 @@
 //! `azpy.SelfPlay`: games played in the background, handed over as they finish.
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
@@ -13,28 +12,22 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError}
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::doors::{AnySelfPlay, SelfPlaySettings};
+use crate::doors::{Playing, SelfPlaySettings};
 use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::given::any_game;
 use crate::hosted::{Fault, Hosted};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::threads::{self, PATIENCE, Stop, attached_once, wait};
+use crate::threads::{self, PATIENCE, Stop, attached_once, locked, wait};
 
 /// More would exhaust a machine before the first game.
 const MOST_SLOTS: i128 = 1 << 20;
 /// Of a wait.
 const MOST_SECONDS: f64 = 1e6;
 
-/// The one implementation of [`AnySelfPlay`].
-pub(crate) struct Playing<G: Hosted> {
-    core: CoreSelfPlay<AnyEvaluator, G>,
-    fault: Option<Fault>,
-}
-
-impl<G: Hosted> Playing<G> {
-    pub(crate) fn start(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
+impl Playing {
+    pub(crate) fn start<G: Hosted>(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
@@ -42,75 +35,33 @@ impl<G: Hosted> Playing<G> {
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
         Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
     }
+
+    /// `Ok(None)`: nothing yet, or over.
+    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>> {
+        let record = self.core.next(patience);
+        // Games that ended after a Python game had failed ended because of that.
+        self.check()?;
+        record.map_err(selfplay_error)
+    }
+
+    fn take_finished(&self, most: usize) -> PyResult<Vec<CoreRecord>> {
+        let games = self.core.take_finished(most);
+        self.check().map(|()| games)
+    }
+
+    fn check(&self) -> PyResult<()> {
+        self.fault.as_ref().map_or(Ok(()), Fault::check)
+    }
 }
 
-impl<G: Hosted> Stop for Playing<G> {
+impl Stop for Playing {
     fn stop(&self) {
         self.core.stop();
     }
 }
 
-impl<G: Hosted> AnySelfPlay for Playing<G> {
-    fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>> {
-        let record = self.core.next(patience);
-        // Games that ended after a Python game had failed ended because of that.
-        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
-        record.map_err(selfplay_error)
-    }
-    fn take_finished(&self, most: usize) -> PyResult<Vec<CoreRecord>> {
-        let games = self.core.take_finished(most);
-        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
-        Ok(games)
-    }
-    fn put_back(&self, games: Vec<CoreRecord>) {
-        self.core.put_back(games);
-    }
-    fn admit(&self, ids: Range<u64>) {
-        self.core.admit(ids);
-    }
-    fn is_over(&self) -> bool {
-        self.core.is_over()
-    }
-    fn pause(&self, paused: bool) {
-        self.core.pause(paused);
-    }
-    fn is_paused(&self, patience: Duration) -> bool {
-        self.core.is_paused(patience)
-    }
-    fn swap(&self, evaluators: Vec<AnyEvaluator>) -> PyResult<()> {
-        self.core.swap(evaluators).map_err(selfplay_error)
-    }
-    fn is_swapped(&self, patience: Duration) -> bool {
-        self.core.is_swapped(patience)
-    }
-    fn set_resign_below(&self, below: f64) -> PyResult<()> {
-        self.core.set_resign_below(below).map_err(PyValueError::new_err)
-    }
-    fn set_simulations(&self, simulations: u32) {
-        self.core.set_simulations(simulations);
-    }
-    fn set_score_to_beat(&self, score: f32) {
-        self.core.set_score_to_beat(score);
-    }
-    fn stats(&self) -> SelfPlayStats {
-        self.core.stats()
-    }
-    fn pipeline_stats(&self) -> Vec<PipelineStats> {
-        self.core.pipeline_stats()
-    }
-    fn is_stopped(&self) -> bool {
-        self.core.is_stopped()
-    }
-    fn go_on(&self, games: Vec<CoreRecord>) {
-        self.core.go_on(games);
-    }
-    fn unfinished(&self) -> Vec<CoreRecord> {
-        self.core.unfinished()
-    }
-}
-
 type Counted = (SelfPlayStats, Vec<PipelineStats>);
-type Live = Mutex<Option<Arc<dyn AnySelfPlay>>>;
+type Live = Mutex<Option<Arc<Playing>>>;
 
 /// Games that a network plays against itself, in background threads. Iterating gives finished `GameRecord`s, and ends when
 /// all games there are have been given; after `admit` it goes on.
@@ -160,13 +111,13 @@ pub(crate) struct SelfPlay {
 }
 
 impl SelfPlay {
-    fn playing(&self) -> PyResult<Option<Arc<dyn AnySelfPlay>>> {
+    fn playing(&self) -> PyResult<Option<Arc<Playing>>> {
         if is_evaluating() {
             return Err(PyRuntimeError::new_err(
                 "self-play called from inside an evaluator, which it may be waiting for",
             ));
         }
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let live = locked(&self.live).clone();
         if live.is_some() && !self.process.is_current() {
             return Err(forked("this self-play's pipelines are", "a SelfPlay"));
         }
@@ -176,13 +127,13 @@ impl SelfPlay {
     /// What it has counted so far, or had when it was closed.
     fn counted(&self, py: Python<'_>) -> PyResult<Counted> {
         if let Some(playing) = self.playing()? {
-            return Ok(py.detach(|| (playing.stats(), playing.pipeline_stats())));
+            return Ok(py.detach(|| (playing.core.stats(), playing.core.pipeline_stats())));
         }
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let counted = locked(&self.counted).clone();
         counted.ok_or_else(|| PyValueError::new_err("this self-play is being closed"))
     }
 
-    fn open(&self) -> PyResult<Arc<dyn AnySelfPlay>> {
+    fn open(&self) -> PyResult<Arc<Playing>> {
         self.playing()?.ok_or_else(|| PyValueError::new_err("this self-play is closed"))
     }
 }
@@ -238,7 +189,7 @@ impl SelfPlay {
         let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns, &spec)?;
         let settings =
             SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
-        let playing: Arc<dyn AnySelfPlay> = Arc::from(py.detach(|| start.selfplay(settings))?);
+        let playing = Arc::new(py.detach(|| start.selfplay(settings))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
@@ -266,14 +217,14 @@ impl SelfPlay {
         };
         let record = wait(py, || match playing.next(PATIENCE)? {
             Some(record) => Ok(Some(Some(record))),
-            None if playing.is_over() => Ok(Some(None)),
+            None if playing.core.is_over() => Ok(Some(None)),
             None => Ok(None),
         });
         let record = record.map_err(|error| no_stop_iteration(py, error))?;
         let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
         // After a Ctrl-C in the meantime Python would drop what this returns.
         if let Err(interrupt) = py.check_signals() {
-            playing.put_back(vec![record]);
+            playing.core.put_back(vec![record]);
             return Err(interrupt);
         }
         Ok(GameRecord(Arc::new(record)))
@@ -294,7 +245,7 @@ impl SelfPlay {
         }
         let first: u64 = within("first", first, 0, U64)?;
         let n: u64 = within("n", n, 0, U64 - i128::from(first))?;
-        py.detach(|| playing.admit(first..first + n));
+        py.detach(|| playing.core.admit(first..first + n));
         Ok(())
     }
 
@@ -315,7 +266,7 @@ impl SelfPlay {
                 let left = until.saturating_duration_since(Instant::now());
                 match playing.next(PATIENCE.min(left))? {
                     Some(record) => Ok(Some(Some(record))),
-                    None if left.is_zero() || playing.is_over() => Ok(Some(None)),
+                    None if left.is_zero() || playing.core.is_over() => Ok(Some(None)),
                     None => Ok(None),
                 }
             })?;
@@ -326,7 +277,7 @@ impl SelfPlay {
         }
         // After a Ctrl-C in the meantime Python would drop what this returns.
         if let Err(interrupt) = py.check_signals() {
-            playing.put_back(games);
+            playing.core.put_back(games);
             return Err(interrupt);
         }
         Ok(games.into_iter().map(|record| GameRecord(Arc::new(record))).collect())
@@ -337,16 +288,15 @@ impl SelfPlay {
     fn swap(&self, py: Python<'_>, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let playing = self.open()?;
         let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns, &self.spec)?;
-        py.detach(|| playing.swap(evaluators))?;
-        wait(py, || Ok(playing.is_swapped(PATIENCE).then_some(())))
+        py.detach(|| playing.core.swap(evaluators)).map_err(selfplay_error)?;
+        wait(py, || Ok(playing.core.is_swapped(PATIENCE).then_some(())))
     }
 
     /// Changes `resign_below` for the searches to come.
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
         check_resign_below(below)?;
         let playing = self.open()?;
-        py.detach(|| playing.set_resign_below(below))?;
-        Ok(())
+        py.detach(|| playing.core.set_resign_below(below)).map_err(PyValueError::new_err)
     }
 
     /// Has the games that begin from now on search `n` simulations a move in place of the option `simulations`. A fast
@@ -354,7 +304,7 @@ impl SelfPlay {
     fn set_simulations(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: i128) -> PyResult<()> {
         let playing = self.open()?;
         let n: u32 = within("n", n, 1, i128::from(u32::MAX))?;
-        py.detach(|| playing.set_simulations(n));
+        py.detach(|| playing.core.set_simulations(n));
         Ok(())
     }
 
@@ -365,21 +315,21 @@ impl SelfPlay {
             return Err(PyValueError::new_err(format!("the score to beat must be in [-1, 1], got {score}")));
         }
         let playing = self.open()?;
-        py.detach(|| playing.set_score_to_beat(score));
+        py.detach(|| playing.core.set_score_to_beat(score));
         Ok(())
     }
 
     /// Holds the pipelines at the end of their rounds, and returns when all are there; games in play stay as they are.
     fn pause(&self, py: Python<'_>) -> PyResult<()> {
         let playing = self.open()?;
-        py.detach(|| playing.pause(true));
-        wait(py, || Ok(playing.is_paused(PATIENCE).then_some(())))
+        py.detach(|| playing.core.pause(true));
+        wait(py, || Ok(playing.core.is_paused(PATIENCE).then_some(())))
     }
 
     /// Lets the pipelines go on.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
         let playing = self.open()?;
-        py.detach(|| playing.pause(false));
+        py.detach(|| playing.core.pause(false));
         Ok(())
     }
 
@@ -388,7 +338,7 @@ impl SelfPlay {
     fn go_on(&self, py: Python<'_>, games: Vec<PyRef<'_, GameRecord>>) -> PyResult<()> {
         let playing = self.open()?;
         let games = games.iter().map(|game| (*game.0).clone()).collect();
-        py.detach(|| playing.go_on(games));
+        py.detach(|| playing.core.go_on(games));
         Ok(())
     }
 
@@ -396,7 +346,7 @@ impl SelfPlay {
     /// record without an outcome; `go_on` of another self-play takes it.
     #[getter]
     fn unfinished(&self) -> Vec<GameRecord> {
-        let games = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let games = locked(&self.unfinished).clone();
         games.into_iter().map(|record| GameRecord(Arc::new(record))).collect()
     }
 
@@ -408,15 +358,15 @@ impl SelfPlay {
         let Some(playing) = self.playing()? else {
             return Ok(());
         };
-        py.detach(|| playing.stop());
+        py.detach(|| playing.core.stop());
         let stopped = wait(py, || {
             std::thread::sleep(Duration::from_millis(1));
-            Ok(playing.is_stopped().then_some(()))
+            Ok(playing.core.is_stopped().then_some(()))
         });
-        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).extend(playing.unfinished());
-        let counted = py.detach(|| (playing.stats(), playing.pipeline_stats()));
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).replace(counted);
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        locked(&self.unfinished).extend(playing.core.unfinished());
+        let counted = py.detach(|| (playing.core.stats(), playing.core.pipeline_stats()));
+        locked(&self.counted).replace(counted);
+        let live = locked(&self.live).take();
         py.detach(move || drop((playing, live)));
         stopped
     }
@@ -462,7 +412,7 @@ impl SelfPlay {
     #[getter]
     fn in_play(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
         let playing = self.open()?;
-        let pipelines = py.detach(|| playing.pipeline_stats());
+        let pipelines = py.detach(|| playing.core.pipeline_stats());
         let longest = pipelines.iter().map(|stats| stats.longest).max().unwrap_or(0);
         Ok((pipelines.iter().map(|stats| stats.in_play).sum(), longest))
     }

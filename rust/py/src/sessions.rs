@@ -14,16 +14,13 @@ use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::doors::{
-    AnyBatch, AnyModel, AnyReplay, AnySelfPlay, AnyState, AnyWalk, BatchSettings, ModelSettings, SelfPlaySettings,
-    Typed,
+    AnyBatch, AnyModel, AnyReplay, AnyState, BatchSettings, ModelSettings, Playing, SelfPlaySettings, Typed,
 };
 use crate::errors::GameError;
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
 use crate::model::{Model, check_searchable};
 use crate::replay::Replay;
-use crate::selfplay::Playing;
-use crate::walk::walk;
 
 impl<G: Hosted> AnyState for Typed<G> {
     fn boxed(&self) -> PyResult<Box<dyn AnyState>> {
@@ -35,41 +32,14 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn as_any(&self) -> &dyn Any {
         self
     }
-    fn legal_actions(&self) -> Vec<Action> {
-        let mut out = Vec::new();
-        if matches!(self.0.turn(), Turn::Player(_)) {
-            self.0.legal_actions(&mut out);
-        }
-        out
-    }
-    fn chance_outcomes(&self) -> Vec<(Action, f32)> {
-        let mut out = Vec::new();
-        if self.0.turn() == Turn::Chance {
-            self.0.chance_outcomes(&mut out);
-        }
-        out
-    }
     fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
         self.0.try_play(action)
     }
     fn play(&mut self, action: Action) {
         self.0.play(action);
     }
-    fn is_zero_sum(&self) -> bool {
-        G::Payoff::ZERO_SUM
-    }
     fn outcome(&self) -> Values {
         self.0.outcome().each()
-    }
-    fn encode(&self) -> Vec<f32> {
-        let mut row = vec![0.0; self.0.obs_shape().iter().product()];
-        self.0.encode(&mut row);
-        row
-    }
-    fn symmetric_observation(&self, symmetry: usize, row: &[f32]) -> Vec<f32> {
-        let mut out = vec![0.0; row.len()];
-        self.0.symmetric_observation(symmetry, row, &mut out);
-        out
     }
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
         Ok(Box::new(Typed(self.0.parse(text)?)))
@@ -109,8 +79,8 @@ impl<G: Hosted> AnyState for Typed<G> {
     fn batch(&self, states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>> {
         Ok(Arc::new(RwLock::new(Batch::<G>::new(states, settings)?)))
     }
-    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Box<dyn AnySelfPlay>> {
-        Ok(Box::new(Playing::start(&self.0, settings)?))
+    fn selfplay(&self, settings: SelfPlaySettings) -> PyResult<Playing> {
+        Playing::start(&self.0, settings)
     }
     fn replay(&self, max_positions: usize) -> Box<dyn AnyReplay> {
         Box::new(Replay::new(self.0.clone(), max_positions))
@@ -120,9 +90,6 @@ impl<G: Hosted> AnyState for Typed<G> {
     }
     fn model(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
         Arc::new(Model::new(&self.0, settings, evaluator))
-    }
-    fn walk(&self) -> PyResult<Box<dyn AnyWalk>> {
-        walk(&self.0)
     }
     fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
         let mut random = RandomGames::default();

@@ -85,8 +85,7 @@ impl State {
     }
 
     fn action(&self, action: Whole) -> PyResult<u32> {
-        let last_outcome =
-            self.ask(|state| state.chance_outcomes())?.last().map_or(0, |&(outcome, _)| outcome as usize);
+        let last_outcome = self.ask(|state| state.rolls())?.last().map_or(0, |&(outcome, _)| outcome as usize);
         let actions = self.inner.num_actions().max(last_outcome + 1);
         match u32::try_from(action.0) {
             Ok(number) if (number as usize) < actions => Ok(number),
@@ -278,12 +277,12 @@ impl State {
 
     /// The legal actions, ascending; none unless it is a player's turn.
     fn legal_actions(&self) -> PyResult<Vec<u32>> {
-        self.ask(|state| state.legal_actions())
+        self.ask(|state| state.legal())
     }
 
     /// (outcome, probability) of the roll, ascending; none unless `turn` is `azpy.CHANCE`.
     fn chance_outcomes(&self) -> PyResult<Vec<(u32, f32)>> {
-        self.ask(|state| state.chance_outcomes())
+        self.ask(|state| state.rolls())
     }
 
     /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
@@ -326,9 +325,10 @@ impl State {
         if !matches!(turn, Turn::Player(_)) {
             return Err(PyValueError::new_err(format!("an observation is seen by the player to move; it is {turn}")));
         }
-        let shape = self.inner.obs_shape();
-        let array = Array3::from_shape_vec(shape, self.ask(|state| state.encode())?);
-        Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
+        let mut array = Array3::zeros(self.inner.obs_shape());
+        let row = array.as_slice_mut().expect("a new array is contiguous");
+        self.ask(|state| state.encode(row))?;
+        Ok(array.into_pyarray(py))
     }
 
     /// The position's number, below 2**128: equal keys mean equal observations, legal actions and future.
@@ -592,8 +592,10 @@ impl State {
             return Err(PyValueError::new_err(format!("an observation of shape {got:?}, expected {shape:?}")));
         }
         let row: Vec<f32> = observation.as_array().iter().copied().collect();
-        let array = Array3::from_shape_vec(shape, self.inner.symmetric_observation(symmetry, &row));
-        Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
+        let mut array = Array3::zeros(shape);
+        let out = array.as_slice_mut().expect("a new array is contiguous");
+        self.inner.symmetric_observation(symmetry, &row, out);
+        Ok(array.into_pyarray(py))
     }
 
     fn __copy__(&self) -> PyResult<Self> {

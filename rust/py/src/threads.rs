@@ -35,7 +35,7 @@ static UNMET: AtomicUsize = AtomicUsize::new(0);
 
 /// What there is in this process: what the one that was forked had going goes on there alone.
 fn opened() -> MutexGuard<'static, Open> {
-    let mut opened = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = locked(&OPEN);
     if opened.process.is_none_or(|process| !process.is_current()) {
         *opened = Open { process: Some(Process::current()), all: Vec::new() };
         THREADS.store(0, Ordering::SeqCst);
@@ -156,6 +156,11 @@ fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
     signal.call_method1("signal", (&interrupt, signal.getattr("SIG_DFL")?))?;
     py.import("os")?.call_method1("kill", (std::process::id(), interrupt))?;
     Ok(())
+}
+
+/// The lock of something that is whole whenever a panic could leave it.
+pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn busy<G>(error: TryLockError<G>) -> PyResult<G> {

@@ -3,15 +3,15 @@
 use azpy_core::conformance::{
     Facts as CoreFacts, Hooks, Look as CoreLook, Violation, Walk as CoreWalk, check_symmetries, own_images,
 };
-use azpy_core::game::Action;
+use azpy_core::game::{Action, Game};
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3};
 use pyo3::exceptions::{PyException, PySystemExit};
 use pyo3::prelude::*;
 
-use crate::doors::AnyWalk;
 use crate::errors::caught;
-use crate::hosted::{Hosted, outcome_object, turn_number};
+use crate::hosted::{outcome_object, turn_number};
+use crate::position::Any;
 use crate::pygame::broken;
 use crate::state::any_state;
 
@@ -114,82 +114,60 @@ impl Look {
 /// Args:
 ///     start: where lines begin.
 #[pyclass(module = "azpy._core")]
-pub(crate) struct Walk(Box<dyn AnyWalk>);
+pub(crate) struct Walk(CoreWalk<Any, PyErr>);
 
 #[pymethods]
 impl Walk {
     #[new]
     #[pyo3(signature = (start, /))]
     fn new(start: &Bound<'_, PyAny>) -> PyResult<Self> {
-        caught(|| any_state(start)?.1.walk()).map(Self)
+        let (spec, inner) = any_state(start)?;
+        let start = Any { spec: spec.into(), inner };
+        caught(|| {
+            check_symmetries(&start).map_err(raised)?;
+            let images = if start.num_symmetries() > 1 { own_images(&start) } else { Vec::new() };
+            let hooks = Hooks { copy: Any::copied, take_error: |state: &Any| state.inner.take_error() };
+            // An azpy.Game need not refuse illegal actions: azpy plays legal ones only.
+            let thorough = start.inner.object().is_none();
+            CoreWalk::new(&start, images, hooks, thorough).map(Self).map_err(raised)
+        })
     }
 
     /// Goes back to the start.
     fn restart(&mut self) -> PyResult<()> {
-        caught(|| self.0.restart())
+        caught(|| self.0.restart().map_err(raised))
     }
 
     /// Plays an action. Gives False, and plays nothing, if the position does not offer the action.
     fn play(&mut self, action: Action) -> PyResult<bool> {
-        caught(|| self.0.play(action))
+        caught(|| self.0.play(action).map_err(raised))
     }
 
     /// The facts of the position, unchecked.
     fn facts(&self) -> PyResult<Facts> {
-        let (facts, shape) = caught(|| self.0.facts())?;
-        Ok(Facts { facts, shape })
+        let facts = caught(|| self.0.facts().map_err(raised))?;
+        Ok(Facts { facts, shape: self.0.state().obs_shape() })
     }
 
     /// Checks the position. `from_start` also plays the line from the start without any question on the way.
     #[pyo3(signature = (*, from_start = true))]
     fn look(&mut self, py: Python<'_>, from_start: bool) -> PyResult<Look> {
-        let (look, shape) = caught(|| self.0.look(from_start))?;
+        let look = caught(|| self.0.look(from_start).map_err(raised))?;
+        let shape = self.0.state().obs_shape();
         Ok(Look { facts: Py::new(py, Facts { facts: look.facts.clone(), shape })?, look })
     }
 
     /// The symmetries under which the line is played as well: those under which the start is its own image.
     #[getter]
     fn symmetries(&self) -> Vec<usize> {
-        self.0.symmetries()
+        self.0.symmetries().collect()
     }
 
     /// The azpy.Game that is the position, or None for a game written in Rust. Only look at it.
     #[getter]
     fn game_object(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.0.object().map(|object| object.clone_ref(py))
+        self.0.state().inner.object().map(|object| object.clone_ref(py))
     }
-}
-
-impl<G: Hosted> AnyWalk for CoreWalk<G, PyErr> {
-    fn restart(&mut self) -> PyResult<()> {
-        self.restart().map_err(raised)
-    }
-    fn play(&mut self, action: Action) -> PyResult<bool> {
-        self.play(action).map_err(raised)
-    }
-    fn facts(&self) -> PyResult<(CoreFacts, [usize; 3])> {
-        Ok((self.facts().map_err(raised)?, self.state().obs_shape()))
-    }
-    fn look(&mut self, from_start: bool) -> PyResult<(CoreLook, [usize; 3])> {
-        Ok((self.look(from_start).map_err(raised)?, self.state().obs_shape()))
-    }
-    fn symmetries(&self) -> Vec<usize> {
-        self.symmetries().collect()
-    }
-    fn object(&self) -> Option<&Py<PyAny>> {
-        self.state().object()
-    }
-}
-
-/// A walk from a position.
-pub(crate) fn walk<G: Hosted>(start: &G) -> PyResult<Box<dyn AnyWalk>> {
-    check_symmetries(start).map_err(raised)?;
-    let images = if start.num_symmetries() > 1 { own_images(start) } else { Vec::new() };
-    let take_error = |state: &G| state.fault().map_or(Ok(()), |fault| fault.take());
-    let hooks = Hooks { copy: G::copied, take_error };
-    // An azpy.Game need not refuse illegal actions: azpy plays legal ones only.
-    let thorough = start.object().is_none();
-    Ok(Box::new(CoreWalk::new(start, images, hooks, thorough).map_err(raised)?))
 }
 
 fn raised(violation: Violation<PyErr>) -> PyErr {

@@ -323,7 +323,7 @@ pub(crate) fn quoted(text: &str, most: usize) -> String {
 }
 
 /// What a client may ask for. Beyond each bound there is a refusal that names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Limits {
     /// Of a search.
     pub simulations: u32,

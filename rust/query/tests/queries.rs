@@ -1,13 +1,13 @@
 //! Queries and answers over real games: what is read, what is refused, where lines go on, and any text at all.
 
-use azpy_core::game::{Action, Game, Player, Turn, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Values};
 use azpy_core::look::Variation;
-use azpy_core::picture::Touch;
 use azpy_core::search::SearchResult;
 use azpy_core::text::Notation;
 use azpy_core::toy::Toy;
-use azpy_core::written::{Bounds, Named, Notes, Variations};
+use azpy_games::any::{Any, Open, Start};
 use azpy_games::chess::Encoding;
+use azpy_games::registry::Entry;
 use azpy_games::{Chess, Go9, TicTacToe};
 use azpy_query::{Asking, Found, Limits, Line, Object, Position, Query, read, show, write};
 use proptest::prelude::*;
@@ -23,131 +23,48 @@ const LIMITS: Limits = Limits {
     text_bytes: 9_999,
 };
 
-/// Makes the start of a game with some parameters, and says what it is called.
-type Make<G> = fn(&[(&str, String)]) -> Result<(String, G), String>;
+/// The games of these tests, behind one type.
+struct Games;
 
-/// A game that says its name.
-#[derive(Clone)]
-struct Called<G> {
-    game: String,
-    inner: G,
-    make: Make<G>,
-}
+impl Open for Games {
+    type Opened = Box<dyn std::any::Any>;
 
-impl<G: Notation> Game for Called<G> {
-    type Payoff = G::Payoff;
-
-    fn num_players(&self) -> usize {
-        self.inner.num_players()
+    fn games() -> &'static [Entry<Start<Self>>] {
+        const GAMES: &[Entry<Start<Games>>] = &[
+            Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(Start::new(TicTacToe::new())) },
+            Entry { name: "chess", params: &[], make: |_| Chess::new(Encoding::Az119, None, 512).map(Start::new) },
+            Entry {
+                name: "go",
+                params: &[("size", "5"), ("komi", "7.5")],
+                make: |p| Go9::new(p.number("size")?, p.read("komi", "a number")?, true).map(Start::new),
+            },
+            Entry { name: "toy", params: &[("players", "3")], make: |p| Ok(Start::new(toy(p.number("players")?))) },
+        ];
+        GAMES
     }
 
-    fn num_actions(&self) -> usize {
-        self.inner.num_actions()
-    }
-    fn obs_shape(&self) -> [usize; 3] {
-        self.inner.obs_shape()
-    }
-    fn max_plies(&self) -> usize {
-        self.inner.max_plies()
-    }
-    fn turn(&self) -> Turn {
-        self.inner.turn()
-    }
-    fn legal_actions(&self, out: &mut Vec<Action>) {
-        self.inner.legal_actions(out);
-    }
-    fn play(&mut self, action: Action) {
-        self.inner.play(action);
-    }
-    fn outcome(&self) -> G::Payoff {
-        self.inner.outcome()
-    }
-    fn encode(&self, row: &mut [f32]) {
-        self.inner.encode(row);
-    }
-    fn key(&self) -> u128 {
-        self.inner.key()
-    }
-    fn render(&self) -> String {
-        self.inner.render()
+    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+        Box::new(start)
     }
 }
 
-impl<G: Notation> Notation for Called<G> {
-    fn action_name(&self, action: Action) -> String {
-        self.inner.action_name(action)
-    }
-    fn short_name(&self, action: Action) -> String {
-        self.inner.short_name(action)
-    }
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.inner.touches(action)
-    }
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.inner.parse_actions(text)
-    }
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        Ok(Self { inner: self.inner.parse(text)?, ..self.clone() })
-    }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: Self { inner: start, ..self.clone() }, moves, tags, notes, left_out })
-    }
-    fn write_variations(
-        &self,
-        moves: &[Named],
-        tags: &[(String, String)],
-        notes: &[Notes],
-        bounds: Bounds,
-    ) -> Result<String, String> {
-        self.inner.write_variations(moves, tags, notes, bounds)
-    }
-    fn to_text(&self) -> Option<String> {
-        self.inner.to_text()
-    }
-    fn captured(&self, actions: &[Action]) -> Vec<String> {
-        self.inner.captured(actions)
-    }
-    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        Some(Self { inner: self.inner.without_past(mover)?, ..self.clone() })
-    }
+/// The start of a game that pays a `P`.
+fn start<P: Payoff>(game: &str) -> Any<P> {
+    *Start::open(game, Games).unwrap().downcast::<Any<P>>().unwrap()
 }
 
-impl<G: Notation> Position for Called<G> {
-    fn game(&self) -> &str {
-        &self.game
-    }
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        let (game, inner) = (self.make)(params)?;
-        Ok(Self { game, inner, make: self.make })
-    }
+type Two = Any<azpy_core::game::Value>;
+
+fn tic_tac_toe() -> Two {
+    start("tic_tac_toe")
 }
 
-/// The start of a game of which `make` makes others.
-fn called<G>(make: Make<G>) -> Called<G> {
-    let (game, inner) = make(&[]).unwrap();
-    Called { game, inner, make }
+fn chess() -> Two {
+    start("chess")
 }
 
-fn tic_tac_toe() -> Called<TicTacToe> {
-    called(|_| Ok(("tic_tac_toe".to_owned(), TicTacToe::new())))
-}
-
-fn chess() -> Called<Chess> {
-    called(|_| Ok(("chess".to_owned(), Chess::new(Encoding::Az119, None, 512)?)))
-}
-
-fn go() -> Called<Go9> {
-    called(|params| {
-        let (mut size, mut komi) = (5, 7.5);
-        for (name, value) in params {
-            match *name {
-                "size" => size = value.parse().map_err(|_| "size")?,
-                _ => komi = value.parse().map_err(|_| "komi")?,
-            }
-        }
-        Ok((format!("go(size={size},komi={komi})"), Go9::new(size, komi, true)?))
-    })
+fn go() -> Two {
+    start("go")
 }
 
 fn object(fields: Value) -> Object {
@@ -163,14 +80,8 @@ fn query<P: Position>(start: &P, mut fields: Value) -> Result<Query<P>, String> 
     Query::read(&object(fields), &asking(start), &LIMITS).map_err(|refused| refused.to_string())
 }
 
-fn refusal<P: Position + std::fmt::Debug>(start: &P, fields: Value) -> String {
+fn refusal<P: Position>(start: &P, fields: Value) -> String {
     query(start, fields).err().unwrap_or_default()
-}
-
-impl<G> std::fmt::Debug for Called<G> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&self.game)
-    }
 }
 
 #[test]
@@ -421,20 +332,19 @@ fn an_answer_has_the_best_action_first() {
 }
 
 /// A game of so many players with two actions or more at its start.
-fn toy(players: usize) -> Called<Toy<Values>> {
+fn toy(players: usize) -> Toy<Values> {
     let has_choice = |toy: &Toy<Values>| {
         let mut legal = Vec::new();
         toy.legal_actions(&mut legal);
         toy.turn() == Turn::Player(Player::Zero) && legal.len() > 1
     };
-    let inner = (0..).map(|seed| Toy::random_of(players, seed, 4, false)).find(has_choice).unwrap();
-    Called { game: "toy".to_owned(), inner, make: |_| Err("a toy has no parameters".to_owned()) }
+    (0..).map(|seed| Toy::random_of(players, seed, 4, false)).find(has_choice).unwrap()
 }
 
 #[test]
 fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
     for players in [1, 3] {
-        let start = toy(players);
+        let start: Any<Values> = start(&format!("toy(players={players})"));
         let (mut over, mut moves) = (start.clone(), Vec::new());
         while let Turn::Player(player) = over.turn() {
             moves.push(json!([player.index(), "0"]));
@@ -453,8 +363,7 @@ fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
             let shown: Value = serde_json::from_str(&show(&fields, &asking(&start), &LIMITS).unwrap()).unwrap();
             assert_eq!((&shown["outcomes"], &shown["result"], shown.get("outcome")), (&outcomes, &result, None));
         }
-        let found =
-            SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.inner.num_actions()) };
+        let found = SearchResult { values: vec![0.5, -0.25, 0.125][..players].to_vec(), ..result(start.num_actions()) };
         let said = answered(&start, json!({}), &found, false);
         assert_eq!((&said["rootInfo"]["value"], &said["rootInfo"]["values"]), (&json!(0.5), &json!(found.values)));
         // The value of an action of a single player is all that there is to tell.

@@ -25,27 +25,15 @@ pub(crate) struct Player {
     pub(crate) seed: u32,
 }
 
-/// Limits of a query.
+/// Limits of the page.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Allowed {
-    simulations: u32,
-    seconds: f64,
-    moves: usize,
-    turns: usize,
-    nodes: usize,
-    depth: usize,
-    text_bytes: usize,
+    #[serde(flatten)]
+    pub(crate) of_query: Limits,
     /// Open searches at once.
     pub(crate) searches: usize,
     /// Games with kept trees.
     pub(crate) games: usize,
-}
-
-impl Allowed {
-    pub(crate) fn of_query(&self) -> Limits {
-        let &Self { simulations, seconds, moves, turns, nodes, depth, text_bytes, .. } = self;
-        Limits { simulations, seconds, moves, turns, nodes, depth, text_bytes }
-    }
 }
 
 /// What `about` has that is read here.

@@ -78,7 +78,6 @@ pub(crate) struct Session<G: Position> {
     player: Player,
     about: About,
     levels: Vec<(String, u32)>,
-    limits: Limits,
     config: SearchConfig,
     answers: Answers<Uniform>,
     rounds: Rounds<G>,
@@ -110,7 +109,6 @@ impl<G: Position> Session<G> {
         Ok(Self {
             start,
             levels: about.levels.iter().map(|level| (level.name.clone(), level.simulations)).collect(),
-            limits: player.limits.of_query(),
             config,
             answers,
             rounds: Rounds::new(Workers::Serial, cache),
@@ -152,7 +150,7 @@ impl<G: Position> Session<G> {
                     "read" => read,
                     _ => write,
                 };
-                let line = tell(fields, &self.asking(), &self.limits)?;
+                let line = tell(fields, &self.asking(), &self.player.limits.of_query)?;
                 self.said.push(line);
                 return Ok(());
             }
@@ -177,7 +175,7 @@ impl<G: Position> Session<G> {
 
     /// Has searches answer with what they know: those of one query, or all.
     fn terminate(&mut self, fields: &Object) -> Result<(), Refused> {
-        let (id, turns) = terminated(fields, &self.limits)?;
+        let (id, turns) = terminated(fields, &self.player.limits.of_query)?;
         for open in &mut self.open {
             let turn = open.place().turn;
             if id.as_ref().is_none_or(|id| *id == open.query.id) && turns.as_ref().is_none_or(|all| all.contains(&turn))
@@ -190,7 +188,7 @@ impl<G: Position> Session<G> {
 
     fn search(&mut self, fields: &Object) -> Result<(), Refused> {
         self.check_model(fields)?;
-        let query = Rc::new(Query::read(fields, &self.asking(), &self.limits)?);
+        let query = Rc::new(Query::read(fields, &self.asking(), &self.player.limits.of_query)?);
         let fresh = query.ignored.iter().filter(|said| !self.warned.contains(*said)).cloned();
         let fresh: Rc<[String]> = fresh.take(MOST_WARNINGS.saturating_sub(self.warned.len())).collect();
         self.warned.extend(fresh.iter().cloned());

@@ -41,7 +41,7 @@ impl Facts {
             }
             Turn::Terminal => {
                 let each = state.outcome().each();
-                let told = if G::Payoff::ZERO_SUM { &each.numbers()[..1] } else { each.numbers() };
+                let told = if state.is_zero_sum() { &each.numbers()[..1] } else { each.numbers() };
                 outcome = Some(told.to_vec());
                 actions.clear();
                 outcomes.clear();

@@ -27,7 +27,7 @@ use crate::search::{Search, stream_for};
 pub use desk::Desk;
 pub use lane::{Lane, Took};
 pub use models::{Entry, Key, Models, Served};
-pub use queue::Queue;
+pub use queue::{Queue, Waiting};
 pub use seat::{KEPT_TREES, Seat};
 
 /// How urgent a request is.

@@ -16,25 +16,20 @@ use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(test))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+use super::queue::Waiting;
 use crate::batched::RoundStats;
 
 /// The name of a model, and of its game with its parameters.
 pub type Key = (String, String);
 
-/// What an engine asks of a model's queue. Each answer comes soon: it is asked under a lock.
+/// What an engine asks of a model.
 pub trait Served {
     /// Tells networks apart: later ones have higher numbers.
     fn number(&self) -> u64;
     /// Whether one thread at a time may touch its games.
     fn is_serial(&self) -> bool;
-    /// Whether there is something to do. `quiet`: nobody waits in the whole engine, so pondering goes on.
-    fn has_work(&self, quiet: bool) -> bool;
-    /// Whether a request does not ponder.
-    fn in_earnest(&self) -> bool;
-    /// Whether no request is left.
-    fn is_empty(&self) -> bool;
-    /// What filled the batches, and how many requests the last one had no room for.
-    fn stats(&self) -> (RoundStats, usize);
+    /// Its requests.
+    fn queue(&self) -> &dyn Waiting;
 }
 
 /// A model and where it stands.
@@ -167,7 +162,7 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         let state = self.lock();
         let (mut rounds, mut left_over) = (state.retired, 0);
         for slot in &state.slots {
-            let (own, left) = slot.model.stats();
+            let (own, left) = slot.model.queue().stats();
             rounds.add(&own);
             left_over += left;
         }
@@ -188,7 +183,7 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
     /// Wakes a lane that waits, if there is something for it.
     pub fn wake_for_the_rest(&self) {
         let state = self.lock();
-        if state.busy() < self.lanes && state.slots.iter().any(|slot| slot.model.has_work(false)) {
+        if state.busy() < self.lanes && state.slots.iter().any(|slot| slot.model.queue().has_work(false)) {
             self.changed.notify_one();
         }
     }
@@ -209,7 +204,7 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
     pub fn clear(&self) {
         let mut state = self.lock();
         let (slots, current) = (std::mem::take(&mut state.slots), std::mem::take(&mut state.current));
-        slots.iter().for_each(|slot| state.retired.add(&slot.model.stats().0));
+        slots.iter().for_each(|slot| state.retired.add(&slot.model.queue().stats().0));
         drop(state);
         drop((slots, current));
     }
@@ -227,8 +222,10 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
                 state = self.lock();
                 continue;
             }
-            let quiet = !state.slots.iter().any(|slot| slot.model.in_earnest());
-            let free = |slot: &&mut Slot<M>| (slot.lanes == 0 || !slot.model.is_serial()) && slot.model.has_work(quiet);
+            let quiet = !state.slots.iter().any(|slot| slot.model.queue().in_earnest());
+            let free = |slot: &&mut Slot<M>| {
+                (slot.lanes == 0 || !slot.model.is_serial()) && slot.model.queue().has_work(quiet)
+            };
             let rounds = state.rounds + 1;
             if let Some(slot) = state.slots.iter_mut().filter(free).min_by_key(|slot| slot.served) {
                 slot.served = rounds;
@@ -278,7 +275,7 @@ impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
 
     /// Whether nobody has the model but its `owners`. Whoever hands a request over has it.
     fn is_unused(model: &Arc<M>, owners: usize) -> bool {
-        Arc::strong_count(model) == owners && model.is_empty()
+        Arc::strong_count(model) == owners && model.queue().is_empty()
     }
 
     /// Takes out the models that were replaced, and the least recently used ones of too many, which nobody uses.
@@ -293,7 +290,7 @@ impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
             self.current.remove(&key);
         }
         let gone: Vec<_> = self.slots.extract_if(.., |slot| Self::is_unused(&slot.model, 1)).collect();
-        gone.iter().for_each(|slot| self.retired.add(&slot.model.stats().0));
+        gone.iter().for_each(|slot| self.retired.add(&slot.model.queue().stats().0));
         gone.into_iter().map(|slot| slot.model).collect()
     }
 }
@@ -382,17 +379,8 @@ mod tests {
         fn is_serial(&self) -> bool {
             false
         }
-        fn has_work(&self, quiet: bool) -> bool {
-            self.queue.has_work(quiet)
-        }
-        fn in_earnest(&self) -> bool {
-            self.queue.in_earnest()
-        }
-        fn is_empty(&self) -> bool {
-            self.queue.is_empty()
-        }
-        fn stats(&self) -> (RoundStats, usize) {
-            self.queue.stats()
+        fn queue(&self) -> &dyn Waiting {
+            &self.queue
         }
     }
 
@@ -432,7 +420,7 @@ mod tests {
     /// Rounds with the model whose turn it is, until nobody waits there.
     fn serve(models: &Tested) {
         let (model, quiet) = models.next().unwrap();
-        while !model.is_empty() {
+        while !model.queue.is_empty() {
             model.round(quiet);
         }
         models.finish(model);
@@ -540,7 +528,7 @@ mod tests {
                 models.add(key("a"), Model::new(1));
                 assert_eq!(models.all().len(), 2);
                 serve(&models);
-                assert!(old.is_empty());
+                assert!(old.queue.is_empty());
                 models.close();
                 assert!(models.next().is_none());
                 assert_eq!(models.all().len(), 2, "somebody has it");

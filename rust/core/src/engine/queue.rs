@@ -48,41 +48,42 @@ impl<G: Game, T> Queue<G, T> {
         }
         desk
     }
+}
 
-    /// See [`super::Served::has_work`].
-    #[must_use]
-    pub fn has_work(&self, quiet: bool) -> bool {
+/// What an engine asks of a model's queue. Each answer comes soon: it is asked under a lock.
+pub trait Waiting {
+    /// Whether there is something to do. `quiet`: nobody waits in the whole engine, so pondering goes on.
+    fn has_work(&self, quiet: bool) -> bool;
+    /// Whether a request does not ponder.
+    fn in_earnest(&self) -> bool;
+    /// Whether no request is left.
+    fn is_empty(&self) -> bool;
+    /// Bytes of the trees that wait there.
+    fn memory_bytes(&self) -> usize;
+    /// Ends the waiting search with the largest tree. Whether there was one that had begun.
+    fn end_largest(&self) -> bool;
+    /// What filled the batches, and how many requests the last one had no room for.
+    fn stats(&self) -> (RoundStats, usize);
+}
+
+impl<G: Game, T> Waiting for Queue<G, T> {
+    fn has_work(&self, quiet: bool) -> bool {
         !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
     }
-
-    /// See [`super::Served::in_earnest`].
-    #[must_use]
-    pub fn in_earnest(&self) -> bool {
+    fn in_earnest(&self) -> bool {
         let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
         arrived || locked(&self.desk).in_earnest()
     }
-
-    /// See [`super::Served::is_empty`].
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
     }
-
-    /// See [`super::Served::memory_bytes`].
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         locked(&self.desk).memory_bytes()
     }
-
-    /// See [`super::Served::end_largest`].
-    #[must_use]
-    pub fn end_largest(&self) -> bool {
+    fn end_largest(&self) -> bool {
         locked(&self.desk).end_largest()
     }
-
-    /// See [`super::Served::stats`].
-    #[must_use]
-    pub fn stats(&self) -> (RoundStats, usize) {
+    fn stats(&self) -> (RoundStats, usize) {
         let desk = locked(&self.desk);
         (desk.stats(), desk.left_over())
     }

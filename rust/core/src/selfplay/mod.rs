@@ -44,36 +44,36 @@ use play::check_resignation;
 pub use play::{SelfPlayConfig, choose, sharpen};
 pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
 
-/// Self-play going on in its own threads.
-pub struct SelfPlay<E: Evaluator<G> + 'static, G: Game>
-where
-    E::Error: 'static,
-{
-    shared: Arc<Shared<E, G>>,
+/// Self-play going on in its own threads, by evaluators that fail with an `Error`. Its threads alone know the game.
+pub struct SelfPlay<E, Error> {
+    shared: Arc<Shared<E, Error>>,
     threads: Vec<JoinHandle<()>>,
     process: Process,
+    /// Refuses a bound of resignation in a game in which nobody resigns.
+    check_resignation: fn(f64) -> Result<(), String>,
 }
 
-impl<E: Evaluator<G> + 'static, G: Game> SelfPlay<E, G>
-where
-    E::Error: 'static,
-{
+impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
     /// Starts playing from `start`, with a pipeline for each of the evaluators, which are of one network.
     ///
     /// # Errors
     /// When a thread cannot be started, or an option is not for this game.
-    pub fn start(
+    pub fn start<G: Game>(
         start: &G,
         config: SelfPlayConfig,
         layout: &Layout,
         evaluators: Vec<E>,
         workers: &Workers,
         cache: Option<Arc<Cache>>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, String>
+    where
+        E: Evaluator<G, Error = Error>,
+    {
         config.check_for(start)?;
         let pipelines = evaluators.len();
         let shared = Arc::new(Shared::new(layout, pipelines, config.resign_below));
-        let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };
+        let (process, check_resignation) = (Process::current(), check_resignation::<G>);
+        let mut selfplay = Self { shared, threads: Vec::new(), process, check_resignation };
         for (index, evaluator) in evaluators.into_iter().enumerate() {
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
@@ -99,7 +99,7 @@ where
     ///
     /// # Errors
     /// What stopped the pipelines, once.
-    pub fn next(&self, patience: Duration) -> Result<Option<GameRecord>, SelfPlayError<E::Error>> {
+    pub fn next(&self, patience: Duration) -> Result<Option<GameRecord>, SelfPlayError<Error>> {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
         loop {
@@ -186,7 +186,7 @@ where
     ///
     /// # Errors
     /// When their number is not that of the pipelines.
-    pub fn swap(&self, evaluators: Vec<E>) -> Result<(), SelfPlayError<E::Error>> {
+    pub fn swap(&self, evaluators: Vec<E>) -> Result<(), SelfPlayError<Error>> {
         let mut state = self.shared.lock();
         if evaluators.len() != state.next.len() {
             let (given, pipelines) = (evaluators.len(), state.next.len());
@@ -211,7 +211,7 @@ where
     /// # Errors
     /// In a game in which nobody resigns.
     pub fn set_resign_below(&self, below: f64) -> Result<(), String> {
-        check_resignation::<G>(below)?;
+        (self.check_resignation)(below)?;
         self.shared.lock().resign_below = below;
         Ok(())
     }
@@ -229,7 +229,7 @@ where
     }
 
     /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
-    fn wait_until(&self, patience: Duration, done: impl Fn(&State<E::Error, E>) -> bool) -> bool {
+    fn wait_until(&self, patience: Duration, done: impl Fn(&State<E, Error>) -> bool) -> bool {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
         loop {
@@ -264,8 +264,7 @@ where
 
     /// Asks the pipelines to stop after the round they are in.
     pub fn stop(&self) {
-        self.shared.lock().stop = true;
-        self.shared.changed.notify_all();
+        self.shared.stop();
     }
 
     /// Whether every pipeline has ended.
@@ -276,14 +275,11 @@ where
     }
 }
 
-impl<E: Evaluator<G> + 'static, G: Game> Drop for SelfPlay<E, G>
-where
-    E::Error: 'static,
-{
+impl<E, Error> Drop for SelfPlay<E, Error> {
     /// Tells the pipelines to stop and does not wait: this may be one of their own threads, or hold what they need.
     fn drop(&mut self) {
         if self.process.is_current() {
-            self.stop();
+            self.shared.stop();
         } else {
             // A fork has no pipelines. The state may be locked for ever, and the handles are of threads that are not there.
             std::mem::forget(std::mem::take(&mut self.threads));

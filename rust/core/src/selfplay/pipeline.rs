@@ -78,7 +78,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     /// Plays until it is told to stop.
-    pub(crate) fn run(mut self, shared: &Shared<E, G>) {
+    pub(crate) fn run(mut self, shared: &Shared<E, E::Error>) {
         let index = self.index;
         let outcome = catch_unwind(AssertUnwindSafe(|| self.play(shared)));
         let error = match outcome {
@@ -106,7 +106,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         shared.changed.notify_all();
     }
 
-    fn play(&mut self, shared: &Shared<E, G>) -> Result<(), SearchError<E::Error>> {
+    fn play(&mut self, shared: &Shared<E, E::Error>) -> Result<(), SearchError<E::Error>> {
         self.began = Instant::now();
         let mut over = Vec::new();
         while self.hand_over(shared, std::mem::take(&mut over)) {
@@ -150,7 +150,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
     }
 
     /// Begins games until every open slot has one or none is there to begin.
-    fn refill(&mut self, shared: &Shared<E, G>) {
+    fn refill(&mut self, shared: &Shared<E, E::Error>) {
         while self.searches.len() < self.ramp.open {
             let next = {
                 let mut state = shared.lock();
@@ -179,7 +179,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
 
     /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on: then there is a
     /// game in a slot, or there was one to begin.
-    fn hand_over(&mut self, shared: &Shared<E, G>, over: Vec<GameRecord>) -> bool {
+    fn hand_over(&mut self, shared: &Shared<E, E::Error>, over: Vec<GameRecord>) -> bool {
         let mut state = shared.lock();
         let rounds = std::mem::take(&mut self.rounds.stats);
         let stats = &mut state.stats;

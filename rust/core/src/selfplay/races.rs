@@ -33,7 +33,7 @@ impl Evaluator<Toy> for Network {
     }
 }
 
-type Play = SelfPlay<Network, Toy>;
+type Play = SelfPlay<Network, u32>;
 
 fn networks(left: u32) -> Vec<Network> {
     (0..2).map(|_| Network { left }).collect()

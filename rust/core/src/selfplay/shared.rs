@@ -11,8 +11,6 @@ use std::time::Instant;
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::batched::{RoundStats, SearchError};
-use crate::evaluator::Evaluator;
-use crate::game::Game;
 use crate::selfplay::play::Own;
 use crate::selfplay::record::GameRecord;
 use crate::selfplay::timing::PipelineStats;
@@ -70,14 +68,13 @@ pub struct SelfPlayStats {
 }
 
 /// What the owner and the pipelines share.
-pub(crate) struct Shared<E: Evaluator<G>, G: Game> {
-    pub(crate) state: Mutex<State<E::Error, E>>,
+pub(crate) struct Shared<E, Error> {
+    pub(crate) state: Mutex<State<E, Error>>,
     pub(crate) changed: Condvar,
-    _game: std::marker::PhantomData<fn() -> G>,
 }
 
 /// The state behind the lock.
-pub(crate) struct State<Error, E> {
+pub(crate) struct State<E, Error> {
     pub(crate) stop: bool,
     pub(crate) paused: bool,
     /// Ids of the games that no slot has begun, in the order in which they begin.
@@ -123,7 +120,7 @@ pub(crate) enum Standing {
     Waiting,
 }
 
-impl<Error, E> State<Error, E> {
+impl<E, Error> State<E, Error> {
     /// The next game to begin, if there is one: its id, what it has of its own, and its first plies if it has begun in
     /// another process.
     pub(crate) fn begin_game(&mut self) -> Option<(u64, Own, Option<GameRecord>)> {
@@ -155,7 +152,7 @@ impl<Error, E> State<Error, E> {
     }
 }
 
-impl<E: Evaluator<G>, G: Game> Shared<E, G> {
+impl<E, Error> Shared<E, Error> {
     /// Before the first game of so many pipelines.
     pub(crate) fn new(layout: &Layout, pipelines: usize, resign_below: f64) -> Self {
         let end = layout.games.map_or(u64::MAX, |games| layout.first_game + games);
@@ -183,12 +180,17 @@ impl<E: Evaluator<G>, G: Game> Shared<E, G> {
                 standing: vec![None; pipelines],
             }),
             changed: Condvar::new(),
-            _game: std::marker::PhantomData,
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State<E::Error, E>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<E, Error>> {
         // Each change under the lock is complete in itself, so a panic elsewhere leaves nothing half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the pipelines to stop after the round they are in.
+    pub(crate) fn stop(&self) {
+        self.lock().stop = true;
+        self.changed.notify_all();
     }
 }

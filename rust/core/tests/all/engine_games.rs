@@ -8,54 +8,11 @@ use azpy_core::batched::{Rounds, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{KEPT_TREES, Request, Seat};
-use azpy_core::game::{Action, Game, Turn, Value};
+use azpy_core::game::{Action, Game, Turn};
 use azpy_core::search::{Search, stream_for};
 use azpy_core::toy::Toy;
 #[test]
 fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
-    /// A toy whose root has some of its actions only.
-    #[derive(Clone)]
-    struct Only(Asked, Vec<Action>);
-    impl Game for Only {
-        type Payoff = Value;
-
-        fn num_actions(&self) -> usize {
-            self.0.num_actions()
-        }
-        fn obs_shape(&self) -> [usize; 3] {
-            self.0.obs_shape()
-        }
-        fn max_plies(&self) -> usize {
-            self.0.max_plies()
-        }
-        fn turn(&self) -> Turn {
-            self.0.turn()
-        }
-        fn legal_actions(&self, out: &mut Vec<Action>) {
-            self.0.legal_actions(out);
-            if self.0.plies == 0 {
-                out.retain(|action| self.1.contains(action));
-            }
-        }
-        fn play(&mut self, action: Action) {
-            self.0.play(action);
-        }
-        fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
-            self.0.chance_outcomes(out);
-        }
-        fn outcome(&self) -> Value {
-            self.0.outcome()
-        }
-        fn encode(&self, row: &mut [f32]) {
-            self.0.encode(row);
-        }
-        fn key(&self) -> u128 {
-            self.0.key()
-        }
-        fn render(&self) -> String {
-            self.0.render()
-        }
-    }
     let plain = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     let configs = [
         plain,
@@ -91,11 +48,7 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
         let all = finish(&mut serving, &mut evaluator);
         assert_eq!(all[0].search.result(), alone(&root, config, 100, 1).result());
 
-        let mut twin = Search::new(Only(root, allowed.clone()), config);
-        twin.begin(100, stream_for(1, 0, 0)).unwrap();
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        let mut hashed = azpy_core::evaluator::RowByRow::new(crate::common::Hashed);
-        while rounds.run(std::slice::from_mut(&mut twin), &mut hashed).unwrap() {}
+        let twin = alone(&Asked { only: Some(allowed.clone()), ..root }, config, 100, 1);
         assert_eq!(ended[0].search.result(), twin.result());
         assert_eq!(twin.result().actions, allowed);
         tried += 1;

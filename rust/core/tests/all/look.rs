@@ -1,7 +1,6 @@
 //! What a look at a finished search shows is what happened in it.
 
-use crate::common::{Naive, go_on, hashed, hashed_answer, run};
-use azpy_core::batched::{Rounds, Workers};
+use crate::common::{Hashed, Naive, finish, go_on, hashed_answer, run};
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game, Player, PovValue, Turn};
@@ -53,7 +52,7 @@ fn standard_errors_are_those_of_the_recorded_values_also_in_a_reused_tree() {
     for seed in 0..150 {
         let toy = Toy::random(seed, 7, seed % 3 > 0);
         let config = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
-        let mut search = run(&toy, config, 200, seed, &mut hashed());
+        let mut search = run(&toy, config, 200, seed, &mut Hashed);
         let (mut naive, mut dice) = (Naive::new(toy.clone()), Stream::keyed(&[seed]));
         // The search's own first draw.
         dice.bits();
@@ -77,7 +76,7 @@ fn standard_errors_are_those_of_the_recorded_values_also_in_a_reused_tree() {
                 let taken = naive.children.into_iter().find(|child| child.0 == action);
                 naive = *taken.and_then(|child| child.2).unwrap();
             }
-            go_on(&mut search, 50, ply, &mut hashed());
+            go_on(&mut search, 50, ply, &mut Hashed);
             dice = Stream::keyed(&[ply]);
             dice.bits();
             for _ in 0..50 {
@@ -127,7 +126,7 @@ fn standard_errors_are_those_of_the_values_of_all_positions_below_at_any_batch()
         for (eval_batch, solver) in [(1, false), (8, false), (33, false), (1, true), (8, true)] {
             let toy = Toy::random(seed, 7, seed % 2 == 0);
             let config = SearchConfig { eval_batch, solver, ..SearchConfig::default() };
-            let mut search = run(&toy, config, 300, seed, &mut hashed());
+            let mut search = run(&toy, config, 300, seed, &mut Hashed);
             loop {
                 let (tree, root) = (search.tree(), search.root());
                 let children = (tree.node(ROOT).first_child..).zip(tree.children(ROOT));
@@ -142,7 +141,7 @@ fn standard_errors_are_those_of_the_values_of_all_positions_below_at_any_batch()
                     break;
                 };
                 way.into_iter().for_each(|action| search.advance(action));
-                go_on(&mut search, 100, seed, &mut hashed());
+                go_on(&mut search, 100, seed, &mut Hashed);
             }
         }
     }
@@ -163,12 +162,10 @@ fn a_node_that_grew_after_it_had_found_no_room_has_no_standard_error_and_no_boun
     for seed in 0..60 {
         let max_memory_mb = Some((40 * 2 * 32) as f64 / f64::from(1 << 20)); // 40 nodes of 32 bytes, twice
         let config = SearchConfig { max_memory_mb, lcb: Some(1.0), ..SearchConfig::default() };
-        let mut search = run(&Toy::random(seed, 9, true), config, 300, seed, &mut hashed());
+        let mut search = run(&Toy::random(seed, 9, true), config, 300, seed, &mut Hashed);
         while let Some(way) = best_way(&search) {
             way.into_iter().for_each(|action| search.advance(action));
-            search.begin(20, Stream::keyed(&[seed])).unwrap();
-            let mut rounds = Rounds::new(Workers::Serial, None);
-            while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+            finish(&mut search, 20, &[seed], &mut Hashed);
             let (tree, result) = (search.tree(), search.result());
             let most = *result.visits.iter().max().unwrap();
             let errors = standard_errors(tree);
@@ -224,7 +221,7 @@ fn a_line_of_100_000_plies_is_looked_at_without_recursion() {
 fn variations_begin_with_the_principal_one_and_follow_the_most_visited_actions() {
     for seed in 0..100 {
         let toy = Toy::random(seed, 7, seed % 2 == 0);
-        let search = run(&toy, SearchConfig::default(), 300, seed, &mut hashed());
+        let search = run(&toy, SearchConfig::default(), 300, seed, &mut Hashed);
         let result = search.result();
         let all = variations(search.tree(), usize::MAX, usize::MAX);
         assert_eq!(all[0].actions, result.principal_variation);
@@ -270,7 +267,7 @@ fn all_nodes(search: &Search<Toy>) -> Vec<(Vec<u32>, NodeId, usize)> {
 fn a_picture_shows_the_most_visited_nodes_as_they_are() {
     for seed in 0..60 {
         let toy = Toy::random(seed, 6, seed % 2 == 0);
-        let search = run(&toy, SearchConfig::default(), 250, seed, &mut hashed());
+        let search = run(&toy, SearchConfig::default(), 250, seed, &mut Hashed);
         let tree = search.tree();
         for (max_nodes, depth) in [(1, 9), (2, 9), (10, 9), (60, 9), (usize::MAX, 9), (60, 2), (usize::MAX, 0)] {
             let mut all = all_nodes(&search);

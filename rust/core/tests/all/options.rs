@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use crate::common::{Hashed, Naive, check_tree, hashed, run};
+use crate::common::{Hashed, Naive, check_tree, finish, run};
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::{RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
@@ -66,7 +66,7 @@ fn what_is_proven_is_true_at_every_node_and_a_small_game_is_proven_whole() {
             let toy = decisive(seed, 6, seed % 2 == 1);
             let options = SearchConfig { eval_batch, gumbel_actions, lookahead, ..SearchConfig::default() };
             let config = SearchConfig { solver: true, ..options };
-            let search = run(&toy, config, 20_000, seed, &mut hashed());
+            let search = run(&toy, config, 20_000, seed, &mut Hashed);
             let result = search.result();
             assert_eq!(result.stop, Stop::Proven, "{}", toy.render());
             assert!(search.tree().node(ROOT).visits < 20_000);
@@ -118,7 +118,7 @@ fn a_proof_says_in_how_many_plies_the_game_can_be_ended() {
     for seed in 0..200 {
         let toy = decisive(seed, 7, false);
         let config = SearchConfig { solver: true, ..SearchConfig::default() };
-        let search = run(&toy, config, 20_000, seed, &mut hashed());
+        let search = run(&toy, config, 20_000, seed, &mut Hashed);
         assert_eq!(usize::from(search.result().proof), 1 + forced(&toy, search.tree(), ROOT), "{}", toy.render());
     }
 }
@@ -158,7 +158,7 @@ fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
         let toy = decisive(seed, 7, rolls);
         let config =
             SearchConfig { solver: true, lookahead, eval_batch: 1 + seed as usize % 3, ..SearchConfig::default() };
-        let search = run(&toy, config, 60, seed, &mut hashed());
+        let search = run(&toy, config, 60, seed, &mut Hashed);
         walk(search.tree(), &toy, |id, state, _| {
             let node = search.tree().node(id);
             if id == ROOT || !matches!(state.turn(), Turn::Player(_)) {
@@ -183,7 +183,7 @@ fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
         let is_won = if toy.turn() == Turn::Player(Player::Zero) { low == 1.0 } else { high == -1.0 };
         if is_won {
             for gumbel_actions in [0, 2] {
-                let once = run(&toy, SearchConfig { gumbel_actions, ..config }, 1, seed, &mut hashed()).result();
+                let once = run(&toy, SearchConfig { gumbel_actions, ..config }, 1, seed, &mut Hashed).result();
                 assert_eq!((once.value, once.stop), (1.0, Stop::Proven), "{}", toy.render());
                 won += 1;
             }
@@ -199,12 +199,10 @@ fn a_look_ahead_finds_every_forced_end_within_its_plies_and_no_other() {
 fn a_root_that_a_look_ahead_would_end_has_children_all_the_same() {
     let toy = Toy::parse("0(0(+ 1(- =)) 1(= -))").unwrap();
     let config = SearchConfig { solver: true, lookahead: 6, ..SearchConfig::default() };
-    let mut search = run(&toy, config, 10, 0, &mut hashed());
+    let mut search = run(&toy, config, 10, 0, &mut Hashed);
     assert_eq!((search.result().action, search.result().stop), (Some(0), Stop::Proven));
     let finish = |search: &mut Search<Toy>| {
-        search.begin(10, Stream::keyed(&[1])).unwrap();
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(search), &mut hashed()).unwrap() {}
+        finish(search, 10, &[1], &mut Hashed);
         search.result()
     };
     search.advance(0);
@@ -223,7 +221,7 @@ fn a_proven_loss_keeps_the_visits_that_it_had_and_is_not_drawn() {
     let toy = Toy::parse("0(0(0(0(= +) -) 1(= -)) - 1(0(= -) 0(- =)))").unwrap();
     let config = SearchConfig { solver: true, eval_batch: 1, ..SearchConfig::default() };
     for simulations in 5..60 {
-        let result = run(&toy, config, simulations, 0, &mut hashed()).result();
+        let result = run(&toy, config, simulations, 0, &mut Hashed).result();
         assert_eq!((result.visits[1], result.proofs[1], result.q[1]), (1, 1, -1.0));
         let total: u32 = result.visits.iter().sum();
         let shares: Vec<f32> = result.visits.iter().map(|&n| (f64::from(n) / f64::from(total)) as f32).collect();
@@ -232,9 +230,9 @@ fn a_proven_loss_keeps_the_visits_that_it_had_and_is_not_drawn() {
         assert!(drawn[1] == 0.0 && (drawn.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     }
     let plain = SearchConfig { solver: false, ..config };
-    assert!(run(&toy, plain, 59, 0, &mut hashed()).result().visits[1] > 1);
+    assert!(run(&toy, plain, 59, 0, &mut Hashed).result().visits[1] > 1);
     // Where nothing else is left a lost action is drawn all the same.
-    let lost = run(&Toy::parse("0(- -)").unwrap(), config, 10, 0, &mut hashed()).result();
+    let lost = run(&Toy::parse("0(- -)").unwrap(), config, 10, 0, &mut Hashed).result();
     assert!((sharpen(&lost, 1.0).iter().sum::<f64>() - 1.0).abs() < 1e-9);
 }
 
@@ -243,7 +241,7 @@ fn a_proven_root_teaches_gumbels_network_the_proven_action() {
     let config = SearchConfig { solver: true, eval_batch: 1, gumbel_actions: 4, ..SearchConfig::default() };
     let mut won = 0;
     for seed in 0..100 {
-        let result = run(&decisive(seed, 6, false), config, 5_000, seed, &mut hashed()).result();
+        let result = run(&decisive(seed, 6, false), config, 5_000, seed, &mut Hashed).result();
         let chosen = result.actions.iter().position(|&action| Some(action) == result.action).unwrap();
         assert!(result.proof != 0 && result.target[chosen] == 1.0);
         won += u32::from(result.value == 1.0);
@@ -255,7 +253,7 @@ fn a_proven_root_teaches_gumbels_network_the_proven_action() {
 fn a_root_moved_along_can_be_looked_at_before_it_is_searched_with_gumbel_too() {
     let config = SearchConfig { gumbel_actions: 16, ..SearchConfig::default() };
     for seed in 0..20 {
-        let mut search = run(&Toy::random(seed, 8, true), config, 200, seed, &mut hashed());
+        let mut search = run(&Toy::random(seed, 8, true), config, 200, seed, &mut Hashed);
         while let Some(action) = search.result().action {
             search.advance(action);
             let result = search.result();
@@ -270,8 +268,8 @@ fn an_early_stop_changes_no_choice_and_saves_simulations() {
     for seed in 0..200 {
         let toy = Toy::random(seed, 7, true);
         let config = SearchConfig { eval_batch: 1 + seed as usize % 4, ..SearchConfig::default() };
-        let whole = run(&toy, config, 300, seed, &mut hashed()).result();
-        let search = run(&toy, SearchConfig { early_stop: true, ..config }, 300, seed, &mut hashed());
+        let whole = run(&toy, config, 300, seed, &mut Hashed).result();
+        let search = run(&toy, SearchConfig { early_stop: true, ..config }, 300, seed, &mut Hashed);
         let short = search.result();
         assert_eq!(whole.action, short.action);
         let done = search.stats().simulations;
@@ -295,12 +293,12 @@ fn a_full_tree_is_searched_on_without_growing() {
                 let bytes = 2 * max_nodes * size_of::<azpy_core::tree::Node>();
                 let max_memory_mb = Some(bytes as f64 / f64::from(1 << 20));
                 let config = SearchConfig { eval_batch, max_memory_mb, ..SearchConfig::default() };
-                let mut search = run(&toy, config, 500, seed, &mut hashed());
+                let mut search = run(&toy, config, 500, seed, &mut Hashed);
                 let result = search.result();
                 assert_eq!(result.visits.iter().sum::<u32>(), 500);
                 let widest = max_nodes.max(1 + result.actions.len());
                 assert!(search.tree().nodes().len() <= widest, "{} nodes", search.tree().nodes().len());
-                let whole = run(&toy, SearchConfig { max_memory_mb: None, ..config }, 500, seed, &mut hashed());
+                let whole = run(&toy, SearchConfig { max_memory_mb: None, ..config }, 500, seed, &mut Hashed);
                 if whole.tree().nodes().len() <= max_nodes {
                     assert_eq!((search.stats().unexpanded, &result), (0, &whole.result()));
                 }
@@ -315,9 +313,7 @@ fn a_full_tree_is_searched_on_without_growing() {
                         break;
                     }
                     let before = search.result().visits.iter().sum::<u32>();
-                    search.begin(50, Stream::keyed(&[seed])).unwrap();
-                    let mut rounds = Rounds::new(Workers::Serial, None);
-                    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+                    finish(&mut search, 50, &[seed], &mut Hashed);
                     assert_eq!(search.result().visits.iter().sum::<u32>(), before + 50);
                 }
             }
@@ -343,13 +339,13 @@ fn leaves_in_flight_are_a_share_of_the_visits_there_are() {
         let toy = Toy::random(seed, 9, false);
         let config = SearchConfig { eval_batch: 32, in_flight_share: Some(0.1), ..SearchConfig::default() };
         for (simulations, most) in [(15, 1), (49, 4), (400, 32)] {
-            let mut evaluator = Widest(hashed(), 0);
+            let mut evaluator = Widest(Hashed, 0);
             run(&toy, config, simulations, seed, &mut evaluator);
             assert!(evaluator.1 <= most, "{} leaves at once in {simulations} simulations", evaluator.1);
         }
         // Small trees are searched as one leaf at a time would search them.
         let one = SearchConfig { eval_batch: 1, ..config };
-        let visits = |config| run(&toy, config, 19, seed, &mut hashed()).result().visits;
+        let visits = |config| run(&toy, config, 19, seed, &mut Hashed).result().visits;
         assert_eq!(visits(config), visits(one));
     }
 }
@@ -363,12 +359,10 @@ fn a_search_that_does_not_explore_has_neither_noise_nor_temperature_at_its_root(
         let toy = Toy::random(seed, 8, false);
         let mut quiet = Search::new(toy.clone(), config);
         quiet.set_exploring(false);
-        quiet.begin(400, Stream::keyed(&[1])).unwrap();
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut quiet), &mut hashed()).unwrap() {}
-        let plain = run(&toy, SearchConfig::default(), 400, 1, &mut hashed()).result();
+        finish(&mut quiet, 400, &[1], &mut Hashed);
+        let plain = run(&toy, SearchConfig::default(), 400, 1, &mut Hashed).result();
         assert_eq!(quiet.result(), plain);
-        differ += u32::from(run(&toy, config, 400, 1, &mut hashed()).result() != plain);
+        differ += u32::from(run(&toy, config, 400, 1, &mut Hashed).result() != plain);
     }
     assert!(differ > 10, "{differ}");
 }
@@ -379,7 +373,7 @@ fn the_lower_confidence_bound_is_that_of_the_values_backed_up() {
     for seed in 0..150 {
         let toy = Toy::random(seed, 8, seed % 2 == 0);
         let config = SearchConfig { eval_batch: 1, lcb: Some(1.5), c_puct: 3.0, ..SearchConfig::default() };
-        let search = run(&toy, config, 200, 0, &mut hashed());
+        let search = run(&toy, config, 200, 0, &mut Hashed);
         let mut naive = Naive::new(toy.clone());
         let mut dice = Stream::keyed(&[0]);
         dice.bits();
@@ -416,7 +410,7 @@ fn gumbel_considers_no_more_actions_than_it_may_and_counts_exactly_at_any_batch(
             for eval_batch in [1, 3, 8, 64] {
                 for simulations in [0, 1, 2, 5, 32, 100] {
                     let config = SearchConfig { eval_batch, gumbel_actions: max_considered, ..SearchConfig::default() };
-                    let search = run(&toy, config, simulations, seed, &mut hashed());
+                    let search = run(&toy, config, simulations, seed, &mut Hashed);
                     let result = search.result();
                     assert_eq!(result.visits.iter().sum::<u32>(), simulations);
                     assert!(
@@ -433,11 +427,9 @@ fn gumbel_considers_no_more_actions_than_it_may_and_counts_exactly_at_any_batch(
 fn a_second_gumbel_search_of_a_tree_halves_anew() {
     let toy = Toy::random(7, 8, false);
     let config = SearchConfig { eval_batch: 1, gumbel_actions: 16, ..SearchConfig::default() };
-    let mut search = run(&toy, config, 16, 3, &mut hashed());
+    let mut search = run(&toy, config, 16, 3, &mut Hashed);
     let before = search.result().visits;
-    search.begin(before.len() as u32, Stream::keyed(&[4])).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+    finish(&mut search, before.len() as u32, &[4], &mut Hashed);
     check_tree(&search);
     // As many simulations as actions: one each, however many they had.
     let gained: Vec<u32> = search.result().visits.iter().zip(&before).map(|(now, then)| now - then).collect();
@@ -448,15 +440,13 @@ fn a_second_gumbel_search_of_a_tree_halves_anew() {
 fn draws_that_are_given_take_the_place_of_random_ones() {
     let toy = Toy::random(3, 8, false);
     let config = SearchConfig { eval_batch: 1, gumbel_actions: 1, ..SearchConfig::default() };
-    let actions = run(&toy, config, 0, 0, &mut hashed()).result().actions;
+    let actions = run(&toy, config, 0, 0, &mut Hashed).result().actions;
     for favourite in 0..actions.len() {
         let mut search = Search::new(toy.clone(), config);
         let mut draws = vec![0.0; actions.len()];
         draws[favourite] = 100.0;
         search.set_gumbel_draws(&draws);
-        search.begin(10, Stream::keyed(&[1])).unwrap();
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+        finish(&mut search, 10, &[1], &mut Hashed);
         assert_eq!(search.result().visits[favourite], 10);
         assert_eq!(search.result().action, Some(actions[favourite]));
     }
@@ -469,12 +459,12 @@ fn an_interrupted_search_has_evaluated_its_root_and_can_go_on() {
     search.begin(u32::MAX, Stream::keyed(&[1])).unwrap();
     search.interrupt();
     let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut Hashed).unwrap() {}
     let result = search.result();
     assert!(result.action.is_some() && result.visits.iter().all(|&n| n == 0));
     assert_eq!(result.stop, Stop::Interrupted);
     search.begin(30, Stream::keyed(&[1])).unwrap();
-    while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+    while rounds.run(std::slice::from_mut(&mut search), &mut Hashed).unwrap() {}
     assert_eq!(search.result().visits.iter().sum::<u32>(), 30);
     assert_eq!(search.result().stop, Stop::Simulations);
 }

@@ -1,6 +1,6 @@
 //! Promise 1: with one leaf at a time the search is textbook PUCT, visit for visit.
 
-use crate::common::{Naive, hashed, run};
+use crate::common::{Hashed, Naive, run};
 use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game, Player, Turn};
@@ -18,7 +18,7 @@ fn configs() -> Vec<SearchConfig> {
 }
 
 fn assert_equal<G: Game>(root: &G, config: SearchConfig, simulations: u32) {
-    let search = run(root, config, simulations, 0, &mut hashed());
+    let search = run(root, config, simulations, 0, &mut Hashed);
     let mut naive = Naive::new(root.clone());
     let mut dice = Stream::keyed(&[0]);
     // The search's own first draw: a seed for streams that leaves may ask for.
@@ -60,7 +60,7 @@ fn exchanging_the_players_changes_no_visit() {
         for eval_batch in [1, 4] {
             let toy = Toy::random(seed, 7, true);
             let config = SearchConfig { eval_batch, ..SearchConfig::default() };
-            let visits = |toy: &Toy| run(toy, config, 200, seed, &mut hashed()).result().visits;
+            let visits = |toy: &Toy| run(toy, config, 200, seed, &mut Hashed).result().visits;
             assert_eq!(visits(&toy), visits(&toy.swapped()));
         }
     }
@@ -90,7 +90,7 @@ fn many_leaves_at_a_time_do_not_starve_a_leaf_that_waits() {
         let toy = Toy::random(seed, 5, true);
         let evaluations = |eval_batch| {
             let config = SearchConfig { eval_batch, ..SearchConfig::default() };
-            run(&toy, config, 3_000, seed, &mut hashed()).stats().evaluations as i64
+            run(&toy, config, 3_000, seed, &mut Hashed).stats().evaluations as i64
         };
         assert!((evaluations(1) - evaluations(8)).abs() <= 4, "seed {seed}: {} {}", evaluations(1), evaluations(8));
     }
@@ -100,7 +100,7 @@ fn many_leaves_at_a_time_do_not_starve_a_leaf_that_waits() {
 fn the_same_stream_rolls_the_same_dice() {
     let toy = Toy::random(3, 6, true);
     let visits = |seed| {
-        let search = run(&toy, SearchConfig::default(), 500, seed, &mut hashed());
+        let search = run(&toy, SearchConfig::default(), 500, seed, &mut Hashed);
         search.tree().nodes().iter().map(|node| node.visits).collect::<Vec<_>>()
     };
     assert_eq!(visits(1), visits(1));

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use crate::common::selfplay::all;
-use crate::common::{Hashed, Naive, go_on, hashed, hashed_values, run};
+use crate::common::{Hashed, Naive, go_on, hashed_values, run};
 use azpy_core::batched::Workers;
 use azpy_core::config::{Fpu, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator};
@@ -73,7 +73,7 @@ fn visits_equal_recursive_max_n_for_one_to_four_players_also_in_a_reused_tree() 
             let toy = Toy::random_of(players, seed, 6, seed % 2 == 1);
             for config in configs() {
                 let simulations = [1, 7, 60, 200][seed as usize % 4];
-                let mut search = run(&toy, config, simulations, seed, &mut hashed());
+                let mut search = run(&toy, config, simulations, seed, &mut Hashed);
                 let mut twin = Naive::new(toy.clone());
                 naive(&mut twin, &config, simulations + 1, seed);
                 assert_equal(&search, &twin);
@@ -85,7 +85,7 @@ fn visits_equal_recursive_max_n_for_one_to_four_players_also_in_a_reused_tree() 
                 if !matches!(search.root().turn(), Turn::Player(_)) {
                     continue;
                 }
-                go_on(&mut search, 40, seed, &mut hashed());
+                go_on(&mut search, 40, seed, &mut Hashed);
                 naive(&mut twin, &config, 40, seed);
                 assert_equal(&search, &twin);
                 reused += 1;
@@ -152,7 +152,7 @@ fn many_leaves_at_a_time_leave_nothing_in_flight_and_converge_to_the_exact_max_n
         for seed in 0..20 {
             let toy = Toy::random_of(players, seed, 3, true);
             let config = SearchConfig { eval_batch: 8, c_puct: 4.0, ..SearchConfig::default() };
-            let search = run(&toy, config, 20_000, seed, &mut hashed());
+            let search = run(&toy, config, 20_000, seed, &mut Hashed);
             let Some(exact) = max_n(&toy) else { continue };
             for (found, exact) in search.result().values.iter().zip(&exact) {
                 assert!((f64::from(*found) - exact).abs() < 0.15, "{players}, {seed}: {found} against {exact}");
@@ -201,7 +201,7 @@ fn values_of_one_player_are_proven_and_those_of_three_are_refused() {
     let mut proven = 0;
     for seed in 0..100 {
         let toy = Toy::random_of(1, seed, 5, seed % 2 == 0);
-        let search = run(&toy, config, 3_000, seed, &mut hashed());
+        let search = run(&toy, config, 3_000, seed, &mut Hashed);
         let (result, exact) = (search.result(), max_n(&toy));
         if result.proof != 0 {
             proven += 1;
@@ -250,12 +250,12 @@ fn a_search_for_a_score_is_the_plain_one_of_a_game_that_is_won_above_it_and_lost
         for to_beat in [scores[scores.len() / 2], scores[0].midpoint(scores[scores.len() - 1])] {
             let score_to_beat = Some(f64::from(to_beat));
             let config = SearchConfig { score_to_beat, ..base };
-            let search = run(&toy, config, 120, seed, &mut hashed());
+            let search = run(&toy, config, 120, seed, &mut Hashed);
             let mut twin = Naive::new(toy.clone());
             naive(&mut twin, &config, 121, seed);
             assert_equal(&search, &twin);
             // Without dice the best that can be had is the best score, as it counts.
-            let result = run(&toy, SearchConfig { score_to_beat, ..solver }, 2_000, seed, &mut hashed()).result();
+            let result = run(&toy, SearchConfig { score_to_beat, ..solver }, 2_000, seed, &mut Hashed).result();
             if result.proof != 0 && seed % 2 == 0 {
                 proven += 1;
                 assert_eq!(result.value, ranked(scores[scores.len() - 1], to_beat), "seed {seed}");
@@ -321,11 +321,11 @@ fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_
     }
 }
 
-fn begin(start: &Toy<Values>, ids: Range<u64>, search: SearchConfig) -> SelfPlay<Hashed, Toy<Values>> {
+fn begin(start: &Toy<Values>, ids: Range<u64>, search: SearchConfig) -> SelfPlay<Hashed, Infallible> {
     let config = SelfPlayConfig { simulations: 12, game: "toy".into(), search, ..SelfPlayConfig::default() };
     let (first_game, games) = (ids.start, Some(ids.end - ids.start));
     let layout = Layout { slots: 3, first_game, games, stagger: 0, inside: || Box::new(|body| body()) };
-    SelfPlay::start(start, config, &layout, vec![hashed()], &Workers::Serial, None).unwrap()
+    SelfPlay::start(start, config, &layout, vec![Hashed], &Workers::Serial, None).unwrap()
 }
 
 fn games_of(start: &Toy<Values>) -> Vec<GameRecord> {
@@ -403,7 +403,7 @@ fn nobody_resigns_where_one_players_loss_is_no_win() {
     let play = |resign_below, solver| {
         let search = SearchConfig { solver, ..SearchConfig::default() };
         let config = SelfPlayConfig { resign_below, search, ..SelfPlayConfig::default() };
-        SelfPlay::start(&start, config, &layout, vec![hashed()], &Workers::Serial, None)
+        SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None)
     };
     assert!(play(-0.9, false).err().unwrap().contains("resign_below -0.9 is for two players with a zero sum"));
     assert!(play(-1.0, true).err().unwrap().contains("this game has 3 players"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{check_tree, hashed, hashed_answer, run};
+use crate::common::{Hashed, check_tree, finish, hashed_answer, run};
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::{Fpu, RootNoise, SearchConfig};
@@ -59,7 +59,7 @@ fn every_number_of_simulations_is_counted_exactly_at_every_batch_size() {
         for simulations in 0..=40 {
             for eval_batch in 1..=17 {
                 let config = SearchConfig { eval_batch, ..SearchConfig::default() };
-                let search = run(&toy, config, simulations, 0, &mut hashed());
+                let search = run(&toy, config, simulations, 0, &mut Hashed);
                 assert_eq!(search.result().visits.iter().sum::<u32>(), simulations);
                 assert_eq!(search.tree().node(ROOT).visits, 1 + simulations);
                 let stats = search.stats();
@@ -83,9 +83,7 @@ fn a_line_of_100_000_plies_is_searched_without_recursion() {
     let config = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     let chain = Toy::chain(100_000);
     let mut search = Search::new(chain, config);
-    search.begin(3_000, Stream::keyed(&[])).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut Uniform).unwrap() {}
+    finish(&mut search, 3_000, &[], &mut Uniform);
     assert_eq!(search.result().principal_variation.len(), 3_000);
 }
 
@@ -99,7 +97,7 @@ fn the_longest_descent_is_as_deep_as_the_deepest_node_with_a_visit() {
     for seed in 0..20 {
         for (simulations, eval_batch) in [(0, 1), (1, 1), (300, 1), (300, 8)] {
             let config = SearchConfig { eval_batch, solver: seed % 2 == 0, ..SearchConfig::default() };
-            let search = run(&Toy::random(seed, 6, true), config, simulations, 0, &mut hashed());
+            let search = run(&Toy::random(seed, 6, true), config, simulations, 0, &mut Hashed);
             assert_eq!(search.result().depth, deepest(search.tree(), ROOT), "seed {seed}");
         }
     }
@@ -120,7 +118,7 @@ fn a_finished_root_needs_no_evaluator_and_a_roll_is_refused() {
 #[test]
 fn no_simulations_give_the_networks_own_opinion() {
     let toy = Toy::random(5, 5, false);
-    let result = run(&toy, SearchConfig::default(), 0, 0, &mut hashed()).result();
+    let result = run(&toy, SearchConfig::default(), 0, 0, &mut Hashed).result();
     assert!(result.visits.iter().all(|&n| n == 0));
     let best = (0..result.priors.len()).max_by(|&a, &b| result.priors[a].total_cmp(&result.priors[b]));
     assert_eq!(result.action, best.map(|index| result.actions[index]));
@@ -187,9 +185,7 @@ fn numbers_that_are_none_are_refused_and_named() {
     }
     for logit in [1e4, -1e4, f32::MAX] {
         let mut search = Search::new(toy.clone(), SearchConfig::default());
-        search.begin(10, Stream::keyed(&[])).unwrap();
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(&mut search), &mut Bad(logit, 0.0)).unwrap() {}
+        finish(&mut search, 10, &[], &mut Bad(logit, 0.0));
         check_tree(&search);
     }
 }
@@ -243,7 +239,7 @@ fn a_warm_cache_changes_no_visit_of_a_long_search() {
 #[test]
 fn a_root_moved_along_can_be_looked_at_before_it_is_searched() {
     let toy = Toy::parse("0(1(+ -) ?(1:+ 3:1(- =)))").unwrap();
-    let mut search = run(&toy, SearchConfig::default(), 200, 0, &mut hashed());
+    let mut search = run(&toy, SearchConfig::default(), 200, 0, &mut Hashed);
     let mut other = search.clone();
     search.advance(0);
     let result = search.result();
@@ -290,7 +286,7 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
     let config = SearchConfig { root_noise: Some(noise), ..SearchConfig::default() };
     for seed in 0..30 {
         let toy = Toy::random(seed, 8, false);
-        let mut search = run(&toy, config, 300, seed, &mut hashed());
+        let mut search = run(&toy, config, 300, seed, &mut Hashed);
         let memory = search.tree().memory_bytes();
         while let Some(action) = search.result().action {
             let child = search.tree().children(ROOT).iter().find(|child| child.action == action).unwrap().clone();
@@ -307,13 +303,11 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
             if search.root().turn() == Turn::Terminal {
                 break;
             }
-            search.begin(100, Stream::keyed(&[seed, 1])).unwrap();
-            let mut rounds = Rounds::new(Workers::Serial, None);
-            while rounds.run(std::slice::from_mut(&mut search), &mut hashed()).unwrap() {}
+            finish(&mut search, 100, &[seed, 1], &mut Hashed);
             assert_eq!(search.tree().node(ROOT).visits, inherited.max(1) + 100);
             check_tree(&search);
             // The clean priors are the network's: the noise of no move is left in them.
-            let clean = run(search.root(), SearchConfig::default(), 0, 0, &mut hashed()).result().priors;
+            let clean = run(search.root(), SearchConfig::default(), 0, 0, &mut Hashed).result().priors;
             assert_eq!(search.result().priors, clean);
             let noised: Vec<f32> = search.tree().children(ROOT).iter().map(|child| child.prior).collect();
             assert!(clean.len() == 1 || noised != clean);
@@ -426,7 +420,7 @@ proptest! {
             eval_batch, c_puct, fpu, virtual_loss, in_flight_share, root_noise, root_temperature, gumbel_actions,
             evaluations, ..SearchConfig::default()
         };
-        let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut hashed());
+        let search = run(&Toy::random(seed, depth, true), config, simulations, seed, &mut Hashed);
         let result = search.result();
         let visits = result.visits.iter().sum::<u32>();
         let leaves = search.stats().evaluations;
@@ -443,7 +437,7 @@ proptest! {
         // What ran out of evaluations is the search of as many simulations. Sequential halving plans for its number.
         if gumbel_actions == 0 {
             let free = SearchConfig { evaluations: None, ..config };
-            let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut hashed());
+            let same = run(&Toy::random(seed, depth, true), free, visits, seed, &mut Hashed);
             prop_assert_eq!(SearchResult { stop: Stop::Simulations, ..result }, same.result());
             prop_assert_eq!(leaves, same.stats().evaluations);
         }

@@ -22,8 +22,8 @@ use azpy_core::text::{play_line, shown};
 
 use super::Backgammon;
 use super::side::BAR;
-use crate::notation::Words;
-use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, rows_of_text};
+use crate::notation::{Words, mark};
+use crate::tables::{self, ROLLS, Side, each, from_other_side, read_side, read_turn, rows_of_text};
 
 const KEYS: [&str; 7] = ["x", "o", "turn", "roll", "left", "closed", "plies"];
 const EXPECTED: &str =
@@ -46,25 +46,13 @@ fn place(name: &str) -> Result<u32, String> {
     }
 }
 
-fn letter(player: Player) -> &'static str {
-    match player {
-        Player::Zero => "x",
-        _ => "o",
-    }
-}
-
 fn side_text(side: Side) -> String {
-    let mut places: Vec<_> = each(side.taken()).map(|place| format!("{}:{}", name(place), side.count(place))).collect();
-    places.reverse();
-    if side.off() > 0 {
-        places.push(format!("off:{}", side.off()));
-    }
-    places.join(",")
+    tables::side_text(side, (0..=BAR).rev().filter(|place| side.taken() >> place & 1 == 1), name)
 }
 
 pub(super) fn to_text(game: &Backgammon) -> String {
     let [x, o] = game.sides.map(side_text);
-    let mut text = format!("x={x} o={o} turn={}", letter(game.mover));
+    let mut text = format!("x={x} o={o} turn={}", mark(game.mover));
     if game.opening {
         text += " roll=opening";
     } else if let Some([high, low]) = game.dice() {
@@ -92,11 +80,7 @@ pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String
     }
     let words = Words::read(text, &KEYS, EXPECTED)?;
     let sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
-    let mover = match words.needed("turn")? {
-        "x" => Player::Zero,
-        "o" => Player::One,
-        other => return Err(format!("turn must be x or o, got {}", shown(other))),
-    };
+    let mover = read_turn(&words)?;
     let plies = match words.get("plies") {
         None => 0,
         Some(text) => text.parse::<u16>().map_err(|_| format!("plies must be a whole number, got {}", shown(text)))?,
@@ -136,7 +120,7 @@ fn parse_turn(game: &mut Backgammon, words: &Words<'_>) -> Result<(), String> {
     if game.winner() == Some(game.mover) {
         return Err(format!(
             "{0} has all checkers off, so that the other player is to move, got {0}",
-            letter(game.mover)
+            mark(game.mover)
         ));
     }
     if game.winner().is_some() {
@@ -167,11 +151,11 @@ fn parse_turn(game: &mut Backgammon, words: &Words<'_>) -> Result<(), String> {
             game.closed |= 1 << place(name)?;
         }
         if let Some(place) = each(game.closed & !game.own().taken()).next() {
-            return Err(format!("closed has {}, where {} has no checker", name(place), letter(game.mover)));
+            return Err(format!("closed has {}, where {} has no checker", name(place), mark(game.mover)));
         }
     }
     if !game.can_go() {
-        let (mover, other) = (letter(game.mover), letter(game.mover.opponent()));
+        let (mover, other) = (mark(game.mover), mark(game.mover.opponent()));
         return Err(format!("{mover} can play none of {}: leave the roll out and say turn={other}", left_text(game)));
     }
     Ok(())
@@ -197,27 +181,7 @@ fn parse_dice(text: &str, what: &str) -> Result<Vec<u8>, String> {
 }
 
 fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
-    let (mut side, mut off) = (Side::NONE, 0);
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let wrong = || format!("{whose} has {}: expected place:number, as in 24:2, bar:1 or off:3", shown(part));
-        let (name, number) = part.split_once(':').ok_or_else(wrong)?;
-        let number = number.parse::<u32>().ok().filter(|number| (1..=CHECKERS).contains(number)).ok_or_else(wrong)?;
-        if side.on_board() + off + number > CHECKERS {
-            return Err(format!("{whose} has more than {CHECKERS} checkers"));
-        }
-        if name == "off" {
-            off += number;
-            continue;
-        }
-        let place = place(name)?;
-        for _ in 0..number {
-            side.add(place);
-        }
-    }
-    match side.on_board() + off {
-        CHECKERS => Ok(side),
-        number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
-    }
+    read_side(text, whose, "place:number, as in 24:2, bar:1 or off:3", |name| place(name).map_err(Some))
 }
 
 /// The board as x sees it: x runs from 24 to 1 and o the other way.
@@ -234,7 +198,7 @@ pub(super) fn render(game: &Backgammon) -> String {
 /// Who does what next.
 fn state_text(game: &Backgammon) -> String {
     let ply = format!("ply {} of {}", game.max_plies - game.plies_left, game.max_plies);
-    let mover = letter(game.mover);
+    let mover = mark(game.mover);
     let [high, low] = game.dice;
     let what = match game.turn() {
         Turn::Terminal => "the game is over".to_owned(),

@@ -35,11 +35,12 @@ mod plays;
 mod points;
 mod rolled;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
 use crate::key::{Tag, digest};
+use crate::notation::limit_of_plies;
 use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, write_outcomes};
 use board::{HIS_CORNER, HIS_JANS, Levels};
 use points::{SIX_TABLES_ROLL, Score};
@@ -123,10 +124,7 @@ impl Trictrac {
     pub fn new(holes: usize, max_plies: usize) -> Result<Self, String> {
         let goal = u8::try_from(holes).ok().filter(|holes| (1..=HOLES).contains(holes));
         let goal = goal.ok_or_else(|| format!("holes must be from 1 to {HOLES}, got {holes}"))?;
-        match u16::try_from(max_plies) {
-            Ok(max_plies) if max_plies > 0 => Ok(Self::start(goal, max_plies)),
-            _ => Err(format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX)),
-        }
+        Ok(Self::start(goal, limit_of_plies(max_plies)?))
     }
 
     fn start(goal: u8, max_plies: u16) -> Self {
@@ -397,11 +395,7 @@ impl Game for Trictrac {
     }
 
     fn outcome(&self) -> Value {
-        Value(match self.winner() {
-            Some(Player::Zero) => 1.0,
-            Some(_) => -1.0,
-            None => 0.0,
-        })
+        Value::won_by(self.winner(), 2)
     }
 
     fn encode(&self, row: &mut [f32]) {

@@ -24,7 +24,7 @@ use azpy_core::text::{play_line, shown};
 use super::{FIELDS, HIS_CORNER, POWER, Stage, Trictrac};
 use super::{HOLD, LEAVE, Plays};
 use crate::notation::{PLAYERS, Words, mark, read_number};
-use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, rows_of_text};
+use crate::tables::{self, ROLLS, Side, each, from_other_side, read_side, read_turn, rows_of_text};
 use crate::trictrac::board::CORNER;
 
 const KEYS: [&str; 12] =
@@ -49,11 +49,7 @@ pub(super) fn name_of(game: &Trictrac, action: Action) -> String {
 }
 
 fn side_text(side: Side) -> String {
-    let mut parts: Vec<_> = each(side.taken()).map(|place| format!("{}:{}", place + 1, side.count(place))).collect();
-    if side.off() > 0 {
-        parts.push(format!("off:{}", side.off()));
-    }
-    parts.join(",")
+    tables::side_text(side, each(side.taken()), |place| (place + 1).to_string())
 }
 
 /// The field that the first step left, and the die that is left.
@@ -95,11 +91,7 @@ pub(super) fn parse(start: &Trictrac, text: &str) -> Result<Trictrac, String> {
     if let Some(place) = each(x.taken() & from_other_side(o.taken())).next() {
         return Err(format!("x's field {} has checkers of both players", place + 1));
     }
-    game.mover = match words.needed("turn")? {
-        "x" => Player::Zero,
-        "o" => Player::One,
-        other => return Err(format!("turn must be x or o, got {}", shown(other))),
-    };
+    game.mover = read_turn(&words)?;
     let plies = words.get("plies").map_or(Ok(0), |word| read_number("plies", word, 0, game.max_plies))?;
     game.plies_left = game.max_plies - plies;
     game.score.points = pair(&words, "points", 10, [0; 2])?;
@@ -250,25 +242,9 @@ fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), String> {
 }
 
 fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
-    let (mut side, mut off) = (Side::NONE, 0);
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let wrong = || format!("{whose} has {}: expected field:number, as in 1:13 or off:2", shown(part));
-        let (name, number) = part.split_once(':').ok_or_else(wrong)?;
-        let number = u32::from(read_number("", number, 1, CHECKERS as u16).map_err(|_| wrong())?);
-        if side.on_board() + off + number > CHECKERS {
-            return Err(format!("{whose} has more than {CHECKERS} checkers"));
-        }
-        if name == "off" {
-            off += number;
-            continue;
-        }
-        let field = u32::from(read_number("", name, 1, FIELDS as u16).map_err(|_| wrong())?);
-        (0..number).for_each(|_| side.add(field - 1));
-    }
-    match side.on_board() + off {
-        CHECKERS => Ok(side),
-        number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
-    }
+    let place =
+        |name: &str| read_number("", name, 1, FIELDS as u16).map(|field| u32::from(field) - 1).map_err(|_| None);
+    read_side(text, whose, "field:number, as in 1:13 or off:2", place)
 }
 
 /// The board as x sees it: x runs from 1 at the lower left to 12, up, and back to 24.

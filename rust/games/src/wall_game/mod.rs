@@ -30,11 +30,12 @@
 
 use std::str::FromStr;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, shown};
 
 use crate::key::{Tag, digest};
+use crate::notation::PLAYERS;
 use crate::planes::cells_then;
 use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, image_of_direction, opposite};
 
@@ -52,7 +53,6 @@ const FREESTYLE: [usize; 2] = [12, 10];
 /// Random starts of freestyle that the chance turn draws from: a power of two, so that probabilities sum to 1 exactly.
 const STARTS: Action = 1 << 15;
 
-const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 const CAT: usize = 0;
 const MOUSE: usize = 1;
 
@@ -408,11 +408,7 @@ impl Game for WallGame {
 
     #[inline]
     fn outcome(&self) -> Value {
-        match self.status {
-            Status::Over(Some(Player::Zero)) => Value(1.0),
-            Status::Over(Some(Player::One)) => Value(-1.0),
-            _ => Value(0.0),
-        }
+        Value::won_by(if let Status::Over(winner) = self.status { winner } else { None }, 2)
     }
 
     fn encode(&self, row: &mut [f32]) {

@@ -340,7 +340,7 @@ impl WallGame {
     }
 }
 
-fn letter(column: usize) -> char {
+pub(super) fn letter(column: usize) -> char {
     (b'a' + column as u8) as char
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use azpy_core::picture::Touch;
 
+use super::notation::letter;
 use super::{CAT, MOUSE, PLAYERS, Status, WallGame};
 
 /// Capitals are Red's; cats first.
@@ -67,13 +68,8 @@ impl WallGame {
                 text.push('\n');
             }
         }
-        let letters: String =
-            (0..columns).map(|column| format!("{:<1$}", self.column_letter(column), width + 1)).collect();
+        let letters: String = (0..columns).map(|column| format!("{:<1$}", letter(column), width + 1)).collect();
         format!("{text}{:margin$} {}\n{}", "", letters.trim_end(), self.caption())
-    }
-
-    fn column_letter(&self, column: usize) -> char {
-        (b'a' + column as u8) as char
     }
 
     /// The upper left corner of a cell of the picture.
@@ -129,7 +125,7 @@ impl WallGame {
         let mut write = |text: std::fmt::Arguments<'_>| svg.write_fmt(text).expect("a String takes all");
         for column in 0..columns {
             let (x, y) = (MARGIN + column * CELL + CELL / 2, MARGIN + high + 20);
-            write(format_args!("<text x=\"{x}\" y=\"{y}\">{}</text>", self.column_letter(column)));
+            write(format_args!("<text x=\"{x}\" y=\"{y}\">{}</text>", letter(column)));
         }
         for row in 0..rows {
             let y = MARGIN + row * CELL + CELL / 2 + 5;

@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
-use azpy_games::{ConnectFour, ConnectFourForThree, DiceNim, Game2048, Hex, Othello, PegSolitaire, Pig, TicTacToe};
+use azpy_games::{
+    Breakthrough, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Gomoku, Hex, Othello, PegSolitaire, Pig,
+    TicTacToe,
+};
 use proptest::prelude::*;
 
 use crate::common::{Random, encode, moves};
@@ -383,6 +386,9 @@ fn notations() -> Vec<Box<dyn Texts>> {
         Box::new(Game2048::new(2, 32).unwrap()),
         Box::new(Game2048::default()),
         Box::new(PegSolitaire::default()),
+        Box::new(Gomoku::new(3, 3).unwrap()),
+        Box::new(Breakthrough::new(3, 3).unwrap()),
+        Box::new(Breakthrough::new(3, 4).unwrap()),
     ]
 }
 

@@ -33,12 +33,14 @@ pub struct Asked {
     pub who: usize,
     pub plies: usize,
     pub fails: Fails,
+    /// The legal actions at the root, if these are not all.
+    pub only: Option<Vec<Action>>,
     pub failed: Arc<AtomicBool>,
 }
 
 impl Asked {
     pub fn new(who: usize, toy: Toy) -> Self {
-        Self { toy, who, plies: 0, fails: Fails::Never, failed: Arc::default() }
+        Self { toy, who, plies: 0, fails: Fails::Never, only: None, failed: Arc::default() }
     }
     pub fn failing(who: usize, fails: Fails) -> Self {
         Self { fails, ..Self::new(who, Toy::countdown(12)) }
@@ -62,6 +64,9 @@ impl Game for Asked {
     }
     fn legal_actions(&self, out: &mut Vec<Action>) {
         self.toy.legal_actions(out);
+        if let Some(only) = self.only.as_ref().filter(|_| self.plies == 0) {
+            out.retain(|action| only.contains(action));
+        }
         if self.fails == Fails::Rules && self.plies == 3 {
             out.clear();
         }

@@ -58,10 +58,6 @@ impl<G: Game> Evaluator<G> for Hashed {
     }
 }
 
-pub fn hashed() -> Hashed {
-    Hashed
-}
-
 /// A search of `root`, run to its end; checks on the way out that the counts add up.
 pub fn run<G: Game>(
     root: &G,
@@ -71,9 +67,7 @@ pub fn run<G: Game>(
     evaluator: &mut impl Evaluator<G, Error = Infallible>,
 ) -> Search<G> {
     let mut search = Search::new(root.clone(), config);
-    search.begin(simulations, Stream::keyed(&[seed])).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), evaluator).unwrap() {}
+    finish(&mut search, simulations, &[seed], evaluator);
     if config.max_memory_mb.is_none() {
         check_tree(&search);
     }
@@ -87,10 +81,20 @@ pub fn go_on<G: Game>(
     seed: u64,
     evaluator: &mut impl Evaluator<G, Error = Infallible>,
 ) {
-    search.begin(simulations, Stream::keyed(&[seed])).unwrap();
+    finish(search, simulations, &[seed], evaluator);
+    check_tree(search);
+}
+
+/// As `go_on`, of a tree that may be full, and with a stream of these words.
+pub fn finish<G: Game>(
+    search: &mut Search<G>,
+    simulations: u32,
+    seed: &[u64],
+    evaluator: &mut impl Evaluator<G, Error: std::fmt::Debug>,
+) {
+    search.begin(simulations, Stream::keyed(seed)).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
     while rounds.run(std::slice::from_mut(search), evaluator).unwrap() {}
-    check_tree(search);
 }
 
 /// Promise 2: nothing in flight, sums of visits, |Q| <= 1, priors that sum to 1.

@@ -93,16 +93,13 @@ pub fn start(
     slots: usize,
     games: Option<u64>,
     networks: Vec<Network>,
-) -> SelfPlay<Network, Toy> {
+) -> SelfPlay<Network, &'static str> {
     let layout = Layout { slots, first_game: 5, games, stagger: 0, inside: || Box::new(|body| body()) };
     let workers = Workers::new(2).unwrap();
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
 }
 
-pub fn all<E: Evaluator<G> + 'static, G: Game>(play: &SelfPlay<E, G>) -> Vec<GameRecord>
-where
-    E::Error: std::fmt::Debug + 'static,
-{
+pub fn all<E: Send + 'static, Error: std::fmt::Debug + Send + 'static>(play: &SelfPlay<E, Error>) -> Vec<GameRecord> {
     let mut records = Vec::new();
     while !play.is_over() {
         records.extend(play.next(Duration::from_millis(20)).unwrap());
