@@ -103,7 +103,7 @@ impl Table {
     /// A text at the edge of a player's part of the tray.
     pub(crate) fn write_at_tray(&self, svg: &mut Svg, player: Player, text: &str) {
         let (x, upper) = self.tray(player);
-        svg.text(x + TRAY / 2.0, beyond(upper), 13.0, text);
+        svg.text(x + TRAY / 2.0, beyond(upper), 14.0, text);
     }
 
     /// The dice of a roll in the middle of a half, those that have been played faint: each with whether it is left.
