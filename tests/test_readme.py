@@ -109,7 +109,9 @@ def _stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     played = azpy.match
     monkeypatch.setattr(azpy, "train", train, raising=False)
-    monkeypatch.setattr(azpy, "match", lambda a, b, games: played(a, b, games=2, simulations=2), raising=False)
+    monkeypatch.setattr(
+        azpy, "match", lambda a, b, games, **more: played(a, b, games=2, simulations=2, **more), raising=False
+    )
     pyplot = SimpleNamespace(plot=lambda curve: None, show=lambda: LISTENED.update(shown=1))
     packages = {
         "optuna": SimpleNamespace(TrialPruned=Pruned, create_study=lambda direction: Study()),
@@ -289,7 +291,9 @@ def test_the_cookbook_solves_its_problems(
         ended.append(on_iteration({"iteration": 20}))
 
     monkeypatch.setattr(azpy, "train", train, raising=False)
-    monkeypatch.setattr(azpy, "match", lambda a, b, games: played(a, b, games=2, simulations=2), raising=False)
+    monkeypatch.setattr(
+        azpy, "match", lambda a, b, games, **more: played(a, b, games=2, simulations=2, **more), raising=False
+    )
     text, names = (README.parent / "docs/cookbook.md").read_text("utf-8"), dict[str, Any]()
     assert text.count("\n## ") == 12
     for kind, block in re.findall(r"^```(python|sh|js)\n(.*?)^```", text, re.M | re.S):
