@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,15 @@ def missing(crate: Path) -> str:
     return f"Rust has no standard library for it here: run `rustup target add {TARGET}`"
 
 
-def described(crate: Path) -> dict[str, Any] | str:
+def described(crate: Path, *options: str) -> dict[str, Any] | str:
     """What cargo says of the crate in a folder, and of all that it needs (`cargo metadata`); or why it says nothing."""
     cargo, _, environment = _tools()
-    command = [cargo, "metadata", "--format-version", "1", "--filter-platform", TARGET]
+    command = [cargo, "metadata", "--format-version", "1", "--filter-platform", TARGET, *options]
     said = subprocess.run(command, cwd=crate, env=environment, capture_output=True, text=True, check=False)
     return json.loads(said.stdout) if said.returncode == 0 else " ".join(said.stderr.split())
 
 
-def _remapped(crate: Path) -> list[str]:
+def _remapped(crate: Path, said: dict[str, Any]) -> list[str]:
     """Options of rustc that keep the paths of this machine out of the program, where a panic would say them."""
     _, _, environment = _tools()
     rustc = environment.get("RUSTC", "rustc")
@@ -92,12 +93,10 @@ def _remapped(crate: Path) -> list[str]:
         Path(environment.get("AZPY_WASM_TOOLS", "/")): "/rust",
         Path(sysroot.stdout.strip() or "/"): "/rust",
     }
-    said = described(crate)
-    if not isinstance(said, str):
-        places[Path(said["target_directory"])] = "/target"
-        # Crates may lie anywhere: beside this one, or in a folder of vendored ones.
-        packages = {Path(one["manifest_path"]).parent: f"/{one['name']}-{one['version']}" for one in said["packages"]}
-        places |= {path: name for path, name in packages.items() if cargo_home not in path.parents}
+    places[Path(said["target_directory"])] = "/target"
+    # Crates may lie anywhere: beside this one, or in a folder of vendored ones.
+    packages = {Path(one["manifest_path"]).parent: f"/{one['name']}-{one['version']}" for one in said["packages"]}
+    places |= {path: name for path, name in packages.items() if cargo_home not in path.parents}
     places[crate] = "/crate"
     known = {folder: name for path, name in places.items() for folder in (path, path.resolve())}
     # The last one that fits counts, and so the innermost.
@@ -106,15 +105,19 @@ def _remapped(crate: Path) -> list[str]:
 
 
 def compiled(crate: Path, *options: str) -> bytes | None:
-    """The program of the crate in a folder; None if cargo failed, and then it has said why.
+    """The program of the crate in a folder; None if cargo failed, and then the reason is printed.
 
     Args:
         crate: the folder.
         options: more of them for `cargo build`.
     """
     cargo, more, environment = _tools()
+    said = described(crate, *(option for option in options if option in ("--locked", "--offline", "--frozen")))
+    if isinstance(said, str):
+        print(said, file=sys.stderr)
+        return None
     # Vectors of 128 bits: all browsers have them since 2023.
-    flags = ["-Ctarget-feature=+simd128", "-Clink-arg=--strip-all", *_remapped(crate)]
+    flags = ["-Ctarget-feature=+simd128", "-Clink-arg=--strip-all", *_remapped(crate.resolve(), said)]
     environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(flags)
     command = [cargo, "build", "--lib", "--profile", "page", "--target", TARGET, *more, *options]
     command += [f"--config=profile.page.{key}={json.dumps(value)}" for key, value in _PROFILE.items()]

@@ -106,7 +106,7 @@ impl<P: Payoff> Game for Any<P> {
     fn pick_action(&self, scratch: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
         // A game asks once, and no object can be asked to take what is called by value.
         let mut draw = Some(draw);
-        self.inner.picked(scratch, &mut |count| draw.take().map_or(0, |draw| draw(count)))
+        self.inner.picked(scratch, &mut |count| draw.take().expect("a game draws once")(count))
     }
     fn play(&mut self, action: Action) {
         self.inner.play(action);

@@ -8,12 +8,11 @@ use azpy_core::game::Player;
 use azpy_core::picture::Touch;
 
 use crate::notation::rows;
-use crate::svg::Svg;
 
 /// Pixels between two lines of a picture.
-const STEP: f32 = 30.0;
+const STEP: usize = 30;
 /// Pixels from a picture's edge to the first line.
-const MARGIN: f32 = 45.0;
+const MARGIN: usize = 45;
 
 /// The number printed beside a row.
 pub(crate) fn row_number(size: usize, cell: usize) -> usize {
@@ -48,24 +47,33 @@ pub(crate) fn to_svg(
     stone: impl Fn(usize) -> Option<Player>,
     is_marked: impl Fn(usize) -> bool,
 ) -> String {
-    let at = |line: usize| MARGIN + line as f32 * STEP;
+    let at = |line: usize| MARGIN + line * STEP;
     let (first, last) = (at(0), at(size - 1));
     let side = last + MARGIN;
-    let mut svg = Svg::new(side, side, &format!("a board of {size} lines"));
-    svg.rect(0.0, 0.0, side, side, "fill=\"#e3b869\"");
-    for (line, &letter) in letters[..size].iter().enumerate() {
-        let (at, letter, number) = (at(line), char::from(letter).to_string(), (size - line).to_string());
-        for (from, to) in [((first, at), (last, at)), ((at, first), (at, last))] {
-            svg.line(from, to, "stroke=\"#4a3a1c\" stroke-width=\"1.2\" stroke-linecap=\"square\"");
-        }
-        for edge in [first - 29.0, last + 29.0] {
-            svg.text(at, edge, 13.0, &letter);
-            svg.text(edge, at, 13.0, &number);
-        }
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {side} {side}\" width=\"{side}\" height=\"{side}\">\
+         <rect width=\"{side}\" height=\"{side}\" fill=\"#e3b869\"/>\
+         <g stroke=\"#4a3a1c\" stroke-width=\"1.2\" stroke-linecap=\"square\">"
+    );
+    for line in 0..size {
+        let at = at(line);
+        let _ = write!(svg, "<path d=\"M{first} {at}H{last}M{at} {first}V{last}\"/>");
     }
+    svg += "</g><g fill=\"#4a3a1c\">";
     for cell in star_cells(size) {
-        svg.circle(at(cell % size), at(cell / size), 3.5, "fill=\"#4a3a1c\"");
+        let _ = write!(svg, "<circle cx=\"{}\" cy=\"{}\" r=\"3.5\"/>", at(cell % size), at(cell / size));
     }
+    svg += "</g><g font-family=\"sans-serif\" font-size=\"13\" fill=\"#4a3a1c\" text-anchor=\"middle\">";
+    for (line, &letter) in letters[..size].iter().enumerate() {
+        let (at, letter, number) = (at(line), char::from(letter), size - line);
+        for edge in [first - 24, last + 33] {
+            let _ = write!(svg, "<text x=\"{at}\" y=\"{edge}\">{letter}</text>");
+        }
+        for edge in [first - 29, last + 29] {
+            let _ = write!(svg, "<text x=\"{edge}\" y=\"{}\">{number}</text>", at + 5);
+        }
+    }
+    svg += "</g>";
     for cell in 0..size * size {
         let Some(player) = stone(cell) else { continue };
         let (x, y) = (at(cell % size), at(cell / size));
@@ -73,18 +81,21 @@ pub(crate) fn to_svg(
             Player::Zero => ("#161616", "#ffffff"),
             _ => ("#fdfdf8", "#161616"),
         };
-        svg.circle(x, y, 14.0, &format!("fill=\"{fill}\" stroke=\"#161616\""));
+        let _ = write!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"14\" fill=\"{fill}\" stroke=\"#161616\"/>");
         if is_marked(cell) {
-            svg.circle(x, y, 7.0, &format!("fill=\"none\" stroke=\"{contrast}\" stroke-width=\"2\""));
+            let _ = write!(
+                svg,
+                "<circle cx=\"{x}\" cy=\"{y}\" r=\"7\" fill=\"none\" stroke=\"{contrast}\" stroke-width=\"2\"/>"
+            );
         }
     }
-    svg.done()
+    svg + "</svg>"
 }
 
 /// The place of a cell of the picture.
 pub(crate) fn touch(size: usize, cell: usize, name: String) -> Touch {
-    let [x, y] = [cell % size, cell / size].map(|line| MARGIN + line as f32 * STEP - STEP / 2.0);
-    Touch::new(name, [x, y, STEP, STEP])
+    let [x, y] = [cell % size, cell / size].map(|line| (MARGIN + line * STEP - STEP / 2) as f32);
+    Touch::new(name, [x, y, STEP as f32, STEP as f32])
 }
 
 /// Where boards have dots: the middle where there is one, the corners from 7 lines on, the sides' middles from 17.

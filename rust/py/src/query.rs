@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use azpy_core::game::{Action, Game};
 use azpy_query::{
-    Asking, Format, Found, Limits, Line as CoreLine, Object, Query as CoreQuery, Refused, action_of, format_of, id_of,
-    read, show, terminated, write,
+    Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Query as CoreQuery, Refused, action_of, format_of,
+    id_of, read, show, terminated, write,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -172,7 +172,8 @@ impl Message {
     ///     limits: of the client; see `azpy.serving.limits.Limits`.
     fn queries(&self, py: Python<'_>, served: Served, limits: Allowed) -> PyResult<Vec<Query>> {
         let query = Arc::new(self.answered(py, &served, limits, CoreQuery::read)?);
-        Ok((0..query.places.len()).map(|index| Query::new(&query, index)).collect())
+        let one = |index| Query { query: query.clone(), index, warnings: Vec::new() };
+        Ok((0..query.places.len()).map(one).collect())
     }
 
     /// The answer to the action `show`, as a line of JSON: what lies on the board, and what can be played.
@@ -234,92 +235,103 @@ pub(crate) struct Query {
     /// Sentences that each answer has.
     #[pyo3(get, set)]
     warnings: Vec<String>,
-    /// The text that names the query in its answers.
-    #[pyo3(get)]
-    id: String,
-    /// After so many of the query's moves.
-    #[pyo3(get)]
-    turn: usize,
-    /// The most simulations of the search; None for no limit.
-    #[pyo3(get)]
-    simulations: Option<u32>,
-    /// The most seconds of the search; None for no limit.
-    #[pyo3(get)]
-    seconds: Option<f64>,
-    /// "play", "analysis" or "ponder".
-    #[pyo3(get)]
-    priority: &'static str,
-    /// Seconds between reports; None for no reports.
-    #[pyo3(get)]
-    report_every: Option<f64>,
-    /// Whether moves have lower confidence bounds, which need the standard errors of a result.
-    #[pyo3(get)]
-    bounds: bool,
-    /// The name of the game that keeps its tree; None for none.
-    #[pyo3(get)]
-    game: Option<String>,
-    /// Which of the player's levels plays, by its index; None for none.
-    #[pyo3(get)]
-    level: Option<usize>,
-    /// The fields that change nothing, each with the reason.
-    #[pyo3(get)]
-    ignored: Vec<String>,
 }
 
 impl Query {
-    fn new(query: &Arc<CoreQuery<Any>>, index: usize) -> Self {
-        let CoreQuery { simulations, seconds, priority, report_every, bounds, level, .. } = **query;
-        Self {
-            index,
-            warnings: Vec::new(),
-            id: query.id.clone(),
-            turn: query.places[index].turn,
-            simulations,
-            seconds,
-            priority,
-            report_every,
-            bounds,
-            game: query.game.clone(),
-            level,
-            ignored: query.ignored.clone(),
-            query: query.clone(),
-        }
-    }
-
-    fn line(&self) -> &CoreLine<Any> {
-        &self.query.places[self.index].line
+    fn place(&self) -> &Place<Any> {
+        &self.query.places[self.index]
     }
 }
 
 #[pymethods]
 impl Query {
+    /// The text that names the query in its answers.
+    #[getter]
+    fn id(&self) -> &str {
+        &self.query.id
+    }
+
+    /// After so many of the query's moves.
+    #[getter]
+    fn turn(&self) -> usize {
+        self.place().turn
+    }
+
     /// Where the line begins that leads to the position.
     #[getter]
     fn start(&self) -> PyResult<State> {
-        self.line().start.state()
+        self.place().line.start.state()
     }
 
     /// The actions of the line.
     #[getter]
     fn played(&self) -> Vec<Action> {
-        self.line().played.clone()
+        self.place().line.played.clone()
     }
 
     /// The position.
     #[getter]
     fn state(&self) -> PyResult<State> {
-        self.line().state.state()
+        self.place().line.state.state()
+    }
+
+    /// The most simulations of the search; None for no limit.
+    #[getter]
+    fn simulations(&self) -> Option<u32> {
+        self.query.simulations
+    }
+
+    /// The most seconds of the search; None for no limit.
+    #[getter]
+    fn seconds(&self) -> Option<f64> {
+        self.query.seconds
+    }
+
+    /// "play", "analysis" or "ponder".
+    #[getter]
+    fn priority(&self) -> &'static str {
+        self.query.priority
+    }
+
+    /// Seconds between reports; None for no reports.
+    #[getter]
+    fn report_every(&self) -> Option<f64> {
+        self.query.report_every
+    }
+
+    /// Whether moves have lower confidence bounds, which need the standard errors of a result.
+    #[getter]
+    fn bounds(&self) -> bool {
+        self.query.bounds
+    }
+
+    /// The name of the game that keeps its tree; None for none.
+    #[getter]
+    fn game(&self) -> Option<&str> {
+        self.query.game.as_deref()
+    }
+
+    /// Which of the player's levels plays, by its index; None for none.
+    #[getter]
+    fn level(&self) -> Option<usize> {
+        self.query.level
+    }
+
+    /// The fields that change nothing, each with the reason.
+    #[getter]
+    fn ignored(&self) -> Vec<String> {
+        self.query.ignored.clone()
     }
 
     /// The actions that the search may choose among; None for all.
     fn actions(&self, py: Python<'_>) -> PyResult<Option<Vec<Action>>> {
-        let state = self.line().state.copied()?;
+        let state = self.place().line.state.copied()?;
         state.ask(py, || self.query.actions(&state))
     }
 
     /// The answer where the game is over, as a line of JSON; else None.
     fn end(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let (turn, state) = (self.turn, self.line().state.copied()?);
+        let (turn, state) = (self.place().turn, self.place().line.state.copied()?);
         state.ask(py, || self.query.end(turn, &state, &self.warnings))
     }
 
@@ -338,9 +350,9 @@ impl Query {
         network: Option<&str>,
         during: bool,
     ) -> PyResult<String> {
-        let (turn, state) = (self.turn, self.line().state.copied()?);
+        let (turn, state) = (self.place().turn, self.place().line.state.copied()?);
         let best = within("best", best.0, 0, state.num_actions() as i128 - 1)?;
-        let errors = if self.bounds { Some(result.errors(py)?) } else { None };
+        let errors = if self.bounds() { Some(result.errors(py)?) } else { None };
         let (found, lines) = (result.core(), result.lines(usize::MAX, self.query.pv_length)?);
         let found = Found {
             result: found,

@@ -31,7 +31,7 @@ pub(super) fn to_svg(game: &Backgammon) -> String {
         draw_stack(&mut svg, player, BAR_LEFT + TABLE.gap / 2.0, side.count(BAR), y);
         // The pip count: how many points all checkers still have to go.
         let to_go: u32 = (0..=BAR).map(|place| side.count(place) * (place + 1)).sum();
-        TABLE.write_at_tray(&mut svg, player, &to_go.to_string());
+        TABLE.write_at_tray(&mut svg, player, to_go);
     }
     if let Some([high, low]) = game.dice() {
         // A double is four dice.

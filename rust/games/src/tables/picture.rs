@@ -100,10 +100,11 @@ impl Table {
         }
     }
 
-    /// A text at the edge of a player's part of the tray.
-    pub(crate) fn write_at_tray(&self, svg: &mut Svg, player: Player, text: &str) {
+    /// A number at the edge of a player's part of the tray, beside a dot in the player's color.
+    pub(crate) fn write_at_tray(&self, svg: &mut Svg, player: Player, number: u32) {
         let (x, upper) = self.tray(player);
-        svg.text(x + TRAY / 2.0, beyond(upper), 14.0, text);
+        svg.circle(x + 7.0, beyond(upper), 5.0, &format!("fill=\"{}\"", color(player)));
+        svg.text(x + 15.0 + (TRAY - 15.0) / 2.0, beyond(upper), 13.0, &number.to_string());
     }
 
     /// The dice of a roll in the middle of a half, those that have been played faint: each with whether it is left.

@@ -48,7 +48,8 @@ fn the_picture_counts_the_pips_of_each_side() {
         ("x=bar:2,6:3,off:10 o=1:1,off:14 turn=x", ["68", "1"]),
     ] {
         let svg = start.parse(text).unwrap().to_svg();
-        let said = svg.split("font-size=\"14\"").skip(1).map(|rest| rest.split(['>', '<']).nth(1).unwrap());
+        // After the dot of the side, which is smaller than all other circles but the spots of dice.
+        let said = svg.split("r=\"5\"").skip(1).map(|rest| rest.split(['>', '<']).nth(3).unwrap());
         assert_eq!(said.collect::<Vec<_>>(), counts, "{text}");
     }
 }
