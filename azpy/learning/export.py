@@ -112,7 +112,7 @@ def _traced(network: Any) -> bytes:
     try:
         with warnings.catch_warnings():
             # azpy's own code asks for shapes of the module's answers, which are the same for every batch.
-            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning, module=__package__)
+            warnings.filterwarnings("ignore", module=__package__)
             torch.onnx.export(
                 _Player(network.eval()),
                 (rows,),
