@@ -489,6 +489,22 @@ def test_a_command_that_fails_changes_nothing(game: str) -> None:
         assert talk.ask("genmove b").startswith("= "), "no clock was set"
 
 
+def test_the_first_move_of_an_analysis_is_the_one_that_is_played() -> None:
+    served, less_visited = open_player("mcts:20?lcb=2", "othello", 100), 0
+    gtp = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
+    for color in "bw" * 6:
+        said = gtp.ask(f"kata-genmove_analyze {color}")
+        order = re.findall(r"info move (\S+) visits (\d+) .*?order (\d+)", said.splitlines()[-2])
+        visits = [int(count) for _, count, _ in order]
+        assert said.endswith(f"play {order[0][0]}")
+        assert [int(place) for *_, place in order] == list(range(len(order)))
+        assert len({vertex for vertex, *_ in order}) == len(order)
+        assert visits[1:] == sorted(visits[1:], reverse=True)
+        less_visited += visits[0] < max(visits)
+    gtp.close()
+    assert less_visited
+
+
 def test_an_analysis_goes_on_until_the_next_line(gtp: GtpTalk) -> None:
     gtp.say("lz-analyze b 5")
     gtp.hear("=")

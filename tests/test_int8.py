@@ -146,7 +146,7 @@ def test_drift_is_what_its_words_say() -> None:
     [
         ({"policy": 0.011}, "policies differ by 0.011 nats"),
         ({"value": 0.06}, "values differ by 0.06"),
-        ({"agreement": 0.5}, "best actions agree in 50%"),
+        ({"agreement": 476 / 512}, "best actions agree in 92.97%, at least 93.00% is asked for"),
         ({"policy": math.nan}, "policies differ by nan"),
     ],
 )

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import _core
+from azpy.cli.calibrate import _report
 from azpy.cli.match import main
 from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer, softened
-from azpy.matches.levels import LEVELS, Ladder, Level, ladder_of, plain_ladder
+from azpy.matches.levels import LEVELS, Ladder, Level, Step, ladder_of, plain_ladder
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Model, Served, chosen, open_engine, open_player
@@ -323,6 +324,19 @@ def test_a_calibration_in_two_sittings_is_that_of_one(
     # Other openings are other games: nothing of before counts.
     _, anew = measured(run, "--games", "10", "--opening-plies", "2")
     assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 5, 5, 5, 5]
+
+
+def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
+    store(run, *steps)
+    lines = _report([Step(**each) for each in steps], ladder_of(run, 4, True), "00ff", True)
+    words = "levels begin at the weakest step, the network alone, temperature 2: "
+    at = lines.index(f"{words}-35 Elo of the steps are 0 of the levels")
+    assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
+    assert [re.split(" {2,}", lines[at + row])[:2] for row in (2, 8)] == [["beginner", "0"], ["full strength", "240"]]
+    # Another network than that of the ladder, and no game of it yet.
+    assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
+    assert "not every step has played: the ladder is not used yet" in capsys.readouterr().out
 
 
 def test_time_and_ctrl_c_end_a_calibration_between_groups(

@@ -11,6 +11,8 @@ import pytest
 from hexapawn import Hexapawn
 
 import azpy
+from azpy.errors import SettingsError
+from many_players import Toss, Trio
 from oracles import Solver
 from starts import Starts
 
@@ -102,6 +104,17 @@ def test_the_example_is_trained_and_played(starts: Starts, folder: Path) -> None
     path, game = "runs/hexapawn-Hexapawn", ["--game", "hexapawn:Hexapawn"]
     assert "Elo" in run(folder, "match", path, "mcts:20", "--games", "4", "--opening-plies", "2", *game)
     assert "ply 0, player 0 to move" in run(folder, "replay", path, "3", *game)
+
+
+def test_a_run_is_opened_with_the_name_of_its_game_or_with_the_class(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('game = "many_players:Trio"\n')
+    for game in ("many_players:Trio", Trio):
+        assert azpy.load_run(tmp_path, game=game).start.num_players == 3
+    with pytest.raises(SettingsError, match=r"got 'many_players:Toss': give the run's game"):
+        azpy.load_run(tmp_path, game=Toss)
+    wrong: Any = Trio()
+    with pytest.raises(SettingsError, match=r"expected a game's name or a class that derives from azpy.Game, got <"):
+        azpy.load_run(tmp_path, game=wrong)
 
 
 def test_a_run_of_the_puzzle_finds_the_longest_snake(

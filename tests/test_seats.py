@@ -13,6 +13,7 @@ import pytest
 import azpy
 from azpy.cli import compare
 from azpy.cli.match import main
+from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.arena import RandomPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
@@ -21,6 +22,7 @@ from azpy.matches.results import MatchResult, Round, told
 from azpy.reports.alarms import alarms
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import Settings, match_search
+from azpy.training.events import Matched
 from many_players import Together, Toss, TossAlone, Trio
 from test_compare import FakeTraining
 from test_compare import training as training
@@ -187,7 +189,7 @@ def test_ratings_of_three_players_are_the_most_likely_ones() -> None:
             assert likelihood(other) < likelihood(found)
 
 
-# az-match, az-compare, the report -------------------------------------------------------------------------------------
+# az-match, az-train, az-compare, the report ---------------------------------------------------------------------------
 
 
 def test_az_match_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,6 +206,18 @@ def test_az_match_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[s
     assert (found["score"], found["players"], found["rounds"]) == (result.score, 3, 4)
     assert [found[f"as_seat_{seat}"] for seat in range(3)] == [[*counts] for counts in result.seats]
     assert (found["outcome"], found["other_outcome"]) == (result.outcome_of(0)[0], result.outcome_of(1)[0])
+
+
+def test_az_train_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    three = MatchResult((Round(((1.0, -1.0, -1.0), (-1.0, 1.0, -1.0), (-1.0, 1.0, -1.0)), ((), (), ())),))
+    alone = MatchResult((Round(((0.5, 0.0, 0.25),), ((),)),), zero_sum=False)
+    for result in (three, alone):
+        Display().show(Matched(4, "mcts-200", result))
+    shared, single = capsys.readouterr().out.splitlines()
+    assert shared.startswith("  strength after iteration 4: 0.333")
+    assert shared.endswith("(+1 =0 -2), share of the wins against 2 copies of mcts-200, even at 0.333")
+    assert single.endswith("against mcts-200")
+    assert "share" not in single
 
 
 def test_saved_games_have_the_players_by_their_seats(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
 @pytest.mark.parametrize(
     ("shares", "batches", "pipelines", "own_device", "text"),
     [
-        ({"growing": 0.5, "evaluating": 0.35, "writing": 0.15}, FULL, 2, False, "the disk is slow"),
+        ({"growing": 0.5, "evaluating": 0.35, "writing": 0.15}, FULL, 2, False, "or the whole machine, is slow"),
         ({"growing": 0.2, "evaluating": 0.2, "fitting": 0.6}, FULL, 2, False, r"fewer --passes \(now 4\)"),
         ({"growing": 0.4, "exporting": 0.6}, FULL, 2, False, r"larger --games-per-iteration \(now 256\)"),
         ({"growing": 0.3, "evaluating": 0.3, "matches": 0.4}, FULL, 2, False, r"fewer --match-games \(now 40\)"),

@@ -18,6 +18,7 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, open_player
 from azpy.serving.uci import Uci
 from talks import COMMAND, Talk
+from test_json_lines import client_of
 from uci_talks import answers, talk, talk_to
 
 CHESS = [*COMMAND, "uniform:20", "--protocol", "uci", "--game"]
@@ -311,6 +312,34 @@ def test_the_longest_line_may_be_one_of_the_kept_tree() -> None:
     assert infos[0] == (1, longest)
     assert longest > 1
     assert {seldepth for _, seldepth in infos} == {longest}
+
+
+def first_moves(engine: Talk) -> tuple[list[str], str]:
+    """The first moves of the lines that an answer tells, and the move that is played."""
+    found = list[str]()
+    while (line := engine.hear("")).startswith("info"):
+        found.append(line.partition(" pv ")[2].split()[0])
+    return found, line.split()[1]
+
+
+def test_lines_are_in_the_order_of_json_that_of_the_move_played_first() -> None:
+    player, game = "mcts:20?lcb=2", "connect_four"
+    ugi, client = talk(player, game, "ugi"), client_of(game, player=player)
+    for lines in (1, 5, 7):
+        for simulations in (20, 60, 200):
+            ugi.say("uginewgame", f"setoption name MultiPV value {lines}", f"go nodes {simulations}")
+            moves, played = first_moves(ugi)
+            answer = client.ask(simulations=simulations)
+            assert moves == [one["move"] for one in answer["moveInfos"]][:lines]
+            assert moves[0] == played == answer["move"]
+    ugi.close()
+    client.close()
+    uci = talk("uniform:20?solver=true", "chess", "uci")
+    uci.say("position fen 6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "setoption name MultiPV value 3", "go nodes 300")
+    moves, played = first_moves(uci)  # a mate in one, which few simulations try
+    assert moves == [played, "a1a2", "a1a3"]
+    assert played == "a1a8"
+    uci.close()
 
 
 def test_castling_may_have_capitals() -> None:

@@ -13,7 +13,7 @@ from azpy.errors import SettingsError
 from azpy.game import players_of
 from azpy.games.names import make_game
 from azpy.matches.arena import games_of
-from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Step, ladder_of
+from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Level, Step, ladder_of
 from azpy.matches.openings import Book
 from azpy.matches.players import game_of, parse_player
 from azpy.runs.reader import StoredRun
@@ -97,19 +97,21 @@ def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Cali
 def _report(steps: Sequence[Step], ladder: Ladder, network: str | None, is_whole: bool) -> list[str]:
     """The lines of the result."""
     lines = [] if is_whole else ["there are fewer games than wanted: the same command goes on with them"]
-    if ladder.network is None:
+    if any(step.elo is None for step in steps):
         return [*lines, "not every step has played: the ladder is not used yet"]
     rows = [["step", "Elo", "95 % interval", "games"]]
     for step in steps:
         low, high = ("" if end is None else f"{end:.0f}" for end in (step.low, step.high))
         rows.append([_way(step), f"{step.elo:.0f}", f"{low} to {high}", str(2 * sum(step.pairs))])
+    first, zero = _way(ladder.steps[0]), min(step.elo or 0.0 for step in steps)
     lines += [*columns(rows, "<>>>"), ""]
+    lines += [f"levels begin at the weakest step, {first}: {zero:.0f} Elo of the steps are 0 of the levels"]
     rows = [["level", "Elo", "simulations", "temperature"]]
     for name, level in ladder.levels.items():
         rows.append([name, f"{level.elo:.0f}", str(level.simulations), f"{level.temperature:.2f}"])
     return [*lines, *columns(rows, "<>>>"), ladder.about(network)]
 
 
-def _way(step: Step) -> str:
+def _way(step: Step | Level) -> str:
     what = f"{step.simulations} simulations" if step.simulations > 1 else "the network alone"
     return f"{what}, temperature {step.temperature:g}" if step.temperature else what

@@ -58,8 +58,7 @@ def _score(result: MatchResult) -> list[str]:
     drew = "drew" if copies == 1 else "shared the win of"
     games = f"{result.games} games: won {result.wins}, {drew} {result.draws}, lost {result.losses}; {seats}"
     if copies > 1:
-        even = f"A's share of the wins against {copies} copies of B, even at {1 / (copies + 1):.3f}"
-        return [f"{score} ({even}; 95 % intervals, from the rounds)", games, *_outcome(result)]
+        return [f"{score} (A's {result.share('B')}; 95 % intervals, from the rounds)", games, *_outcome(result)]
     scores = ", ".join(map(str, result.counts))
     return [
         f"{score} (95 % intervals, from the pairs)",

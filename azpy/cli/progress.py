@@ -106,8 +106,11 @@ class Display(Screen):
                     self.line(f"  advice: {event.advice}")
                 self._advice = event.advice or ""
             case events.Matched():
-                self.line(f"  strength after iteration {event.iteration}: {event.result} against {event.opponent}")
-                self._strength = [f"{event.result.figures()['score']:.2f} against {event.opponent}"]
+                result, other = event.result, event.opponent
+                is_shared = result.copies > 1 and not result.is_alone
+                against = f", {result.share(other)}" if is_shared else f" against {other}"
+                self.line(f"  strength after iteration {event.iteration}: {result}{against}")
+                self._strength = [f"{result.figures()['score']:.2f} against {other}"]
             case events.Finished(collected=int()):
                 self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
             case events.Finished():

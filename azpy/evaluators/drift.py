@@ -41,7 +41,7 @@ class Drift:
             found.append(f"values differ by {self.value:.2g}, at most {self.MOST_VALUE:g} is allowed")
         if not self.agreement >= self.LEAST_AGREEMENT:
             found.append(
-                f"best actions agree in {self.agreement:.0%}, at least {self.LEAST_AGREEMENT:.0%} is asked for"
+                f"best actions agree in {self.agreement:.2%}, at least {self.LEAST_AGREEMENT:.2%} is asked for"
             )
         return "; ".join(found)
 

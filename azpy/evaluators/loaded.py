@@ -7,6 +7,8 @@ from typing import Any
 
 from azpy.evaluators.choice import open_network
 from azpy.evaluators.protocol import CheckedEvaluator
+from azpy.game import Game
+from azpy.games.names import spec_of
 from azpy.runs.reader import StoredRun, boxed
 
 
@@ -15,8 +17,8 @@ class LoadedRun(StoredRun):
 
     Args:
         path: the run folder; or the name of a player that azpy brings along, such as "connect_four".
-        game: the run's game, needed where that is a Python class: reading the run then imports its module, which runs
-            code.
+        game: the run's game, its name or its class, needed where that is a Python class: reading the run then imports
+            its module, which runs code.
 
     Raises:
         RunError: no run folder, or its config.toml is damaged.
@@ -29,8 +31,8 @@ class LoadedRun(StoredRun):
         3
     """
 
-    def __init__(self, path: str | os.PathLike[str], game: str | None = None) -> None:
-        super().__init__(boxed(path), game)
+    def __init__(self, path: str | os.PathLike[str], game: str | type[Game] | None = None) -> None:
+        super().__init__(boxed(path), None if game is None else spec_of(game))
 
     @functools.cached_property
     def evaluator(self) -> CheckedEvaluator:

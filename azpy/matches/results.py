@@ -75,6 +75,10 @@ class MatchResult:
         """How many copies of B are in each game."""
         return len(self.rounds[0].outcomes[0]) - 1
 
+    def share(self, other: str) -> str:
+        """What the score is in a game of three or more players, in words: `other` is B."""
+        return f"share of the wins against {self.copies} copies of {other}, even at {1 / (self.copies + 1):.3f}"
+
     @property
     def games(self) -> int:
         """Games of A."""

@@ -256,10 +256,10 @@ class Gtp(Protocol):
             self._talk.say(f"error: {one_line(error)}", "")
 
     def _tell(self, name: str, answer: Answer) -> None:
-        """Tells the root's visited actions in one line, the most visited first, as the command `name` has them."""
+        """Tells the root's visited actions in one line, as the command `name` has them."""
         result, found = answer.result, []
         places = {int(action): index for index, action in enumerate(result.actions)}
-        for order, (actions, visits, q) in enumerate(result.principal_variations(len(places))):
+        for order, (actions, visits, q) in enumerate(answer.lines(len(places))):
             index = places[actions[0]]
             error = float(result.standard_errors[index])  # NaN: not known
             bound = max(-1.0, q - _DEVIATIONS * error) if error == error else -1.0

@@ -52,6 +52,16 @@ class Answer:
     result: _core.SearchResult
     seconds: float  # since it was asked for
 
+    def lines(self, count: int) -> list[tuple[list[int], int, float]]:
+        """At most `count` lines of play, as (actions, visits, q): that of the search's action first, then by visits."""
+        result = self.result
+        lines, best = result.principal_variations(count), result.principal_variation
+        if lines and best:
+            place = result.actions.tolist().index(best[0])
+            first = best, int(result.visits[place]), float(result.q[place])
+            lines = [first, *(line for line in lines if line[0][0] != best[0])][:count]
+        return lines
+
 
 Tell = Callable[[Answer], object]
 

@@ -339,13 +339,11 @@ class Uci(Protocol):
         if self._values["NNCacheSize"] and self._track is not None:
             pace += f" hashfull {int(1000 * self._track.engine.stats['cache_fill'])}"
         places = {int(action): index for index, action in enumerate(result.actions)}
-        found = [(actions, q) for actions, _, q in result.principal_variations(int(self._values["MultiPV"]))]
-        if found and result.action is not None and result.principal_variation:
-            found[0] = result.principal_variation, float(result.q[places[result.action]])
+        found = answer.lines(int(self._values["MultiPV"]))
         # A kept tree has lines that this search did not reach the end of.
-        deepest = max([result.stats["depth"], *(len(actions) for actions, _ in found)])
+        deepest = max([result.stats["depth"], *(len(actions) for actions, _, _ in found)])
         lines = []
-        for number, (actions, q) in enumerate(found, 1):
+        for number, (actions, _, q) in enumerate(found, 1):
             score = _score(q, int(result.proofs[places[actions[0]]]), answer.state.num_players)
             names = " ".join(self._positions.line(answer.state, actions))
             depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"

@@ -10,7 +10,7 @@ _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
 _IDLE = 0.2  # of a lone pipeline's time that its device waits
 _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about more
-    "writing": (0.1, "the disk is slow: put the run folder on another one with --out"),
+    "writing": (0.1, "the disk, or the whole machine, is slow: put the run folder on another one with --out"),
     "fitting": (0.5, "fitting takes more than half of the time: give fewer --passes (now {0.passes:g})"),
     "exporting": (0.3, "exports take long: give a larger --games-per-iteration (now {0.games_per_iteration})"),
     "matches": (
