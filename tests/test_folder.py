@@ -347,6 +347,27 @@ def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: 
     at.head.close()
 
 
+def test_a_silent_worker_is_found_while_the_head_does_other_things(tmp_path: Path) -> None:
+    """With short iterations the two minutes never came: only play counted."""
+    at, other = AtFolder(tmp_path), "f" * 16
+    at.comes()
+    at.comes(other)
+    assert at.folder._sign is not None
+    at.folder._sign._ended.set()  # this test is its thread
+    for beat in range(1, 31):  # the head fits its network
+        at.now += 4.5
+        said = {"epoch": at.folder._epoch, "beat": beat, "host": "h"}
+        at.folder.files.write("workers", other, json.dumps(said).encode())
+        assert at.folder._goes_on()
+    assert [worker.name for worker in at.head.members] == ["worker 1", "worker 2"]
+    at.take()
+    assert [(worker.name, worker.alive, worker.silent > 120) for worker in at.head.workers] == [
+        ("worker 1", False, True),
+        ("worker 2", True, False),
+    ]
+    at.head.close()
+
+
 @pytest.mark.parametrize("failed", [True, False])
 def test_a_worker_that_ends_is_a_death_only_if_it_failed(failed: bool, tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
