@@ -45,6 +45,7 @@ class Channel(ABC):
     alive = True  # until the worker has ended or cannot be reached. What it said before can still be polled
     silent: float | None = None  # seconds since a sign of life; None where only messages are one
     ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
+    bounded = False  # whether all such workers together hold one iteration's games at most: they choose their slots
     waits = False  # whether the worker has no place to begin yet, so that nobody can expect an answer
     weight = 1.0  # how much the worker's end counts as a death: 1 for its own fault, 0 for none
 

@@ -41,7 +41,7 @@ class FolderLine(Channel):
         mail: names of its messages, as last seen.
     """
 
-    ahead = 2.0
+    ahead, bounded = 2.0, True
 
     def __init__(self, key: str, folder: "Folder", *, is_here: bool = False) -> None:
         self.key, self.settings, self._folder = key, folder.settings, folder
