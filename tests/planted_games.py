@@ -419,6 +419,17 @@ class Patience(StoneScissorsPaper):
         return np.full((1, 1, 1), self.key(), np.float32)
 
 
+@warns("one-score")
+class GoalOutOfReach(StoneScissorsPaper):
+    num_players, max_plies = 1, 60
+
+    def turn(self) -> int:
+        return 0 if len(self.said) < 60 else azpy.TERMINAL
+
+    def outcome(self) -> float:
+        return 1.0 if set(self.said) == {2} else -1.0
+
+
 @breaks("turn")
 class PlayersOneAndTwo(Nim):
     def turn(self) -> int:

@@ -252,6 +252,25 @@ def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Pa
     at.head.close()
 
 
+def test_workers_of_a_free_run_hold_one_iteration_together(tmp_path: Path) -> None:
+    """Two workers were leased ten iterations of 60 games, all searched by one network."""
+    at = AtFolder(tmp_path, deterministic=False, games_per_iteration=60)
+    at.head.ask([range(10, 10**6)], [])
+    for number in range(2):
+        at.comes(f"{number:016x}")
+        at.send([], f"{number:016x}", slots=128)
+    assert at.head.table.held("worker 1") <= 60
+    for _ in range(5):
+        at.head._give_out()
+    first, second = (at.head.table.held(f"worker {number}") for number in (1, 2))
+    assert (first, second) == (60, 30)  # the first one was alone
+    at.send(games_of(), "0" * 16, slots=128)
+    for _ in range(5):
+        at.take()
+    assert (at.head.table.held("worker 1"), at.head.table.held("worker 2")) == (56, 30)  # until it has its part
+    at.head.close()
+
+
 def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) -> None:
     at = AtFolder(tmp_path, deterministic=False)
     at.head.ask([range(10, 10**6)], [])
@@ -344,6 +363,27 @@ def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: 
     assert at.comes(beat=2) == []  # it wakes up, and is gone
     assert [worker.name for worker in at.head.members] == []
     assert at.send(games_of()) == [0, 1, 2, 3]  # what it has counts still
+    at.head.close()
+
+
+def test_a_silent_worker_is_found_while_the_head_does_other_things(tmp_path: Path) -> None:
+    """With short iterations the two minutes never came: only play counted."""
+    at, other = AtFolder(tmp_path), "f" * 16
+    at.comes()
+    at.comes(other)
+    assert at.folder._sign is not None
+    at.folder._sign._ended.set()  # this test is its thread
+    for beat in range(1, 31):  # the head fits its network
+        at.now += 4.5
+        said = {"epoch": at.folder._epoch, "beat": beat, "host": "h"}
+        at.folder.files.write("workers", other, json.dumps(said).encode())
+        assert at.folder._goes_on()
+    assert [worker.name for worker in at.head.members] == ["worker 1", "worker 2"]
+    at.take()
+    assert [(worker.name, worker.alive, worker.silent > 120) for worker in at.head.workers] == [
+        ("worker 1", False, True),
+        ("worker 2", True, False),
+    ]
     at.head.close()
 
 

@@ -430,6 +430,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4@99999999999", "random"], "simulations must be at most 4294967295, got 99999999999"),
         (["empty", "random"], "empty is neither a run folder nor a checkpoint"),
         (["new", "random"], "new has no checkpoint yet"),
+        (["c4", "c4/checkpoints/000099"], "no such file or folder: a run keeps its newest three checkpoints"),
         (["broken", "random"], "broken/config.toml is no TOML file"),
         (["c4", "odd/checkpoints/000001"], "odd/config.toml: c_puct must be a number"),
         (["mcts:5", "random"], "give --game"),

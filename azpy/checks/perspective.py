@@ -72,8 +72,11 @@ class Perspective:
             at_random: the game was played at random. Short lines of play, tried in turn, may all be won by one player.
         """
         (mover, last), self._last = self._last or (-1, None), None
+        each: Sequence[float]
         if isinstance(outcome, Sequence):
             each = outcome
+        elif outcome is not None and self._players == 1:
+            each = (outcome,)
         elif outcome is not None and self._zero_sum:
             each = outcome, -outcome
             if last is not None:
@@ -94,6 +97,9 @@ class Perspective:
             got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         games, wins = len(self._winners), Counter(winner for _, winner in self._winners if winner is not None)
+        if self._players == 1 and games >= _WINS and self._span[0] == self._span[1]:
+            got = f"all {games} random games paid {self._span[0]:g}"
+            found.append(Broken("one-score", got, "games that pay more and less"))
         for player in range(self._players):
             if games >= _WINS and self._low and player not in self._low:
                 got = f"player {player} never moved in {games} random games"

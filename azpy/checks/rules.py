@@ -130,6 +130,11 @@ RULES = {
         "play changes whose turn it is, and turn gives 0 or 1, or up to num_players - 1. A puzzle of one player sets "
         "num_players = 1. If the other player moves only in rarer games, all is well",
     ),
+    "one-score": Rule(
+        "random games of one player pay more and less",
+        "where random play never reaches the goal, nothing can be learned: let outcome pay for the way to the goal "
+        "too, or deal easier starts",
+    ),
     "one-sided": Rule(
         "either player wins now and then",
         "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, whoever moves or has moved; "

@@ -253,12 +253,16 @@ class Head(Fleet):
             return
         given: dict[str, list[range]] = {}
         share = -(-self.table.num_open // len(ready))  # all have some where few are left
+        # Far workers with more would play many iterations' games with one network.
+        fair = max(1, (self._settings.games_per_iteration - len(self._arrived)) // len(ready))
         for worker in ready:
             held = self.table.held(worker.name)
             ahead = max(1, int(worker.line.ahead * worker.slots))
-            if held <= worker.slots + ahead // 2:  # one message for many ids
-                most = min(worker.slots + ahead - held, share, _MOST_IDS)
-                given[worker.name] = self.table.lease(worker.name, most)
+            most = worker.slots + ahead
+            if worker.line.bounded:
+                most = min(most, fair)
+            if most - held >= max(1, min((ahead + 1) // 2, most // 3)):  # one message for many ids
+                given[worker.name] = self.table.lease(worker.name, min(most - held, share, _MOST_IDS))
         if (now := self._clock()) - self._looked_twice >= _TWICE_SECONDS:
             self._looked_twice = now
             room = {worker.name: min(worker.slots - self.table.held(worker.name), _MOST_IDS) for worker in ready}

@@ -274,6 +274,8 @@ def _file_of(checkpoint: Path) -> Path:
 
 def _near(path: Path) -> str:
     """The end of an error about a path that is not there: the run of this name, or the nearest name beside it."""
+    if path.parent.name == "checkpoints":
+        return ": a run keeps its newest three checkpoints and every tenth"
     runs = [path.parent, *([Path("runs")] if path.name == str(path) else [])]
     beside = [str(one) for folder in reversed(runs) if folder.is_dir() for one in folder.iterdir()]
     here = [one for one in beside if Path(one).name == path.name]

@@ -1,5 +1,6 @@
 """What carries messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 
 from azpy.settings import Settings
 
-_MOST_STEP = 5.0  # seconds between two looks; more do not count
+MOST_STEP = 5.0  # seconds between two looks; more do not count
 
 
 class Message(NamedTuple):
@@ -22,12 +23,13 @@ class Attention:
     """A clock that runs only while somebody looks: what nobody looked at was not silent."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._last, self._seconds = clock, clock(), 0.0
+        self._clock, self._last, self._seconds, self._lock = clock, clock(), 0.0, threading.Lock()
 
     def look(self) -> None:
-        """Notes that somebody looks."""
-        now = self._clock()
-        self._seconds, self._last = self._seconds + min(now - self._last, _MOST_STEP), now
+        """Notes that somebody looks, in any thread."""
+        with self._lock:
+            now = self._clock()
+            self._seconds, self._last = self._seconds + min(now - self._last, MOST_STEP), now
 
     def __call__(self) -> float:
         """Seconds, as of the last look."""
@@ -43,6 +45,7 @@ class Channel(ABC):
     alive = True  # until the worker has ended or cannot be reached. What it said before can still be polled
     silent: float | None = None  # seconds since a sign of life; None where only messages are one
     ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
+    bounded = False  # whether all such workers together hold one iteration's games at most: they choose their slots
     waits = False  # whether the worker has no place to begin yet, so that nobody can expect an answer
     weight = 1.0  # how much the worker's end counts as a death: 1 for its own fault, 0 for none
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.errors import RunError, one_line
-from azpy.fleet.channels import Attention, Backend, Channel, Message
+from azpy.fleet.channels import MOST_STEP, Attention, Backend, Channel, Message
 from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
 from azpy.fleet.fleet import digest_of_run
 from azpy.fleet.wire import MOST_OF_A_WORKER
@@ -41,7 +41,7 @@ class FolderLine(Channel):
         mail: names of its messages, as last seen.
     """
 
-    ahead = 2.0
+    ahead, bounded = 2.0, True
 
     def __init__(self, key: str, folder: "Folder", *, is_here: bool = False) -> None:
         self.key, self.settings, self._folder = key, folder.settings, folder
@@ -65,10 +65,14 @@ class FolderLine(Channel):
             self._sent += 1
             self._out.popleft()
 
-    def hear(self, said: Mapping[str, Any]) -> None:
-        """Takes note of the worker's sign of life; what is not as it should be is not believed."""
+    def count(self, said: Mapping[str, Any]) -> None:
+        """Takes note of the worker's counter."""
         if isinstance(said.get("beat"), int):
             self.pulse.note(said["beat"])
+
+    def hear(self, said: Mapping[str, Any]) -> None:
+        """Takes note of the worker's sign of life; what is not as it should be is not believed."""
+        self.count(said)
         self.silent = self.pulse.silent
         if (host := said.get("host")) is not None:
             self.where = f" on {one_line(host, 64)}"
@@ -170,17 +174,31 @@ class Folder(Backend):
             for part in ("to", "workers", "networks"):  # networks may be damaged
                 for name in self.files.names(part):
                     self.files.delete(part, name)
-        self._sign, self._alone = Sign(self.files, "", "head", self._is_mine), self.clock()
+        self._sign, self._alone = Sign(self.files, "", "head", self._goes_on), self.clock()
         self._sign.note(epoch=self._epoch, version=_core.__version__, run=digest_of_run(self.settings), ended=False)
         self._sign.note(settings=asdict(self.settings))
         return self._sign
 
-    def _is_mine(self) -> bool:
-        """Whether no other head has taken the folder over."""
+    def _goes_on(self) -> bool:
+        """Whether no other head has taken the folder over; the thread of this head's sign asks each second.
+
+        Where the head fits its network or plays matches, the thread looks at the counters in its place.
+        """
         with contextlib.suppress(OSError, ValueError):
             epoch = self.files.said("", "head").get("epoch")
             self._taken_over = epoch is not None and epoch != self._epoch
+            if self.clock() - self._looked_at_workers >= MOST_STEP:
+                for line in self._here():
+                    line.count(self._said_by(line.key))
+                self.attention.look()
         return not self._taken_over
+
+    def _said_by(self, key: str) -> dict[str, Any]:
+        """What a worker says of itself; nothing if that cannot be read now."""
+        try:
+            return self.files.said("workers", key)
+        except (OSError, ValueError):
+            return {}
 
     def look(self, seconds: float) -> list[Channel]:
         """See `Backend`. Trouble with the folder may pass."""
@@ -207,7 +225,7 @@ class Folder(Backend):
         return new
 
     def _here(self) -> list[FolderLine]:
-        return [line for line in self.lines.values() if line.is_here]
+        return [line for line in list(self.lines.values()) if line.is_here]
 
     def _look_at_mail(self) -> None:
         there = self.files.names("from")
@@ -258,10 +276,7 @@ class Folder(Backend):
         for line in here:
             line.hear({})  # its file may be gone
         for key in self.files.names("workers"):
-            try:
-                said = self.files.said("workers", key)
-            except (OSError, ValueError):
-                said = {}
+            said = self._said_by(key)
             if (known := self.lines.get(key)) is None:
                 if said.get("epoch") == self._epoch and not self._finishing and len(here) < _MOST_WORKERS:
                     here.append(line := FolderLine(key, self, is_here=True))
