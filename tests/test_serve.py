@@ -210,6 +210,8 @@ def test_a_token_is_needed_where_there_is_one() -> None:
             assert page.post("/login", json={"token": 7}).status_code == 401
             entered = page.post("/login", json={"token": TOKEN})
             assert entered.status_code == 200
+            # Four queries, /metrics, a WebSocket and two logins.
+            assert 'azpy_refused_total{reason="token"} 8.0' in page.get("/metrics").text
             assert {"HttpOnly", "SameSite=strict"} <= set(entered.headers["set-cookie"].split("; "))
             assert page.post("/query", json=query).status_code == 200
 
