@@ -405,6 +405,27 @@ def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
     assert TOKEN not in log
 
 
+def test_a_warning_comes_once_before_the_address_and_a_hangup_is_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(make_model())
+    player, log = f"{tmp_path / 'model.onnx'}?level=novice", tmp_path / "log"
+    with (
+        log.open("w") as stderr,
+        process(player, "--game", "tic_tac_toe", "--model", "o=uniform:9", stderr=stderr) as (_, server),
+    ):
+        (plain,) = log.read_text().splitlines()
+        assert "These levels are not calibrated" in plain
+        server.send_signal(signal.SIGHUP)
+        until = time.monotonic() + PATIENCE
+        while log.read_text().count("\n") < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    assert [(line["event"], line["model"]) for line in lines] == [("kept", "main"), ("kept", "o")]
+    assert lines[0]["player"].startswith(str(tmp_path / "model.onnx"))
+    assert lines[1]["player"] == "uniform"
+
+
 @pytest.mark.parametrize("command", [play, serve])
 def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[Any]()
