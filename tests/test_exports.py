@@ -165,6 +165,26 @@ def through_a_pipe(path: Path, write: Callable[[], object]) -> bytes:
         os.close(reader)
 
 
+def test_games_without_searches_are_not_counted_among_those_with_positions(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, npz = Path(shutil.copytree(collected, tmp_path / "run")), tmp_path / "x.npz"
+    (run / "games/000001.npz").unlink()
+    start = StoredRun(run).start
+    moves = [0, 3, 1, 4, 2]
+    imported = [azpy.GameRecord.of_actions(start, moves, 1.0, game_id=game, seed=0) for game in range(10)]
+    with RunFolder(run, {}) as folder:
+        folder.sealed.write(1, imported)
+    capsys.readouterr()
+    assert main([str(run), "--npz", str(npz)]) == 0
+    with np.load(npz) as file:
+        rows = len(file["ply"])
+        assert len(set(file["game_id"].tolist())) == 30
+    assert capsys.readouterr().out == f"{rows} positions of 30 games (10 others had no full searches) in {npz}\n"
+    assert main([str(run), "--npz", str(npz), "--iterations", "2-4"]) == 0
+    assert capsys.readouterr().out == f"{rows} positions of 30 games in {npz}\n"
+
+
 @pytest.mark.parametrize("flag", ["--npz", "--jsonl", "--onnx"])
 def test_a_pipe_is_written_into_and_stays_a_pipe(flag: str, with_models: Path, tmp_path: Path) -> None:
     file, pipe = tmp_path / "file", tmp_path / "pipe"

@@ -210,6 +210,8 @@ def test_a_token_is_needed_where_there_is_one() -> None:
             assert page.post("/login", json={"token": 7}).status_code == 401
             entered = page.post("/login", json={"token": TOKEN})
             assert entered.status_code == 200
+            # Four queries, /metrics, a WebSocket and two logins.
+            assert 'azpy_refused_total{reason="token"} 8.0' in page.get("/metrics").text
             assert {"HttpOnly", "SameSite=strict"} <= set(entered.headers["set-cookie"].split("; "))
             assert page.post("/query", json=query).status_code == 200
 
@@ -401,6 +403,27 @@ def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
         ("/health", 200),
     ]
     assert TOKEN not in log
+
+
+def test_a_warning_comes_once_before_the_address_and_a_hangup_is_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(make_model())
+    player, log = f"{tmp_path / 'model.onnx'}?level=novice", tmp_path / "log"
+    with (
+        log.open("w") as stderr,
+        process(player, "--game", "tic_tac_toe", "--model", "o=uniform:9", stderr=stderr) as (_, server),
+    ):
+        (plain,) = log.read_text().splitlines()
+        assert "These levels are not calibrated" in plain
+        server.send_signal(signal.SIGHUP)
+        until = time.monotonic() + PATIENCE
+        while log.read_text().count("\n") < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    assert [(line["event"], line["model"]) for line in lines] == [("kept", "main"), ("kept", "o")]
+    assert lines[0]["player"].startswith(str(tmp_path / "model.onnx"))
+    assert lines[1]["player"] == "uniform"
 
 
 @pytest.mark.parametrize("command", [play, serve])

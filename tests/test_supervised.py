@@ -13,7 +13,7 @@ import pytest
 
 import azpy
 from azpy._core import PLAYED_SMOOTHING, GameReader
-from azpy.cli import train
+from azpy.cli import replay, train
 from azpy.errors import RunError
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.games.lines import replayed
@@ -24,7 +24,7 @@ from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Finished, Imported, Matched
+from azpy.training.events import Event, Finished, Imported, Matched, Noticed
 from azpy.training.fitting import Window, learner_of
 from azpy.training.learner_process import _bytes, _Pupil
 from azpy.training.trainer import Trainer
@@ -251,6 +251,9 @@ def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
     monkeypatch.setattr(Budget, "may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
     monkeypatch.setattr(Budget, "is_over", lambda self, iteration: bool(asked))
     events = begun(files, tmp_path / "run", supervised_passes=50.0)
+    (notice,) = [event.text for event in events if isinstance(event, Noticed)]
+    assert notice.startswith("the fit of the imported games ended after 3 of ")
+    assert notice.endswith(" steps, as --minutes is over; a new --out with more --minutes fits them whole")
     assert len([event for event in events if isinstance(event, Matched)]) == 4
     assert isinstance(events[-1], Finished)
     assert events[-1].has_model
@@ -304,6 +307,21 @@ def test_what_is_left_out_of_an_import_is_noted_with_its_place(tmp_path: Path) -
     }
     assert event.left_out == {words: (1, first) for words, first in firsts.items()}
     assert row["left_out"] == {words: [1, first] for words, first in firsts.items()}
+
+
+@pytest.mark.usefixtures("ran")
+def test_an_imported_game_has_no_searches_to_repeat(
+    tmp_path: Path, one_line: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = StoredRun(tmp_path / "run")
+    for _, record in run.games([0]):  # moves of SGF, and a sealed game with the searches of another run
+        said = f"game {record.game_id} was imported: it has no searches of this run to repeat"
+        assert said in one_line(replay.main, [str(run.path), str(record.game_id), "--check"], "az-replay: ")
+        assert replay.main([str(run.path), str(record.game_id)]) == 0
+    own = next(run.games([1]))[1].game_id
+    capsys.readouterr()
+    assert replay.main([str(run.path), str(own), "--check"]) == 0
+    assert "the same, bit for bit" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("ran")

@@ -24,16 +24,20 @@ from azpy.games.names import is_python_class
 from azpy.settings.about import About
 from azpy.settings.run import parse
 
+_EXIT_CODES = """
+Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 ended by Ctrl-C, 143 ended by
+SIGTERM, 141 nobody reads the output any more.
+"""
 GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line; its description is `text` and the exit codes."""
 
-    def __init__(self, prog: str, text: str | None) -> None:
+    def __init__(self, prog: str, text: str | None, exit_codes: str = _EXIT_CODES) -> None:
         form = argparse.RawDescriptionHelpFormatter
         # With abbreviations argparse would take --no-match for --no-match-solver.
-        super().__init__(prog=prog, description=f"{text}{_EXIT_CODES}", formatter_class=form, allow_abbrev=False)
+        super().__init__(prog=prog, description=f"{text}{exit_codes}", formatter_class=form, allow_abbrev=False)
         self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
         with contextlib.suppress(ImportError):
             shtab = importlib.import_module("shtab")
@@ -114,10 +118,6 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 
-_EXIT_CODES = """
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 ended by Ctrl-C, 143 ended by
-SIGTERM, 141 nobody reads the output any more.
-"""
 _ONE_SIGNAL = 1.0  # seconds: `timeout` and others send SIGTERM to a process and to its group, which is one wish to end
 _LONGEST = 2_000  # characters of an error
 

@@ -26,7 +26,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from azpy._core import ReplayBuffer
+from azpy._core import SEARCHED, ReplayBuffer
 from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
@@ -101,8 +101,7 @@ def _export(arguments: Sequence[str]) -> int:
         }
         for name in [name for name in writers if name in targets]:
             count = f"{writers[name](targets[name], run.start, games):,}"
-            what = f"{count} positions of {len(games):,} games" if name == "npz" else f"{count} games"
-            said(f"{what} in {targets[name]}")
+            said(f"{count} {_positions_of(games) if name == 'npz' else 'games'} in {targets[name]}")
     if wants_model:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         if "web" in targets:
@@ -120,6 +119,13 @@ def _export(arguments: Sequence[str]) -> int:
             write_card(run, iteration, options.card, options.license or "unknown")
             said(f"the player of checkpoint {iteration} in {options.card}")
     return 0
+
+
+def _positions_of(games: exports.Games) -> str:
+    """Whose positions --npz has; imported games may have no searches."""
+    searched = sum(bool((record.flags & SEARCHED).any()) for _, record in games)
+    others = len(games) - searched
+    return f"positions of {searched:,} games" + (f" ({others:,} others had no full searches)" if others else "")
 
 
 def _check_apart(run: str, targets: Mapping[str, str]) -> None:

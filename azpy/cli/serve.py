@@ -26,12 +26,16 @@ from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import Model, open_model
 from azpy.system import HANGUP
 
+_EXIT_CODES = """
+Exit codes: 0 ended by SIGTERM or Ctrl-C, 2 something the user can put right (one line on stderr), 143 ended at once by
+SIGTERM, which came twice or while models were opened, 130 so by Ctrl-C, 141 nobody reads the output any more.
+"""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
 
 
 def _parser() -> Parser:
-    parser = Parser("az-serve", __doc__)
+    parser = Parser("az-serve", __doc__, _EXIT_CODES)
     add, own = parser.add_argument, CLIENT_LIMITS
     add_player(add, 800, nargs="?", default=argparse.SUPPRESS)
     add("--config", type=Path, metavar="FILE", help="a TOML file with these settings")

@@ -64,6 +64,11 @@ class Entrant:
         return f"{self.name} ({about})" if about else self.name
 
 
+@cache  # a player's text is parsed again for each new model
+def _warn_once(problem: str) -> None:
+    warnings.warn(problem, SettingsWarning, stacklevel=3)
+
+
 def parse_player(text: str) -> Spec:
     """The player that `text` names.
 
@@ -89,8 +94,7 @@ def parse_player(text: str) -> Spec:
     if word := search.pop("level", None):
         ladder = ladder_of(spec.run, spec.simulations or FULL_STRENGTH, spec.model is not None)
         if ladder.network is None:
-            problem = f"player {text!r}: {ladder.about(None)}"
-            warnings.warn(problem, SettingsWarning, stacklevel=2)
+            _warn_once(f"player {text!r}: {ladder.about(None)}")
         level = ladder.levels[word]
         return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature or None)
     if simulations and spec.simulations:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
-from azpy.errors import MissingPackageError, ModelError
+from azpy.errors import MissingPackageError, ModelError, RunError
 from azpy.evaluators.choice import open_generation
 from azpy.evaluators.onnx import model_bytes, network_id
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -49,8 +49,11 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
     Raises:
         ModelError: the network is gone, the given file is another network, or the network was exchanged during the
             game's first search.
+        RunError: the game was imported.
         MissingPackageError: onnxruntime is not installed.
     """
+    if record.imported:
+        raise RunError(f"game {record.game_id} was imported: it has no searches of this run to repeat")
     flags, networks = record.flags.tolist(), record.networks.tolist()
     if any(flag & _OPPONENT for flag in flags):
         raise ModelError(f"game {record.game_id} was played against an earlier network, which azpy no longer repeats")

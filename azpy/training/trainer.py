@@ -236,6 +236,11 @@ class Trainer(Loop):
             yield self._measure_supervised(learner, step, rows)
             if learner is not self._learner:
                 self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
+        if step.taken < steps:
+            yield Noticed(
+                f"the fit of the imported games ended after {step.taken:,} of {steps:,} steps, as --minutes is over; a "
+                "new --out with more --minutes fits them whole"
+            )
         fitted = step.taken * settings.batch_size / settings.passes
         budget.note_iteration(0.0, budget.elapsed() - begin, fitted, 0)
         generations.publish(self._learner.averaged, 0, self._window.buffer, last=budget.is_over(0))

@@ -119,7 +119,9 @@ class Site:
         ]
         app = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
         self.frames = tuple(checked_origin("--frame-origin", origin) for origin in frames)
-        self.app = self._guard = Guard(_Counted(app, self), hosts, origins, token)
+        self.app = self._guard = Guard(
+            _Counted(app, self), hosts, origins, token, self.metrics.refused.labels("token").inc
+        )
 
     async def drain(self, seconds: float) -> None:
         """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
@@ -137,8 +139,8 @@ class Site:
         def load() -> None:
             for name, model in self.models.items():
                 try:
-                    if model.renew():
-                        _LOG.info("loaded", extra={"model": name, "player": model.served.name})
+                    event = "loaded" if model.renew() else "kept"
+                    _LOG.info(event, extra={"model": name, "player": model.served.name})
                 except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 

@@ -11,7 +11,7 @@
 import hmac
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -54,13 +54,22 @@ class Guard:
         hosts: names of this server, without port, besides those of the loopback.
         origins: of pages on other servers that may ask, such as https://example.org.
         token: what clients must show; None for no token.
+        counted: called for each request without it.
 
     Raises:
         SettingsError: an origin that no browser sends.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), token: str | None = None):
-        self._app, self._origins = app, frozenset(checked_origin("--origin", origin) for origin in origins)
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        token: str | None = None,
+        counted: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._app, self._counted = app, counted
+        self._origins = frozenset(checked_origin("--origin", origin) for origin in origins)
         # Without credentials: a page of another origin shows the token itself, and never by our cookie.
         self._cors = CORSMiddleware(
             self._with_token,
@@ -85,6 +94,7 @@ class Guard:
         """Answers a request that shows the token, where one is needed. A browser's preflight request shows none."""
         answer = self._app
         if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
+            self._counted()
             said = {"error": "a token is needed: Authorization: Bearer TOKEN"}
             answer = JSONResponse(said, 401, {"www-authenticate": "Bearer"})
         await answer(scope, receive, send)
