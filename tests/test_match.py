@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.match import main
-from azpy.errors import DeviceError, SettingsError
+from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
@@ -238,6 +238,15 @@ def test_checkpoints_are_chosen_evenly_from_the_first_to_the_last(run: str) -> N
     assert len(set(numbers(3))) == 3
     Path("c4/checkpoints/.tmp-000011").mkdir()
     assert numbers(2) == ["000001", "000010"]
+
+
+def test_a_damaged_checkpoint_does_not_play(run: str) -> None:
+    path = Path("c4/checkpoints/000010/model.onnx")
+    data = bytearray(path.read_bytes())
+    data[-10] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RunError, match=r"000010 is damaged: model\.onnx differs from manifest\.json"):
+        load(run, 10)
 
 
 # The command

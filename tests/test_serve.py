@@ -387,6 +387,13 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
         assert post(address, {"id": "1"}).json()["rootInfo"]["network"] == after
 
 
+def test_a_server_answers_to_the_names_that_it_is_given() -> None:
+    with serving("tic_tac_toe", hosts=["play.example"]) as address:
+        port = address.partition(":")[2]
+        for name, status in (("play.example", 200), ("other.example", 403)):
+            assert httpx.get(f"http://{address}/health", headers={"host": f"{name}:{port}"}).status_code == status
+
+
 def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
     secret = tmp_path / "token"
     secret.write_text(TOKEN + "\n")

@@ -71,8 +71,10 @@ def clash(turn: int, ends: Mapping[int, float], other_turn: int, others: Mapping
 class Alike:
     """Compares each position with the first ones that look the same, at this player's turn and at the other's.
 
-    `after` gives the facts after a line of play. A game that ends at `max_plies` may hide its length. Comparisons may
-    take so many seconds, without those of results at once, which take none.
+    Args:
+        after: the facts after a line of play.
+        max_plies: a game that ends at this length may hide its length.
+        seconds: that comparisons may take, without those of results at once, which take none.
 
     Attributes:
         warning: the first difference between two positions that look the same.

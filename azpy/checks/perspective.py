@@ -102,11 +102,13 @@ class Perspective:
             found.append(Broken("one-score", got, "games that pay more and less"))
         for player in range(self._players):
             if games >= _WINS and self._low and player not in self._low:
-                got = f"player {player} never moved in {games} random games"
+                got = f"player {player} never moved in {games} random games: turn gave only {sorted(self._low)}"
                 found.append(Broken("one-player", got, "moves of all players"))
             if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player] and player not in self._tried:
-                got = f"player {player} never had the most: other players had it alone in {wins.total()} random games, "
-                got += "and the outcomes for player 0 are from {:g} to {:g}".format(*self._span)
+                won = ", ".join(f"player {other} {number}" for other, number in sorted(wins.items()))
+                got = f"player {player} never had the most; random games that others had alone: {won}"
+                if self._zero_sum:
+                    got += "; all outcomes for player 0 are from {:g} to {:g}".format(*self._span)
                 found.append(Broken("one-sided", got, "games that each player wins"))
         sides = self._sides() if self._zero_sum else self._ends()
         return found if sides is None else [*found, sides]

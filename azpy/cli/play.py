@@ -43,8 +43,8 @@ def _play(arguments: Sequence[str]) -> int:
     add_number(add, "--port", "of the board; 0 takes a free one", 0, low=0, high=65_535)
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
     given = parser.parse_args(arguments)
-    how = (given.game, given.simulations, given.device, given.temperature, (), given.seed)
-    model = open_model(given.player, *how, total_memory_mb=2048)
+    options = (given.player, given.game, given.simulations, given.device, given.temperature)
+    model = open_model(*options, seed=given.seed, total_memory_mb=2048)
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)
         in_terminal = given.terminal or not (given.no_browser or _has_display())

@@ -126,8 +126,17 @@ def _serve(arguments: Sequence[str]) -> int:
     models: dict[str, Model] = {}
     with contextlib.ExitStack() as stack:
         for name, player in given.models.items():
-            how = (given.game, given.simulations, given.device, given.temperature, given.models.values(), given.seed)
-            models[name] = open_model(player, *how, max_requests=given.max_requests, total_memory_mb=given.memory_mb)
+            models[name] = open_model(
+                player,
+                given.game,
+                given.simulations,
+                given.device,
+                given.temperature,
+                given.models.values(),
+                given.seed,
+                max_requests=given.max_requests,
+                total_memory_mb=given.memory_mb,
+            )
             stack.callback(models[name].close)
         limits = replace(
             CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches

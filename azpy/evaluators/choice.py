@@ -84,15 +84,28 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
     return evaluator
 
 
-def open_generation(model: bytes, device: str, settings: Settings, **options: Any) -> CheckedEvaluator:
+def open_generation(
+    model: bytes,
+    device: str,
+    settings: Settings,
+    *,
+    game: Any,
+    precision: str = "fp32",
+    batch: int | None = None,
+    threads: int = 1,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> CheckedEvaluator:
     """The evaluator of a model that a run with these settings has made, a network of the user's own included.
 
-    The options, `game` among them, and the errors are those of `OnnxEvaluator`. Its `network_id` is the same whichever
-    evaluator plays.
+    The other arguments are those of `OnnxEvaluator`. Its `network_id` is the same whichever evaluator plays.
+
+    Raises:
+        AzpyError: those of the evaluators.
     """
-    options = {"precision": "fp32", **options}
+    options: dict[str, Any] = {"game": game, "precision": precision, "batch": batch}
+    on_cpu: dict[str, Any] = {"threads": threads, "cache_dir": cache_dir}
     if parse_devices(device)[0].kind != "cuda" or not torch_has_cuda():
-        return OnnxEvaluator(model, device, **options)
+        return OnnxEvaluator(model, device, **on_cpu, **options)
     from azpy.evaluators.torch import evaluator_of_model  # loads torch
 
     if device != "auto":
@@ -101,10 +114,10 @@ def open_generation(model: bytes, device: str, settings: Settings, **options: An
     try:
         on_gpu = evaluator_of_model(model, settings, "cuda", **options)
     except (DeviceError, ModelError) as error:
-        other = OnnxEvaluator(model, device, **options)
+        other = OnnxEvaluator(model, device, **on_cpu, **options)
         other.notes = (str(error), *other.notes)
         return other
-    return _faster(on_gpu, OnnxEvaluator(model, **options), options.get("threads", 1), options.get("batch") or _ROWS)
+    return _faster(on_gpu, OnnxEvaluator(model, **on_cpu, **options), threads, batch or _ROWS)
 
 
 def _faster(on_gpu: CheckedEvaluator, on_cpu: CheckedEvaluator, threads: int, rows: int) -> CheckedEvaluator:

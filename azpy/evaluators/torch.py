@@ -365,11 +365,18 @@ def _hash(module: nn.Module) -> int:
     return int.from_bytes(digest.digest(), "little") or 1
 
 
-def evaluator_of_model(model: bytes, settings: Settings, device: str, **options: Any) -> TorchEvaluator:
-    """The evaluator of a run's model, as `to_onnx` writes it.
+def evaluator_of_model(
+    model: bytes, settings: Settings, device: str, *, game: Any, precision: str, batch: int | None
+) -> TorchEvaluator:
+    """The evaluator of a run's model; its `network_id` is that of the model and the precision in ONNX Runtime.
 
-    Of the options, which are those of `OnnxEvaluator`, `game`, `precision` and `batch` count. Its `network_id` is that
-    of the model and the precision in ONNX Runtime.
+    Args:
+        model: of ONNX, as `to_onnx` writes it.
+        settings: of the run.
+        device: as for `TorchEvaluator`.
+        game: a `State`.
+        precision: as for `TorchEvaluator`.
+        batch: rows of the largest batches to come; None: there may be any.
 
     Raises:
         AzpyError: those of `TorchEvaluator`; or the model is of another network.
@@ -377,7 +384,6 @@ def evaluator_of_model(model: bytes, settings: Settings, device: str, **options:
     from azpy.evaluators.onnx import network_id
     from azpy.learning.export import network_of_model
 
-    game, precision, batch = options["game"], options["precision"], options.get("batch")
     module = network_of_model(model, game, settings.network)
     module.value_smoothing = settings.value_smoothing
     # The last holds no row in vain: pipelines nearly always send full batches.

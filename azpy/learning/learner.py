@@ -81,7 +81,8 @@ class Learner:
 
     Args:
         game, spec: see `network_of`.
-        learning_rate, weight_decay: the optimizer's, at their peak.
+        learning_rate: the optimizer's, at its peak.
+        weight_decay: the optimizer's.
         seed: fixes every batch, and the initial weights, which are the same on every device.
         device: where the steps are taken: "cpu", "cuda", "cuda:1", or "auto" for CUDA where torch can use it.
         precision: "fp32"; or "bf16", in which the network is computed. Weights, their gradients, batch norm's

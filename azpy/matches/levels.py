@@ -202,18 +202,19 @@ class Calibration:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
-    """What a file says: what was played (game, iteration, network, seed, opening_plies) and found; nothing without one.
+    """What was played (game, iteration, network, seed, opening_plies) and found; an empty dict and list without a file.
 
     Raises:
         RunError: it cannot be read, or says what no ladder says.
     """
     try:
-        facts = json.loads(storage.read_regular(path))
+        if not isinstance(facts := json.loads(storage.read_regular(path)), dict):
+            raise ValueError("it is no object")
         steps = [Step(**step) for step in facts.pop("steps", [])]
         if not (steps and isinstance(facts.get("network"), str) and type(facts.get("iteration")) is int):
             raise ValueError("it needs steps, a network and an iteration")
-        if wrong := [step for step in steps if not _is_right(step)]:
-            raise ValueError(f"no ladder has this: {wrong[0]}")
+        if wrong := next(filter(None, map(_wrong_in, steps)), ""):
+            raise ValueError(wrong)
     except FileNotFoundError:
         return {}, []
     except OSError as error:
@@ -224,18 +225,17 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
     return facts, steps
 
 
-def _is_right(step: Step) -> bool:
-    """Whether a ladder can have a step that was read."""
-    counts = step.pairs if isinstance(step.pairs, list) else []
-    return (
-        type(step.simulations) is int
-        and 1 <= step.simulations <= _MOST_SIMULATIONS
-        and _is_number(step.temperature)
-        and 0 <= step.temperature <= WARMEST
-        and [type(count) for count in counts] == [int] * len(PAIR_SCORES)
-        and min(counts) >= 0
-        and (step.elo is None or _is_number(step.elo))
-    )
+def _wrong_in(step: Step) -> str:
+    """What is wrong with a step that was read; empty if nothing is."""
+    if type(step.simulations) is not int or not 1 <= step.simulations <= _MOST_SIMULATIONS:
+        return f"simulations are {step.simulations!r}"
+    if not _is_number(step.temperature) or not 0 <= step.temperature <= WARMEST:
+        return f"a temperature is {step.temperature!r}"
+    if not isinstance(step.pairs, list) or [type(count) for count in step.pairs] != [int] * len(PAIR_SCORES):
+        return f"pairs are {step.pairs!r}"
+    if min(step.pairs) < 0:
+        return f"pairs are {step.pairs!r}"
+    return "" if step.elo is None or _is_number(step.elo) else f"an Elo is {step.elo!r}"
 
 
 def _is_number(value: object) -> bool:

@@ -286,7 +286,10 @@ class RunFolder:
         self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 
     def note_changes(self, iteration: int, seconds: float) -> None:
-        """Adds a notice for each changed setting, and one row of metrics for all; so many iterations are done."""
+        """Adds a notice for each changed setting, and one row of metrics for all of them.
+
+        `iteration` is the last one that is done, after so many seconds.
+        """
         if not self.changed or not (iteration or self.journal or self.sealed.iterations()):
             return  # the old settings were not used
         changed = {name: list(pair) for name, pair in self.changed.items()}

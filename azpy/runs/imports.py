@@ -163,8 +163,10 @@ def _files_in(path: Path, start: State, filters: Filters) -> Iterator[Iterable[t
     try:
         for name, data in packed.files_in(path, _TEXTS, _MOST_BYTES):
             nothing = False
-            bad = [(str(data), "unreadable")]
-            yield bad if isinstance(data, RunError) else _games_of(name, data, start, filters)
+            if isinstance(data, RunError):
+                yield [(str(data), "unreadable")]
+            else:
+                yield _games_of(name, data, start, filters)
     except RunError as error:
         yield [(str(error), "unreadable")]
     else:

@@ -97,8 +97,17 @@ def with_engines(models: Mapping[str, Served], most: int) -> dict[str, Model]:
     return {name: Model(served, open_engine(served, **options)) for name, served in models.items()}
 
 
-def open_model(text: str, *player: Any, **options: Any) -> Model:
-    """A player with its engine: `player` are the further arguments of `open_player`, `options` are of `open_engine`."""
+def open_model(
+    text: str,
+    game: str | None,
+    simulations: int,
+    device: str = "cpu",
+    temperature: float = 0.0,
+    others: Iterable[str] = (),
+    seed: int | None = None,
+    **options: Any,
+) -> Model:
+    """A player with its engine; see `open_player` and `open_engine`."""
     before: object = None
 
     def opened() -> Served | None:
@@ -108,11 +117,13 @@ def open_model(text: str, *player: Any, **options: Any) -> Model:
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        served = open_player(text, *player)
+        served = open_player(text, game, simulations, device, temperature, others, seed)
         before = now  # what cannot be opened is tried again
         return served
 
-    served = opened() or open_player(text, *player)  # nothing was opened before, so there is one
+    served = opened()
+    if served is None:  # never at first
+        raise SettingsError(f"{text} cannot be opened")
     return Model(served, open_engine(served, **options), opened, options)
 
 

@@ -6,7 +6,6 @@ free when it plays.
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,15 @@ from azpy.settings import Settings
 _WAY_SHARE = 0.05  # of a timed run, at most, for the matches on the way
 _LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05
+_MEASURED = (
+    "match_seconds",
+    "fit_seconds_per_position",
+    "match_seconds_per_game",
+    "iteration_seconds",
+    "play_seconds_per_game",
+    "export_seconds",
+    "simulations",
+)
 
 
 class Budget:
@@ -36,18 +44,18 @@ class Budget:
         self._seconds = math.inf if settings.minutes is None else settings.minutes * 60
         self._begin = clock()
         self.evaluations = 0.0
-        self._measured: dict[str, float] = defaultdict(float)
+        self._measured = dict.fromkeys(_MEASURED, 0.0)
 
     def state(self) -> dict[str, Any]:
         """The state that `load` takes."""
-        return {**self._measured, "elapsed_seconds": self.elapsed(), "evaluations": self.evaluations}
+        return {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, **self._measured}
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from `state`."""
         self.advance_to(float(state["elapsed_seconds"]))
         # Checkpoints of older versions lack some.
         self.evaluations = float(state.get("evaluations", 0.0))
-        self._measured = defaultdict(float, {name: float(value) for name, value in state.items()})
+        self._measured = {name: float(state.get(name, 0.0)) for name in _MEASURED}
 
     def advance_to(self, seconds: float) -> None:
         """Counts at least `seconds` as spent."""

@@ -10,7 +10,7 @@ from azpy.settings.choosing import choose
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized
-from azpy.training.stages import stages
+from azpy.training.stages import Stage, stages
 from azpy.training.trainer import Trainer
 
 
@@ -59,10 +59,18 @@ def train(
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     chosen, folder, _ = choose(typed, config, out, sized, placed)
     files = [supervised] if isinstance(supervised, str) else supervised
-    told = on_iteration or (lambda row: None)
     for stage in stages(chosen, folder, size_schedule, bool(files)):
-        with Trainer(stage.settings, stage.folder, files) as trainer:
-            saved = (event for event in trainer.run() if isinstance(event, Saved))
-            if any(told({"iteration": event.iteration, **event.metrics}) is True for event in saved):
-                break
+        if not _trained(stage, files, on_iteration):
+            break
     return LoadedRun(stage.folder, stage.settings.game)
+
+
+def _trained(stage: Stage, files: Sequence[str], on_iteration: Callable[[dict[str, Any]], object] | None) -> bool:
+    """Trains a run to its end; False if `on_iteration` ends it before."""
+    with Trainer(stage.settings, stage.folder, files) as trainer:
+        for event in trainer.run():
+            if not isinstance(event, Saved) or on_iteration is None:
+                continue
+            if on_iteration({"iteration": event.iteration, **event.metrics}) is True:
+                return False
+    return True
