@@ -1,7 +1,6 @@
 """Writes a network as an ONNX model, and checks the model against the network."""
 
 import io
-import warnings
 from typing import Any, cast
 
 import numpy as np
@@ -110,22 +109,19 @@ def _traced(network: Any) -> bytes:
     rows, was_training = torch.zeros(2, *network.obs_shape), network.training
     names = ("observations", "logits", "values")
     try:
-        with warnings.catch_warnings():
-            # azpy's own code asks for shapes of the module's answers, which are the same for every batch.
-            warnings.filterwarnings("ignore", module=__package__)
-            torch.onnx.export(
-                _Player(network.eval()),
-                (rows,),
-                file,
-                dynamo=False,
-                input_names=names[:1],
-                output_names=names[1:],
-                dynamic_axes={name: {0: "batch"} for name in names},
-                opset_version=_OPSET,
-                # Weights keep their names and shapes: a later run may begin with them.
-                training=torch.onnx.TrainingMode.PRESERVE,
-                do_constant_folding=False,
-            )
+        torch.onnx.export(
+            _Player(network.eval()),
+            (rows,),
+            file,
+            dynamo=False,
+            input_names=names[:1],
+            output_names=names[1:],
+            dynamic_axes={name: {0: "batch"} for name in names},
+            opset_version=_OPSET,
+            # Weights keep their names and shapes: a later run may begin with them.
+            training=torch.onnx.TrainingMode.PRESERVE,
+            do_constant_folding=False,
+        )
     except Exception as error:  # of torch's, which share no base
         raise ModelError(f"torch cannot write this network as ONNX: {one_line(error)}") from error
     finally:

@@ -135,7 +135,9 @@ def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, d
     Values are [B, P] where the network's `num_values` is above 1.
     """
     logits, values, *heads = network(observations)
-    wide = int(getattr(network, "num_values", 1)) > 1 or (values.ndim == 2 and values.shape[1] == 3)
+    # torch's trace would warn of a condition on the shape.
+    three_classes = getattr(network, "three_classes", values.ndim == 2 and values.shape[1] == 3)
+    wide = int(getattr(network, "num_values", 1)) > 1 or three_classes
     return logits, values if wide else values.reshape(-1), heads[0] if heads else {}
 
 
