@@ -1,5 +1,6 @@
 """az-serve answers queries by HTTP and WebSocket, refuses what it should, and ends in good order."""
 
+import inspect
 import json
 import os
 import re
@@ -438,7 +439,9 @@ def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypa
     asked = list[Any]()
 
     def opened(*player: Any, **options: Any) -> None:
-        asked.append([*player[:5], player[6], options["total_memory_mb"]])
+        given = inspect.signature(open_model).bind(*player, **options).arguments
+        names = "text", "game", "simulations", "device", "temperature", "seed"
+        asked.append([*(given[name] for name in names), given["options"]["total_memory_mb"]])
         raise AzpyError("enough")
 
     monkeypatch.setattr(command, "open_model", opened)

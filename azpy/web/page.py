@@ -104,8 +104,8 @@ def _program(crate: Path | None) -> bytes:
     """The program with azpy's games, or that of a crate."""
     if crate is None:
         return (files("azpy.web") / "board" / _PROGRAM).read_bytes()
-    if (made := program.compiled(crate)) is None:
-        raise SettingsError(f"--crate {crate} cannot be compiled to WebAssembly: cargo says why above")
+    if isinstance(made := program.compiled(crate), str):
+        raise SettingsError(f"--crate {crate} cannot be compiled to WebAssembly: {made}")
     return program.packed(made)
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +103,8 @@ def _remapped(crate: Path, said: dict[str, Any]) -> list[str]:
     return [f"--remap-path-prefix={path}={name}" for path, name in inner_last if path != Path(path.anchor)]
 
 
-def compiled(crate: Path, *options: str) -> bytes | None:
-    """The program of the crate in a folder; None if cargo failed, and then the reason is printed.
+def compiled(crate: Path, *options: str) -> bytes | str:
+    """The program of the crate in a folder; or why there is none.
 
     Args:
         crate: the folder.
@@ -114,8 +113,7 @@ def compiled(crate: Path, *options: str) -> bytes | None:
     cargo, more, environment = _tools()
     said = described(crate, *(option for option in options if option in ("--locked", "--offline", "--frozen")))
     if isinstance(said, str):
-        print(said, file=sys.stderr)
-        return None
+        return said
     # Vectors of 128 bits: all browsers have them since 2023.
     flags = ["-Ctarget-feature=+simd128", "-Clink-arg=--strip-all", *_remapped(crate.resolve(), said)]
     environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(flags)
@@ -124,7 +122,7 @@ def compiled(crate: Path, *options: str) -> bytes | None:
     command += ["--message-format", "json-render-diagnostics"]
     done = subprocess.run(command, cwd=crate, env=environment, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        return None
+        return "cargo says why above"
     messages = map(json.loads, done.stdout.splitlines())
     built = [name for message in messages for name in message.get("filenames", []) if name.endswith(".wasm")]
     return Path(built[-1]).read_bytes()

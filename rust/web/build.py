@@ -42,7 +42,8 @@ def main() -> int:
         print(f"the program cannot be built: {lacks} (see azpy/web/program.py)")
         return 1
     program = build["compiled"](ROOT, "--locked", "-p", "azpy-module")
-    if program is None:
+    if isinstance(program, str):
+        print(f"the program cannot be built: {program}")
         return 1
     PROGRAM.write_bytes(build["packed"](program + section(before)))
     size, unpacked = PROGRAM.stat().st_size, len(program)
