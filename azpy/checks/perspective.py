@@ -105,8 +105,8 @@ class Perspective:
                 got = f"player {player} never moved in {games} random games: turn gave only {sorted(self._low)}"
                 found.append(Broken("one-player", got, "moves of all players"))
             if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player] and player not in self._tried:
-                won = ", ".join(f"player {other} {number}" for other, number in sorted(wins.items()))
-                got = f"player {player} never had the most; random games that others had alone: {won}"
+                won = ", ".join(f"player {other} had it alone in {number}" for other, number in sorted(wins.items()))
+                got = f"player {player} never had the most in random games: {won}"
                 if self._zero_sum:
                     got += "; all outcomes for player 0 are from {:g} to {:g}".format(*self._span)
                 found.append(Broken("one-sided", got, "games that each player wins"))

@@ -400,12 +400,20 @@ class Head(Fleet):
     @property
     def workers(self) -> list[WorkerState]:
         """See `Fleet`."""
-        states, now = list[WorkerState](), self._clock()
-        for worker in (*self._gone, *self.members):
-            behind, held = self._number - worker.lineup if worker.lineup else None, self.table.held(worker.name)
-            facts = held, behind, now - worker.heard, worker.games, Counter(worker.stats)
-            states.append(WorkerState(worker.name, worker in self.members, *facts))
-        return states
+        now = self._clock()
+        return [
+            WorkerState(
+                name=worker.name,
+                alive=alive,
+                held=self.table.held(worker.name),
+                behind=self._number - worker.lineup if worker.lineup else None,
+                silent=now - worker.heard,
+                games=worker.games,
+                stats=Counter(worker.stats),
+            )
+            for alive, known in ((False, self._gone), (True, self.members))
+            for worker in known
+        ]
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:

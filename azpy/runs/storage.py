@@ -398,7 +398,7 @@ def unframe(data: bytes) -> list[bytes]:
         ValueError: `data` is anything else.
     """
     payload = data[_FRAME.size :]
-    if data != _head(payload) + payload:
+    if data[: _FRAME.size] != _head(payload):
         raise ValueError(f"a frame of {len(data)} bytes whose length or checksum does not hold")
     try:
         return list(_split(payload))

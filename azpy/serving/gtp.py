@@ -133,21 +133,22 @@ class Gtp(Protocol):
 
     def _parameters(self) -> dict[str, str]:
         """KataGo's names of what can be set, and the values now."""
-        simulations, temperature = self._way
         found = {
-            "maxVisits": str(simulations or self._served.simulations),
-            "chosenMoveTemperature": f"{temperature:g}",
+            "maxVisits": str(self._visits() or self._served.simulations),
+            "chosenMoveTemperature": f"{self._warmth():g}",
             "level": self._level or "none",
         }
         return found if len(self._models) == 1 else {**found, "model": self._model}
 
-    @property
-    def _way(self) -> tuple[int | None, float]:
-        """The simulations of every move, if the other program sets them, and the temperature of what is played."""
+    def _visits(self) -> int | None:
+        """The simulations of every move, if the other program sets them."""
+        return self._simulations if self._level is None else self._served.ladder.levels[self._level].simulations
+
+    def _warmth(self) -> float:
+        """The temperature of the moves that are played."""
         if self._level is not None:
-            level = self._served.ladder.levels[self._level]
-            return level.simulations, level.temperature
-        return self._simulations, self._served.temperature if self._temperature is None else self._temperature
+            return self._served.ladder.levels[self._level].temperature
+        return self._served.temperature if self._temperature is None else self._temperature
 
     def _get_parameter(self, words: list[str]) -> str:
         expect(words, r"\S+", "a parameter")
@@ -198,7 +199,7 @@ class Gtp(Protocol):
             return "pass"
         answer = self._think(line, color)
         # Regression tests ask for the best move.
-        action = chosen(self._served, answer.state, answer.result, self._way[1] if plays else 0)
+        action = chosen(self._served, answer.state, answer.result, self._warmth() if plays else 0)
         if plays:
             self._board.advance(line, action)
         return self._board.vertex(answer.state, action)
@@ -218,14 +219,14 @@ class Gtp(Protocol):
             result = self._think(line, color, actions=actions).result
             # A seki stays, where the game is won as it is and a stone there would lose it.
             if result.value >= 0 or not self._board.score().startswith("BW"[color]):
-                action = chosen(self._served, state, result, self._way[1])
+                action = chosen(self._served, state, result, self._warmth())
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
     def _think(self, line: Line, color: int, tell: Tell | None = None, actions: Sequence[int] | None = None) -> Answer:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
-        simulations = self._way[0] or (self._served.simulations if seconds is None else None)
+        simulations = self._visits() or (self._served.simulations if seconds is None else None)
         limits: dict[str, Any] = {"simulations": simulations, "seconds": seconds, "actions": actions}
         told = {} if tell is None else _ALL
         return self._search(line.start, line.played, tell, self._level is not None, **limits, **told).answer()
@@ -247,7 +248,7 @@ class Gtp(Protocol):
             vertex = "pass"
             if line is not None:
                 answer = self._think(line, color, partial(self._tell, name), actions)
-                action = chosen(self._served, answer.state, answer.result, self._way[1])
+                action = chosen(self._served, answer.state, answer.result, self._warmth())
                 vertex = self._board.vertex(answer.state, action)
                 self._board.advance(line, action)
                 self._tell(name, answer)
