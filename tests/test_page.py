@@ -171,9 +171,8 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
     assert player["about"]["game"] == model.served.start.game
 
 
-@pytest.mark.filterwarnings("ignore:.* is no setting of azpy")  # the runs are of a version before 0.1.0
 @needs_node
-@pytest.mark.parametrize("name", ["pool", "format5"])
+@pytest.mark.parametrize("name", ["pool", "pig"])
 def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with zipfile.ZipFile(Path(__file__).parent / f"data/{name}.zip") as archive:
@@ -198,7 +197,6 @@ def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatc
     assert pages[0][0]["policy"] == pytest.approx(servers[0][0]["policy"], abs=2e-5)
 
 
-@pytest.mark.filterwarnings("ignore:.* is no setting of azpy")
 def test_a_page_that_cannot_be_written_is_refused_in_a_line(
     tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,7 +113,7 @@ def test_each_game_repeats_with_the_score_that_it_was_to_beat(ranked: tuple[Stor
             assert (comparison.difference, comparison.whole) == (None, True)
     # A record that names another score is another game.
     data = bytearray(record.to_bytes())
-    at = 4 + 4 + len(record.game) + 8 + 8 + 4 + 1 + 4
+    at = 4 + 4 + len(record.game) + 8 + 8 + 3 + 4
     data[at : at + 4] = b"\0\0\x80\xbf"  # -1
     other = azpy.GameRecord.from_bytes(bytes(data))
     assert other.score_to_beat == -1

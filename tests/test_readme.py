@@ -273,7 +273,7 @@ def test_the_pages_show_what_comes_out(
     sys.modules.pop("countdown", None)
 
 
-@pytest.mark.filterwarnings("ignore:.* is no setting of azpy", "ignore:connect_four is the player that azpy brings")
+@pytest.mark.filterwarnings("ignore:connect_four is the player that azpy brings")
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_cookbook_solves_its_problems(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -30,7 +30,7 @@ from test_onnx import make_model
 from test_positions import HEAP
 
 SMALL: dict[str, Any] = {"simulations": 16, "slots": 6, "eval_batch": 2, "games_per_iteration": 12, "opening_plies": 2}
-OUTCOME_BYTE = 4 + 4 + len("tic_tac_toe") + 8 + 8  # of a record's bytes
+OUTCOME_BYTE = 4 + 4 + len("tic_tac_toe") + 8 + 8 + 3 + 4  # of a record's bytes
 
 
 def collect(path: Path, game: str, iterations: int = 1, model: Path | None = None, **changes: Any) -> StoredRun:
@@ -244,8 +244,8 @@ def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) ->
     record = next(games(collected))
     data = bytearray(record.to_bytes())
     ply = int(np.flatnonzero(record.flags & 1)[0])
-    head = OUTCOME_BYTE + 4 + 1 + 4 + 8
-    place = {"priors": len(data) - 4, "root_values": head + 18 * ply + 6, "actions": head + 18 * ply}
+    head, values = OUTCOME_BYTE + 4 + 8, len(data) - 4 * len(record)
+    place = {"priors": values - 4, "root_values": values + 4 * ply, "actions": head + 14 * ply}
     data[place[field]] ^= 1
     changed = azpy.GameRecord.from_bytes(bytes(data))
     assert getattr(changed, field).tobytes() != getattr(record, field).tobytes()

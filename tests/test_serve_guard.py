@@ -126,7 +126,7 @@ def test_the_sessions_that_are_kept_have_a_bound_and_the_oldest_goes(monkeypatch
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
-    with zipfile.ZipFile(Path(__file__).parent / "data" / "format5.zip") as stored:
+    with zipfile.ZipFile(Path(__file__).parent / "data" / "pig.zip") as stored:
         stored.extractall(path := tmp_path_factory.mktemp("run"))
     return StoredRun(next(path.rglob("config.toml")).parent)
 

@@ -536,11 +536,11 @@ def test_a_setting_that_is_no_more_is_left_out_of_a_file_of_another_version_with
     begun.write_text(old)
     assert main(["--config", "run/config.toml", "--out", "run", "--iterations", "1", "--games-per-iteration", "1",
                  "--simulations", "1", "--collect-only"]) == 0  # fmt: skip
-    text = f"run/config.toml: momentum is no setting of azpy {azpy.__version__}, and is left out"
+    text = f"run/config.toml: momentum is not a setting of azpy {azpy.__version__}, and is left out"
     assert capsys.readouterr().err == f"az-train: {text} (azpy 0.0.1 wrote the file)\n"
     assert "momentum" not in begun.read_text()
     begun.write_text(old)
-    with pytest.warns(SettingsWarning, match="momentum is no setting"):
+    with pytest.warns(SettingsWarning, match="momentum is not a setting"):
         assert StoredRun("run").settings.simulations == 7
 
 
@@ -622,11 +622,3 @@ def test_options_that_an_older_run_did_not_have_are_no_changes(tmp_path: Path) -
         assert run.changed == {}
     with RunFolder(tmp_path / "run", settings | {"tree_reuse": not settings["tree_reuse"]}) as run:
         assert list(run.changed) == ["tree_reuse"]
-
-
-@pytest.mark.parametrize("gone", ['precision = "bf16"', 'precision = "tf32"', "forced_visits = 2.0"])
-def test_what_was_taken_out_is_left_out_and_said_where_it_did_something(gone: str, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(f'game = "tic_tac_toe"\n{gone}\nmerge_positions = false\n')
-    with pytest.warns(SettingsWarning, match="was taken out of azpy") as said:
-        assert read_config(tmp_path / "config.toml") == {"game": "tic_tac_toe"}
-    assert len(said) == 1

@@ -23,7 +23,6 @@ from azpy.runs.storage import INT8_MODEL
 from azpy.settings.run import is_own
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "player_values", "actions")
-_OPPONENT = 8  # the flag of a ply that an earlier network played, in games of versions that had this
 _PRECISIONS = ("fp32", "fp16")  # in which a model may have played, whatever the setting is now
 _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
@@ -55,8 +54,6 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
     if record.imported:
         raise RunError(f"game {record.game_id} was imported: it has no searches of this run to repeat")
     flags, networks = record.flags.tolist(), record.networks.tolist()
-    if any(flag & _OPPONENT for flag in flags):
-        raise ModelError(f"game {record.game_id} was played against an earlier network, which azpy no longer repeats")
     asked = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
     network = networks[asked[0]] if asked else 0
     exchanged = [ply for ply in asked if networks[ply] != network or flags[ply] & MIXED_NETWORKS]

@@ -434,7 +434,7 @@ class SealedGames:
     Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it);
     for readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0; of several players
     without a zero sum [N, P]) and `length` (int32 [N], plies). `label` (text: a JSON object) names the iteration
-    and the run; files of the first two formats have none. `folder` may be missing; `run` are facts that identify
+    and the run. `folder` may be missing; `run` are facts that identify
     the run, by name.
     """
 
@@ -494,7 +494,7 @@ class SealedGames:
         Compares the facts that both the file and the run have: other versions of azpy may have more or fewer.
         """
         with _reading(self.path(iteration)) as arrays:
-            label = dict(json.loads(str(arrays["label"]))) if "label" in arrays.files else {}
+            label = dict(json.loads(str(arrays["label"])))
             yield arrays, list(map(operator.index, arrays["game_id"].tolist()))
         expected = {"iteration": iteration, **self._run}
         both = [name for name in expected if name in label]

@@ -24,25 +24,10 @@ from azpy.system import made_with as versions
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
 _COMMENT_WIDTH = 100
-# What files of this version may have too; each setting with the value that changed nothing.
-# None: no file has such a value, as the setting was then left out.
-_GONE: dict[str, Any] = {
-    "c_puct_stdev": 0.0,
-    "forced_visits": 0.0,
-    "historical_share": 0.0,
-    "max_collisions": None,
-    "merge_positions": False,
-    "noise_shaped": False,
-    "opening_policy_plies": 0,
-    "surprise_weight": 0.0,
-    "temperature_halflife": None,
-    "value_lambda": 1.0,
-}
-_GONE_PRECISIONS = ("bf16", "tf32")
 
 
 def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The contents of a TOML file, without settings that were taken out and that changed nothing.
+    """The contents of a TOML file.
 
     Raises:
         OSError: it cannot be read.
@@ -60,7 +45,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
             f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
         )
-    return {name: value for name, value in found.items() if name not in _GONE or value != _GONE[name]}
+    return found
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -92,12 +77,8 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     written = given.pop(_MADE_WITH, None) is not None
-    for name in [name for name in given if name not in ABOUT and (writer != here or name in _GONE)]:
-        gone = "was taken out of azpy" if name in _GONE else f"is no setting of azpy {here}"
-        leave_out(name, given, f"{gone}, and is left out (azpy {writer} wrote the file)")
-    if given.get("precision") in _GONE_PRECISIONS:
-        gone = given["precision"]
-        leave_out("precision", given, f"{gone} was taken out of azpy: the network plays in the default precision")
+    for name in [name for name in given if name not in ABOUT and writer != here]:
+        leave_out(name, given, f"is not a setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
     try:
         settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     except SettingsError as error:

@@ -64,6 +64,13 @@ pub trait Payoff: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// Whether it is the one number of two players and zero sum.
     const ZERO_SUM: bool;
 
+    /// W, how many numbers say what a game of so many players pays, in records, value targets and answers of networks: 1
+    /// where two players share a zero sum, else one a player.
+    #[must_use]
+    fn width(players: usize) -> usize {
+        if Self::ZERO_SUM { 1 } else { players }
+    }
+
     /// 0 for each of so many players.
     fn draw(players: usize) -> Self;
 

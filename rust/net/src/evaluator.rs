@@ -37,7 +37,7 @@ impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
         let (net, rows) = (self.net.borrow(), batch.rows());
         let (actions, width) = (net.num_actions(), net.num_values());
         let state = &batch.states[0];
-        let numbers = if G::Payoff::ZERO_SUM { 1 } else { state.num_players() };
+        let numbers = G::Payoff::width(state.num_players());
         let expected = (state.obs_shape(), state.num_actions(), numbers);
         if expected != (net.obs_shape(), actions, width) {
             return Err(format!(

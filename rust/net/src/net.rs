@@ -73,7 +73,7 @@ impl Net {
             "network": network,
             "obs_shape": game.obs_shape(),
             "num_actions": game.num_actions(),
-            "num_values": if G::Payoff::ZERO_SUM { 1 } else { game.num_players() },
+            "num_values": G::Payoff::width(game.num_players()),
             "action_cells": game.action_cells(),
             "policy_planes": game.policy_planes(),
             "plane_divisors": game.plane_divisors(),

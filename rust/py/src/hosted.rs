@@ -25,9 +25,9 @@ pub(crate) fn turn_number(turn: Turn) -> i32 {
 }
 
 /// An outcome as Python sees it: player 0's number with one player, or with two and zero sum; else one number a player.
-pub(crate) fn outcome_object<'py>(py: Python<'py>, each: &[f32], zero_sum: bool) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn outcome_object<'py>(py: Python<'py>, each: &[f32]) -> PyResult<Bound<'py, PyAny>> {
     match each {
-        [own, ..] if zero_sum || each.len() == 1 => Ok(own.into_pyobject(py)?.into_any()),
+        [own] => Ok(own.into_pyobject(py)?.into_any()),
         _ => Ok(PyTuple::new(py, each)?.into_any()),
     }
 }

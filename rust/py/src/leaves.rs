@@ -105,7 +105,7 @@ fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>, method: 
     };
     let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, width]])?;
     let players = batch.states[0].num_players();
-    let values = match if G::Payoff::ZERO_SUM { 1 } else { players } {
+    let values = match G::Payoff::width(players) {
         1 => float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?,
         _ => float32(&pair.get_item(1)?, "values", &[&[rows, players]])?,
     };

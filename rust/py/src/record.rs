@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use azpy_core::game::Player;
-use azpy_core::record::GameRecord as CoreRecord;
+use azpy_core::record::{GameRecord as CoreRecord, Ply};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
@@ -42,21 +42,19 @@ impl GameRecord {
     /// The result as `State.outcome` gives it; 0 for each player if capped, a loss for who resigned.
     #[getter]
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let zero_sum = self.0.outcomes.is_empty();
-        let each = if zero_sum { std::slice::from_ref(&self.0.outcome) } else { &self.0.outcomes };
-        outcome_object(py, each, zero_sum)
+        outcome_object(py, &self.0.outcomes)
     }
 
     /// The result for each player, player 0 first; of two with a zero sum (x, -x).
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, Player::ALL[..self.0.num_players()].iter().map(|&player| self.0.outcome_of(player)))
+        PyTuple::new(py, Player::ALL[..self.0.num_players].iter().map(|&player| self.0.outcome_of(player)))
     }
 
     /// How many players the game has.
     #[getter]
     fn num_players(&self) -> usize {
-        self.0.num_players()
+        self.0.num_players
     }
 
     /// Whether a cap on plies cut it short, as a draw.
@@ -117,7 +115,7 @@ impl GameRecord {
     /// the outcome is just this score, a coin that the seed and the game's number toss decides.
     #[getter]
     fn rewards<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, Player::ALL[..self.0.num_players()].iter().map(|&player| self.0.reward_of(player)))
+        PyTuple::new(py, Player::ALL[..self.0.num_players].iter().map(|&player| self.0.reward_of(player)))
     }
 
     /// int32 [T]: actions and chance outcomes.
@@ -133,9 +131,8 @@ impl GameRecord {
     }
 
     /// uint8 [T]: bit 0, a sample to learn from, searched in full; bit 1, the network was exchanged during the search;
-    /// bit 2, a fast search, of which only the value is kept; bit 3, in games of older versions, a search of another
-    /// network, likewise; bit 4, of an imported game, a sample of which only the action is known. 0 where chance, an
-    /// opening or the raw policy chose.
+    /// bit 2, a fast search, of which only the value is kept; bit 4, of an imported game, a sample of which only the
+    /// action is known. 0 where chance, an opening or the raw policy chose.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
@@ -144,13 +141,14 @@ impl GameRecord {
     /// float32 [T]: the search's value for the player to move; 0 where not searched.
     #[getter]
     fn root_values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
-        PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.root_value))
+        let of = |(index, ply): (usize, &Ply)| ply.mover().map_or(0.0, |mover| self.0.root_value_of(index, mover));
+        PyArray1::from_iter(py, self.0.plies.iter().enumerate().map(of))
     }
 
     /// float32 [T, P]: the search's value for each player, player 0 first; 0 where not searched.
     #[getter]
     fn player_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let players = self.0.num_players();
+        let players = self.0.num_players;
         let of = |ply: usize| Player::ALL[..players].iter().map(move |&player| self.0.root_value_of(ply, player));
         let values: Vec<f32> = (0..self.0.plies.len()).flat_map(of).collect();
         let array = Array2::from_shape_vec((self.0.plies.len(), players), values);
@@ -257,8 +255,8 @@ impl GameRecord {
     }
 
     fn __repr__(&self) -> String {
-        let CoreRecord { game, game_id, outcome, outcomes, plies, .. } = &*self.0;
-        let outcome = if outcomes.is_empty() { outcome.to_string() } else { format!("{outcomes:?}") };
+        let CoreRecord { game, game_id, outcomes, plies, .. } = &*self.0;
+        let outcome = if let [outcome] = outcomes[..] { outcome.to_string() } else { format!("{outcomes:?}") };
         format!("<azpy.GameRecord {game_id} of {game}, {} plies, outcome {outcome}>", plies.len())
     }
 }

@@ -309,7 +309,8 @@ impl State {
     /// The result for player 0 where two players share a zero sum: 1 a win, -1 a loss. Of one player the score, in [-1, 1].
     /// Else a tuple of one number a player. Raises ValueError before the end.
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        outcome_object(py, self.outcomes("outcome")?.numbers(), self.inner.is_zero_sum())
+        let outcomes = self.outcomes("outcome")?;
+        outcome_object(py, if self.inner.is_zero_sum() { &outcomes.numbers()[..1] } else { outcomes.numbers() })
     }
 
     /// The result for each player, player 0 first, whatever their number: of two with a zero sum (x, -x). Raises

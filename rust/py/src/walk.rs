@@ -61,7 +61,7 @@ impl Facts {
     /// The result as `State.outcome` gives it. None before the end.
     #[getter]
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.facts.outcome.as_deref().map(|told| outcome_object(py, told, told.len() == 1)).transpose()
+        self.facts.outcome.as_deref().map(|told| outcome_object(py, told)).transpose()
     }
 
     /// The position's key.

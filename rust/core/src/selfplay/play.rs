@@ -170,6 +170,7 @@ impl GameInPlay {
         let mut position = start.clone();
         let fits = record.game == config.game
             && record.seed == config.seed
+            && record.num_players == game.record.num_players
             && record.outcomes.len() == game.record.outcomes.len();
         if !fits || record.plies.iter().any(|ply| position.try_play(ply.action).is_err()) {
             return None;
@@ -233,7 +234,7 @@ pub(crate) fn finish_move<G: Game>(
         record.targets.extend_from_slice(&result.target);
     }
     let player = player.index() as i8;
-    record.push(Ply { action, player, flags: mixed | kind, root_value: result.value, network }, &result.values);
+    record.push(Ply { action, player, flags: mixed | kind, network }, &result.values);
     game.without_tree = false;
     advance(search, action, config.tree_reuse);
 }
@@ -293,7 +294,7 @@ pub(crate) fn begin_move<G: Game>(
             }
             Turn::Terminal => unreachable!("handled above"),
         };
-        record.push(Ply { action, player, flags: 0, root_value: 0.0, network: 0 }, &[]);
+        record.push(Ply { action, player, flags: 0, network: 0 }, &[]);
         advance(search, action, config.tree_reuse);
     }
 }

@@ -6,27 +6,21 @@
 //! imported game that the rules do not end, what its file says), the searched samples name exactly the legal actions,
 //! and their policy targets are distributions.
 
-use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, Values, ranked};
+use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, ranked};
 use crate::search::stream_for;
 
-/// The record format's own number, first in its bytes. Format 1 knew no resignation, format 2 no policy targets apart
-/// from the visits, format 3 no imported games, format 4 no simulations of a game's own, format 5 only two players with a
-/// zero sum and no score to beat; all are still read.
-const FORMAT: u32 = 6;
-/// The formats of games that need no later one: their bytes are those of before it.
-const FORMAT_OF_SELFPLAY: u32 = 3;
-const FORMAT_OF_IMPORTED: u32 = 4;
-const FORMAT_OF_SIMULATIONS: u32 = 5;
-/// Bits of the byte of flags of a game; format 1 had the first alone, format 2 the first three, format 3 the first four,
-/// format 4 the first five, format 5 the first six.
+/// The number of the format, first in the bytes of a record. Formats 1 to 6 were never released and are not read. Each
+/// later format is.
+const FORMAT: u32 = 7;
+/// Bits of the byte of flags of a game.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
 const SIMULATIONS: u8 = 32;
-const MANY: u8 = 64;
-const RANKED: u8 = 128;
+const RANKED: u8 = 64;
+const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS | RANKED;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
 /// Tells the stream of a tied game's coin from those of its plies.
@@ -42,8 +36,6 @@ pub const SEARCHED: u8 = 1;
 pub const MIXED_NETWORKS: u8 = 2;
 /// A fast search chose the action. That is no sample: its value is kept, the rest is not.
 pub const FAST_SEARCH: u8 = 4;
-/// In games of older versions: an earlier network searched the ply, fast or in full. That is no sample either.
-pub const OPPONENT: u8 = 8;
 /// Of an imported game: someone chose the action, by means that are not known. A sample without entries: its legal actions
 /// are those of the rules, and its policy target is [`played_target`].
 pub const PLAYED: u8 = 16;
@@ -71,10 +63,8 @@ pub struct Ply {
     pub action: Action,
     /// The player's number; -1 at a chance turn.
     pub player: i8,
-    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`OPPONENT`], [`PLAYED`].
+    /// [`SEARCHED`], [`MIXED_NETWORKS`], [`FAST_SEARCH`], [`PLAYED`].
     pub flags: u8,
-    /// The search's value for the player to move; 0 where not searched.
-    pub root_value: f32,
     /// Hash of the weights that searched it; 0 for none.
     pub network: u64,
 }
@@ -83,7 +73,7 @@ impl Ply {
     /// Whether a search chose the action, to learn from or not.
     #[must_use]
     pub fn is_searched(&self) -> bool {
-        self.flags & (SEARCHED | FAST_SEARCH | OPPONENT) != 0
+        self.flags & (SEARCHED | FAST_SEARCH) != 0
     }
 
     /// The player to move; none at a chance turn.
@@ -108,10 +98,10 @@ pub struct GameRecord {
     pub game_id: u64,
     /// Seed of its run.
     pub seed: u64,
-    /// For player 0; 0 if capped.
-    pub outcome: f32,
-    /// `[P]` the outcome for each player, player 0 first. Empty in a game of two players and zero sum, where `outcome` says
-    /// it.
+    /// P, how many players the game has.
+    pub num_players: usize,
+    /// `[W]` the outcome, [`Payoff::width`] numbers: for player 0 alone where two players share a zero sum, else for each
+    /// player, player 0 first. 0 if capped.
     pub outcomes: Vec<f32>,
     /// Cut short by a cap on plies and scored as a draw.
     pub capped: bool,
@@ -131,7 +121,7 @@ pub struct GameRecord {
     pub score_to_beat: Option<f32>,
     /// `[T]`
     pub plies: Vec<Ply>,
-    /// `[T, P]` the search's values for each player, player 0 first; 0 where not searched. Empty where `outcomes` is.
+    /// `[T, W]` the values that the searches found, for the players of `outcomes`; 0 where not searched.
     pub root_values: Vec<f32>,
     /// `[T + 1]` where the entries of a ply begin and end in the four below; empty for a ply that is not [`SEARCHED`].
     pub offsets: Vec<u32>,
@@ -169,16 +159,13 @@ impl GameRecord {
 
     /// A game of `G` that has not begun.
     pub(crate) fn begun<G: Game>(start: &G) -> Self {
-        let outcomes = if G::Payoff::ZERO_SUM { Vec::new() } else { vec![0.0; start.num_players()] };
-        Self { outcomes, offsets: vec![0], ..Self::default() }
+        let num_players = start.num_players();
+        Self { num_players, outcomes: vec![0.0; G::Payoff::width(num_players)], offsets: vec![0], ..Self::default() }
     }
 
     /// Notes how it ended.
     pub(crate) fn set_outcome<P: Payoff>(&mut self, outcome: P) {
-        self.outcome = outcome.of(Player::Zero);
-        if !P::ZERO_SUM {
-            self.outcomes = outcome.each().numbers().to_vec();
-        }
+        self.outcomes = outcome.each().numbers()[..self.outcomes.len()].to_vec();
     }
 
     /// Adds a ply, the entries of which are there; `values` `[P]` are those of its search, none without one.
@@ -190,17 +177,21 @@ impl GameRecord {
         self.offsets.push(self.legal.len() as u32);
     }
 
-    /// How many players the game has.
+    /// Whether two players share a zero sum, so that player 0's numbers say it all.
     #[must_use]
-    pub fn num_players(&self) -> usize {
-        if self.outcomes.is_empty() { 2 } else { self.outcomes.len() }
+    pub fn is_zero_sum(&self) -> bool {
+        self.outcomes.len() < self.num_players
+    }
+
+    /// The number of a player among those that `outcomes` has room for.
+    fn number_of(&self, numbers: &[f32], player: Player) -> f32 {
+        if self.is_zero_sum() { Value(numbers[0]).pov(player).0 } else { numbers[player.index()] }
     }
 
     /// What a player got in the end.
     #[must_use]
     pub fn outcome_of(&self, player: Player) -> f32 {
-        let one = || Value(self.outcome).pov(player).0;
-        if self.outcomes.is_empty() { one() } else { self.outcomes[player.index()] }
+        self.number_of(&self.outcomes, player)
     }
 
     /// What a network learns that a player got in the end: the outcome, or with a score to beat a win or a loss. Where
@@ -219,12 +210,7 @@ impl GameRecord {
     /// What the search of a ply found for a player; 0 where there was none.
     #[must_use]
     pub fn root_value_of(&self, ply: usize, player: Player) -> f32 {
-        let players = self.outcomes.len();
-        if players > 0 {
-            return self.root_values[ply * players + player.index()];
-        }
-        let entry = self.plies[ply];
-        entry.mover().map_or(0.0, |mover| PovValue(entry.root_value).absolute(mover).pov(player).0)
+        self.number_of(&self.root_values[ply * self.outcomes.len()..], player)
     }
 
     /// Number of plies that can be learned from.
@@ -247,15 +233,11 @@ impl GameRecord {
     /// What is wrong, see [`GameRecord::check`].
     pub fn of_actions<G: Game>(start: &G, actions: &[Action], outcomes: &[f32]) -> Result<Self, String> {
         let (mut state, mut record) = (start.clone(), Self { imported: true, ..Self::begun(start) });
-        let (players, numbers) = (start.num_players(), if G::Payoff::ZERO_SUM { 1 } else { start.num_players() });
-        if outcomes.len() != numbers {
-            let got = outcomes.len();
+        let (got, players, numbers) = (outcomes.len(), record.num_players, record.outcomes.len());
+        if got != numbers {
             return Err(format!("{got} numbers as the outcome of a game of {players} players, expected {numbers}"));
         }
-        record.outcome = outcomes[0];
-        if !G::Payoff::ZERO_SUM {
-            record.outcomes = outcomes.to_vec();
-        }
+        record.outcomes = outcomes.to_vec();
         for (index, &action) in actions.iter().enumerate() {
             let (player, flags) = match state.turn() {
                 Turn::Player(player) => (player.index() as i8, PLAYED),
@@ -263,7 +245,7 @@ impl GameRecord {
                 Turn::Terminal => return Err(format!("ply {index} comes after the end of the game")),
             };
             state.try_play(action).map_err(|error| format!("ply {index}: {error}"))?;
-            record.push(Ply { action, player, flags, root_value: 0.0, network: 0 }, &[]);
+            record.push(Ply { action, player, flags, network: 0 }, &[]);
         }
         record.check(start).map(|()| record)
     }
@@ -278,7 +260,7 @@ impl GameRecord {
         Self { imported: true, capped, resigned, control, resign_ply, simulations, score_to_beat, ..own }
     }
 
-    /// Whether every array is as long as the others say.
+    /// Whether every array is as long as the others say, and each ply is of a player that there is.
     fn shape_fits(&self) -> bool {
         let k = self.legal.len();
         self.offsets.len() == self.plies.len() + 1
@@ -289,7 +271,9 @@ impl GameRecord {
             && self.priors.len() == k
             && (self.targets.is_empty() || self.targets.len() == k)
             && self.root_values.len() == self.plies.len() * self.outcomes.len()
-            && self.outcomes.len() <= MAX_PLAYERS
+            && (1..=MAX_PLAYERS).contains(&self.num_players)
+            && self.plies.iter().all(|ply| (-1..self.num_players as i8).contains(&ply.player))
+            && (self.outcomes.len() == self.num_players || (self.outcomes.len(), self.num_players) == (1, 2))
     }
 
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
@@ -300,10 +284,10 @@ impl GameRecord {
         if !self.shape_fits() {
             return Err("its arrays do not fit together".into());
         }
-        if self.outcomes.len() != if G::Payoff::ZERO_SUM { 0 } else { start.num_players() } {
-            let sum = if self.outcomes.is_empty() { " and zero sum" } else { "" };
-            let (got, players) = (self.num_players(), start.num_players());
-            return Err(format!("it is a record of {got} players{sum}, the game has {players}"));
+        let players = start.num_players();
+        if (self.num_players, self.outcomes.len()) != (players, G::Payoff::width(players)) {
+            let sum = if self.is_zero_sum() { " and zero sum" } else { "" };
+            return Err(format!("it is a record of {} players{sum}, the game has {players}", self.num_players));
         }
         let mut state = start.clone();
         let mut legal = Vec::new();
@@ -330,57 +314,51 @@ impl GameRecord {
             }
             state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
         }
-        let outcome = match state.turn() {
+        let rules = match state.turn() {
             _ if self.imported && (self.capped || self.resigned || self.control) => {
                 return Err("it is said to be imported, and to have ended in self-play".into());
             }
             Turn::Player(_) | Turn::Chance if self.imported => {
-                let told = self.each_outcome();
-                let wrong = told.numbers().iter().find(|number| !(-1.0..=1.0).contains(*number));
-                wrong.map_or(Ok(told), |number| Err(format!("{number} is no outcome")))?
+                let wrong = self.outcomes.iter().find(|number| !(-1.0..=1.0).contains(*number));
+                wrong.map_or(Ok(None), |number| Err(format!("an outcome is from -1 to 1, got {number}")))?
             }
             Turn::Terminal if self.resigned => return Err("it is said to be resigned, but it ended".into()),
-            Turn::Terminal if !self.capped => state.outcome().each(),
+            Turn::Terminal if !self.capped => Some(state.outcome()),
             Turn::Terminal => return Err("it is said to be cut short, but it ended".into()),
             Turn::Player(_) if self.resigned && !G::Payoff::ZERO_SUM => {
                 return Err("it is said to be resigned, which only one of two players with a zero sum can do".into());
             }
-            Turn::Player(player) if self.resigned && !self.capped => PovValue(-1.0).absolute(player).each(),
+            Turn::Player(player) if self.resigned && !self.capped => {
+                Some(G::Payoff::of_proven(PovValue(-1.0).absolute(player)))
+            }
             _ if self.resigned => return Err("it is said to be resigned, but not at a player's turn".into()),
-            _ if self.capped => G::Payoff::draw(start.num_players()).each(),
+            _ if self.capped => Some(G::Payoff::draw(players)),
             _ => return Err("it stops before the end of the game".into()),
         };
         self.check_resignation()?;
         if self.simulations.is_some_and(|simulations| simulations == 0 || self.imported) {
             return Err("it is said to have simulations that no game of self-play has".into());
         }
-        let fits = |score: &f32| self.outcomes.len() == 1 && (-1.0..=1.0).contains(score);
+        let fits = |score: &f32| self.num_players == 1 && (-1.0..=1.0).contains(score);
         if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
             return Err(format!("it is said to have the score {score} to beat, expected one player and -1 to 1"));
         }
-        let (told, rules) = (self.each_outcome(), outcome);
-        if told == rules && self.outcome == told.of(Player::Zero) {
-            return Ok(());
-        }
-        let shown = |values: Values| match self.outcomes.len() {
-            0 => values.of(Player::Zero).to_string(),
-            _ => format!("{:?}", values.numbers()),
+        let Some(rules) = rules.map(Payoff::each) else { return Ok(()) };
+        let (told, rules) = (self.outcomes.as_slice(), &rules.numbers()[..self.outcomes.len()]);
+        let shown = |numbers: &[f32]| match numbers {
+            [one] => one.to_string(),
+            _ => format!("{numbers:?}"),
         };
-        Err(format!("its outcome is said to be {}, the rules say {}", shown(told), shown(rules)))
-    }
-
-    /// The outcome of each player.
-    fn each_outcome(&self) -> Values {
-        if self.outcomes.is_empty() { Value(self.outcome).each() } else { Values::new(&self.outcomes) }
+        let said = || format!("its outcome is said to be {}, the rules say {}", shown(told), shown(rules));
+        if told == rules { Ok(()) } else { Err(said()) }
     }
 
     /// Whether a ply's numbers are some that a search can give.
     fn check_search(&self, index: usize) -> Result<(), String> {
-        const FAST_OPPONENT: u8 = FAST_SEARCH | OPPONENT;
         let (ply, range) = (&self.plies[index], self.range(index));
         // A search is of one kind, and dice are not searched; nor is what was played elsewhere.
         let fits = match ply.flags & !MIXED_NETWORKS {
-            SEARCHED | FAST_SEARCH | OPPONENT | FAST_OPPONENT => ply.player >= 0,
+            SEARCHED | FAST_SEARCH => ply.player >= 0,
             PLAYED => ply.player >= 0 && ply.flags == PLAYED,
             _ => ply.flags == 0,
         };
@@ -388,14 +366,10 @@ impl GameRecord {
             return Err(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
         }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
-        let players = self.outcomes.len();
-        let found = &self.root_values[index * players..(index + 1) * players];
-        let own = ply.mover().and_then(|mover| found.get(mover.index())).is_none_or(|&own| own == ply.root_value);
-        if !own || !found.iter().all(|&value| number(value)) {
-            return Err(format!("ply {index} has values {found:?}, and {} for the player to move", ply.root_value));
-        }
-        if !number(ply.root_value) || !self.priors[range.clone()].iter().all(|&prior| number(prior)) {
-            return Err(format!("ply {index} has a value or prior that is none"));
+        let width = self.outcomes.len();
+        let found = &self.root_values[index * width..(index + 1) * width];
+        if !found.iter().chain(&self.priors[range.clone()]).all(|&value| number(value)) {
+            return Err(format!("ply {index} has a value or prior that no search gives"));
         }
         if ply.flags & SEARCHED == 0 {
             let empty = range.is_empty();
@@ -425,37 +399,26 @@ impl GameRecord {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
-        let format = match (self.simulations, self.imported) {
-            _ if !self.outcomes.is_empty() || self.score_to_beat.is_some() => FORMAT,
-            (Some(_), _) => FORMAT_OF_SIMULATIONS,
-            (None, true) => FORMAT_OF_IMPORTED,
-            (None, false) => FORMAT_OF_SELFPLAY,
-        };
-        out.extend(format.to_le_bytes());
+        out.extend(FORMAT.to_le_bytes());
         out.extend((self.game.len() as u32).to_le_bytes());
         out.extend(self.game.as_bytes());
         out.extend(self.game_id.to_le_bytes());
         out.extend(self.seed.to_le_bytes());
-        out.extend(self.outcome.to_le_bytes());
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-        let resignation = flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
+        let end = flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
         let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
-        let own = flag(self.simulations.is_some(), SIMULATIONS) | flag(!self.outcomes.is_empty(), MANY);
-        out.push(flag(self.capped, CAPPED) | resignation | more | own | flag(self.score_to_beat.is_some(), RANKED));
+        let own = flag(self.simulations.is_some(), SIMULATIONS) | flag(self.score_to_beat.is_some(), RANKED);
+        out.extend([end | more | own, self.num_players as u8, self.outcomes.len() as u8]);
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
         out.extend(self.simulations.iter().flat_map(|simulations| simulations.to_le_bytes()));
         out.extend(self.score_to_beat.iter().flat_map(|score| score.to_le_bytes()));
-        if !self.outcomes.is_empty() {
-            out.push(self.outcomes.len() as u8);
-            self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        }
+        self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
         out.extend((self.plies.len() as u32).to_le_bytes());
         out.extend((self.legal.len() as u32).to_le_bytes());
         for ply in &self.plies {
             out.extend(ply.action.to_le_bytes());
             out.extend(ply.player.to_le_bytes());
             out.push(ply.flags);
-            out.extend(ply.root_value.to_le_bytes());
             out.extend(ply.network.to_le_bytes());
         }
         self.offsets.iter().for_each(|x| out.extend(x.to_le_bytes()));
@@ -474,64 +437,40 @@ impl GameRecord {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let mut reader = Reader(bytes);
         let format = reader.u32()?;
-        if !(1..=FORMAT).contains(&format) {
-            return Err(format!("a game record of format {format}, expected 1 to {FORMAT}"));
+        if format != FORMAT {
+            return Err(format!("a game record of format {format}, expected {FORMAT}"));
         }
         let name_len = reader.u32()? as usize;
         let game = String::from_utf8(reader.take(name_len)?.to_vec())
-            .map_err(|_| "a game record whose name is no text".to_string())?;
+            .map_err(|_| "a game record whose name is not UTF-8".to_string())?;
         let game_id = reader.u64()?;
         let seed = reader.u64()?;
-        let outcome = f32::from_bits(reader.u32()?);
         let flags = reader.u8()?;
-        let known = match format {
-            1 => CAPPED,
-            2 => CAPPED | RESIGNED | CONTROL,
-            3 => CAPPED | RESIGNED | CONTROL | TARGETS,
-            4 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED,
-            5 => CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS,
-            _ => u8::MAX,
-        };
-        if flags & !known != 0 {
-            return Err(format!("a game record with flags {flags:#04x}, which format {format} does not have"));
+        if flags & !GAME_FLAGS != 0 {
+            return Err(format!("a game record with flags {flags:#04x}, which no game has"));
         }
-        let resign_ply = if format == 1 { None } else { Some(reader.u32()?).filter(|&ply| ply != NO_PLY) };
+        let (num_players, width) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
+        let resign_ply = Some(reader.u32()?).filter(|&ply| ply != NO_PLY);
         let simulations = if flags & SIMULATIONS == 0 { None } else { Some(reader.u32()?) };
         let score_to_beat = if flags & RANKED == 0 { None } else { Some(f32::from_bits(reader.u32()?)) };
-        let players = if flags & MANY == 0 { 0 } else { usize::from(reader.u8()?) };
-        if flags & MANY != 0 && !(1..=MAX_PLAYERS).contains(&players) {
-            return Err(format!("a game record of {players} players, expected 1 to {MAX_PLAYERS}"));
-        }
-        let outcomes = (0..players).map(|_| reader.u32().map(f32::from_bits)).collect::<Result<_, _>>()?;
+        let outcomes = (0..width).map(|_| reader.u32().map(f32::from_bits)).collect::<Result<_, _>>()?;
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
         let num_targets = if flags & TARGETS == 0 { 0 } else { num_legal };
-        let num_values = num_plies * players;
-        let needed = num_plies as u64 * (22 + 4 * players as u64) + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
+        let num_values = num_plies * width;
+        let needed = num_plies as u64 * (18 + 4 * width as u64) + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
         if needed != reader.0.len() as u64 {
             return Err(format!("a game record with {} bytes of plies, expected {needed}", reader.0.len()));
         }
         let mut plies = Vec::with_capacity(num_plies);
         for _ in 0..num_plies {
-            plies.push(Ply {
-                action: reader.u32()?,
-                player: reader.u8()? as i8,
-                flags: reader.u8()?,
-                root_value: f32::from_bits(reader.u32()?),
-                network: reader.u64()?,
-            });
+            let (action, player, flags) = (reader.u32()?, reader.u8()? as i8, reader.u8()?);
+            plies.push(Ply { action, player, flags, network: reader.u64()? });
         }
-        let full = SEARCHED | MIXED_NETWORKS;
-        let known = match format {
-            1 | 2 => full,
-            _ if flags & IMPORTED == 0 => full | FAST_SEARCH | OPPONENT,
-            _ => full | FAST_SEARCH | OPPONENT | PLAYED,
-        };
+        let own = SEARCHED | MIXED_NETWORKS | FAST_SEARCH;
+        let (known, kind) =
+            if flags & IMPORTED == 0 { (own, " game of self-play") } else { (own | PLAYED, "n imported game") };
         if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
-            let game = if flags & IMPORTED == 0 { "a game of self-play" } else { "an imported game" };
-            return Err(format!(
-                "a game record with ply flags {:#04x}, which {game} of format {format} does not have",
-                ply.flags
-            ));
+            return Err(format!("a game record with ply flags {:#04x}, which a{kind} does not have", ply.flags));
         }
         let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
         let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect();
@@ -539,7 +478,7 @@ impl GameRecord {
             game,
             game_id,
             seed,
-            outcome,
+            num_players,
             outcomes,
             capped: flags & CAPPED != 0,
             resigned: flags & RESIGNED != 0,
@@ -599,9 +538,11 @@ mod tests {
 
     #[test]
     fn targets_are_kept_only_where_the_visits_do_not_say_them() {
-        let ply = Ply { action: 0, player: 0, flags: SEARCHED, root_value: 0.0, network: 0 };
+        let ply = Ply { action: 0, player: 0, flags: SEARCHED, network: 0 };
         let targets = vec![1.0 / 3.0, 2.0 / 3.0, 1.0];
         let plain = GameRecord {
+            num_players: 2,
+            outcomes: vec![0.0],
             plies: vec![ply, Ply { flags: 0, ..ply }, ply],
             offsets: vec![0, 2, 2, 3],
             legal: vec![0, 1, 0],

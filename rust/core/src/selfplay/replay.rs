@@ -20,8 +20,7 @@ pub struct Samples<'a> {
     pub legal: &'a mut [bool],
     /// `[B, A]` policy targets, 0 for illegal actions.
     pub policies: &'a mut [f32],
-    /// `[B, W]` value targets. W is 1 with two players and zero sum: that of the player to move. Else it is P, one a player,
-    /// the player to move first.
+    /// `[B, W]` value targets, [`Payoff::width`] numbers a row: that of the player to move, or all, the player to move first.
     pub values: &'a mut [f32],
     /// `[B]` weights of the value targets, see [`Draw::imported_value_weight`].
     pub weights: &'a mut [f32],
@@ -172,7 +171,7 @@ impl<G: Game> ReplayBuffer<G> {
     /// Numbers W of a row's value target; see [`Samples::values`].
     #[must_use]
     pub fn value_width(&self) -> usize {
-        if G::Payoff::ZERO_SUM { 1 } else { self.start.num_players() }
+        G::Payoff::width(self.start.num_players())
     }
 
     /// Draws a batch.
@@ -255,7 +254,7 @@ impl<G: Game> ReplayBuffer<G> {
 /// What the value of a ply should be, for the player who is so many seats after its player in turn order.
 fn value_target(record: &GameRecord, ply: usize, seat: usize, draw: Draw) -> f32 {
     let mover = record.plies[ply].mover().map_or(0, Player::index);
-    let player = Player::ALL[(mover + seat) % record.num_players()];
+    let player = Player::ALL[(mover + seat) % record.num_players];
     let end = record.reward_of(player);
     if record.plies[ply].flags & PLAYED != 0 {
         return end; // nobody searched it

@@ -56,14 +56,13 @@ impl<G: Game, E: Evaluator<G>> Evaluator<G> for Clocked<'_, E> {
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
         let begun = Instant::now();
         let encoding = AtomicU64::new(0);
-        let Batch { states, streams, offsets, actions, logits, values, proofs, encode } = batch;
+        let plain = batch.encode;
         let encode = |states: &[G], rows: &mut [f32]| {
             let begun = Instant::now();
-            encode(states, rows);
+            plain(states, rows);
             encoding.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
         };
-        let batch = Batch { states, streams, offsets, actions, logits, values, proofs, encode: &encode };
-        let answered = self.inner.evaluate_batch(batch);
+        let answered = self.inner.evaluate_batch(Batch { encode: &encode, ..batch });
         let encoding = Duration::from_nanos(encoding.into_inner());
         self.evaluating += begun.elapsed().saturating_sub(encoding);
         answered

@@ -1,9 +1,10 @@
-//! Game records: old bytes are still read, targets come back to the last bit, what no search can have left is refused.
+//! Game records: their bytes, targets come back to the last bit, what no search can have left is refused.
 
 use std::sync::Arc;
 
 use azpy_core::batched::Workers;
-use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, OPPONENT, PLAYED, Ply, SEARCHED};
+use azpy_core::game::Player;
+use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, PLAYED, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::toy::Toy;
 use proptest::prelude::*;
@@ -18,11 +19,13 @@ fn game() -> GameRecord {
         game: "toy".into(),
         game_id: 7,
         seed: 9,
-        outcome: -1.0,
+        num_players: 2,
+        outcomes: vec![-1.0],
         plies: vec![
-            Ply { action: 1, player: 0, flags: SEARCHED, root_value: 0.5, network: 5 },
-            Ply { action: 1, player: 1, flags: SEARCHED | MIXED_NETWORKS, root_value: -0.25, network: 6 },
+            Ply { action: 1, player: 0, flags: SEARCHED, network: 5 },
+            Ply { action: 1, player: 1, flags: SEARCHED | MIXED_NETWORKS, network: 6 },
         ],
+        root_values: vec![0.5, 0.25],
         offsets: vec![0, 2, 4],
         legal: vec![0, 1, 0, 1],
         visits: vec![1, 3, 2, 2],
@@ -36,44 +39,61 @@ fn with_targets() -> GameRecord {
     GameRecord { targets: vec![0.125, 0.875, 1.0, 0.0], ..game() }
 }
 
-/// Length of the name, name, id, seed, outcome.
-const HEAD: &[u8] = b"\x03\0\0\0toy\x07\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\0\0\x80\xbf";
-/// Numbers of plies and entries; the plies (action, player, flags, value, network); offsets, legal, visits, priors.
-const BODY: &[u8] = b"\x02\0\0\0\x04\0\0\0\
-    \x01\0\0\0\0\x01\0\0\0\x3f\x05\0\0\0\0\0\0\0\
-    \x01\0\0\0\x01\x03\0\0\x80\xbe\x06\0\0\0\0\0\0\0\
+/// Length of the name, name, id, seed.
+const HEAD: &[u8] = b"\x03\0\0\0toy\x07\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0";
+/// The outcome; numbers of plies and entries; the plies (action, player, flags, network); offsets, legal, visits, priors.
+const BODY: &[u8] = b"\0\0\x80\xbf\x02\0\0\0\x04\0\0\0\
+    \x01\0\0\0\0\x01\x05\0\0\0\0\0\0\0\
+    \x01\0\0\0\x01\x03\x06\0\0\0\0\0\0\0\
     \0\0\0\0\x02\0\0\0\x04\0\0\0\
     \0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\
     \x01\0\0\0\x03\0\0\0\x02\0\0\0\x02\0\0\0\
     \0\0\x80\x3e\0\0\x40\x3f\0\0\0\x3f\0\0\0\x3f";
 const TARGETS: &[u8] = b"\0\0\0\x3e\0\0\x60\x3f\0\0\x80\x3f\0\0\0\0";
+/// What the searches found for player 0.
+const VALUES: &[u8] = b"\0\0\0\x3f\0\0\x80\x3e";
 const NO_PLY: &[u8] = b"\xff\xff\xff\xff";
 
-fn stored(format: u8, flags: u8, resign_ply: &[u8], targets: &[u8]) -> Vec<u8> {
-    [&[format, 0, 0, 0][..], HEAD, &[flags], resign_ply, BODY, targets].concat()
+fn stored(flags: u8, resign_ply: &[u8], targets: &[u8]) -> Vec<u8> {
+    [&[7, 0, 0, 0][..], HEAD, &[flags, 2, 1], resign_ply, BODY, targets, VALUES].concat()
+}
+
+/// The bytes with one of them changed.
+fn changed(mut bytes: Vec<u8>, place: usize, from: u8, to: u8) -> Vec<u8> {
+    assert_eq!(std::mem::replace(&mut bytes[place], to), from);
+    bytes
+}
+
+const FLAGS: usize = 4 + HEAD.len();
+
+#[test]
+fn a_record_is_written_and_read_as_these_bytes() {
+    game().check(&toy()).unwrap();
+    with_targets().check(&toy()).unwrap();
+    assert_eq!(GameRecord::from_bytes(&stored(0, NO_PLY, &[])), Ok(game()));
+    assert_eq!(GameRecord::from_bytes(&stored(8, NO_PLY, TARGETS)), Ok(with_targets()));
+    assert_eq!(game().to_bytes(), stored(0, NO_PLY, &[]));
+    assert_eq!(with_targets().to_bytes(), stored(8, NO_PLY, TARGETS));
+    assert!(GameRecord::from_bytes(&stored(1, NO_PLY, &[])).unwrap().capped);
+    let resigned = GameRecord::from_bytes(&stored(2 | 4, b"\x02\0\0\0", &[])).unwrap();
+    assert_eq!((resigned.resigned, resigned.control, resigned.resign_ply), (true, true, Some(2)));
 }
 
 #[test]
-fn bytes_of_every_format_are_read() {
-    game().check(&toy()).unwrap();
-    with_targets().check(&toy()).unwrap();
-    assert_eq!(GameRecord::from_bytes(&stored(1, 0, &[], &[])), Ok(game()));
-    assert_eq!(GameRecord::from_bytes(&stored(2, 0, NO_PLY, &[])), Ok(game()));
-    assert_eq!(GameRecord::from_bytes(&stored(3, 0, NO_PLY, &[])), Ok(game()));
-    assert_eq!(GameRecord::from_bytes(&stored(3, 8, NO_PLY, TARGETS)), Ok(with_targets()));
-    assert_eq!(game().to_bytes(), stored(3, 0, NO_PLY, &[]));
-    assert_eq!(with_targets().to_bytes(), stored(3, 8, NO_PLY, TARGETS));
-    assert!(GameRecord::from_bytes(&stored(1, 1, &[], &[])).unwrap().capped);
-    let resigned = GameRecord::from_bytes(&stored(2, 2 | 4, b"\x02\0\0\0", &[])).unwrap();
-    assert_eq!((resigned.resigned, resigned.control, resigned.resign_ply), (true, true, Some(2)));
+fn values_are_of_the_player_who_is_asked_about() {
+    for (ply, value) in [0.5, 0.25].into_iter().enumerate() {
+        assert_eq!([Player::Zero, Player::One].map(|player| game().root_value_of(ply, player)), [value, -value]);
+    }
+    assert_eq!([Player::Zero, Player::One].map(|player| game().outcome_of(player)), [-1.0, 1.0]);
 }
 
 /// The same game as an imported one, of which the second ply's search is not known.
 fn imported() -> GameRecord {
-    let played = Ply { flags: PLAYED, root_value: 0.0, network: 0, ..game().plies[1] };
+    let played = Ply { flags: PLAYED, network: 0, ..game().plies[1] };
     GameRecord {
         imported: true,
         plies: vec![game().plies[0], played],
+        root_values: vec![0.5, 0.0],
         offsets: vec![0, 2, 2],
         legal: vec![0, 1],
         visits: vec![1, 3],
@@ -83,28 +103,21 @@ fn imported() -> GameRecord {
 }
 
 #[test]
-fn imported_games_have_a_format_of_their_own() {
+fn imported_games_are_read_as_such() {
     imported().check(&toy()).unwrap();
     let bytes = imported().to_bytes();
-    assert_eq!((bytes[0], bytes[4 + HEAD.len()]), (4, 16));
     assert_eq!(GameRecord::from_bytes(&bytes), Ok(imported()));
     assert_eq!(imported().samples(), 2);
-    let older = [&[3, 0, 0, 0], &bytes[4..]].concat();
-    assert!(GameRecord::from_bytes(&older).unwrap_err().contains("flags 0x10, which format 3 does not have"));
-    let mut older = [&[3, 0, 0, 0], &bytes[4..]].concat();
-    older[4 + HEAD.len()] = 0;
-    let refused = "ply flags 0x10, which a game of self-play of format";
-    assert!(GameRecord::from_bytes(&older).unwrap_err().contains(refused));
-    // Nor does a later format have them: written as the game of self-play that it is said to be, it could not be read.
-    older[0] = 6;
-    assert!(GameRecord::from_bytes(&older).unwrap_err().contains(refused));
+    // Written as the game of self-play that it is said to be, it could not be read.
+    let said = GameRecord::from_bytes(&changed(bytes, FLAGS, 16, 0)).unwrap_err();
+    assert!(said.contains("ply flags 0x10, which a game of self-play does not have"), "{said}");
 }
 
 #[test]
-fn games_with_simulations_of_their_own_have_a_format_of_their_own() {
+fn games_may_have_simulations_of_their_own() {
     let own = GameRecord { simulations: Some(300), ..with_targets() };
     own.check(&toy()).unwrap();
-    assert_eq!(own.to_bytes(), stored(5, 8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
+    assert_eq!(own.to_bytes(), stored(8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
     assert_eq!(GameRecord::from_bytes(&own.to_bytes()), Ok(own.clone()));
     let ranked = GameRecord { score_to_beat: Some(0.5), ..own.clone() };
     assert_eq!((ranked.as_imported().simulations, ranked.as_imported().score_to_beat), (None, None));
@@ -118,7 +131,7 @@ fn games_with_simulations_of_their_own_have_a_format_of_their_own() {
 fn what_no_imported_game_can_be_is_refused() {
     let said = |record: GameRecord| record.check(&toy()).unwrap_err();
     assert!(said(GameRecord { imported: false, ..imported() }).contains("but the game is not imported"));
-    assert!(said(GameRecord { outcome: 1.0, ..imported() }).contains("its outcome is said to be 1, the rules say -1"));
+    assert!(said(GameRecord { outcomes: vec![1.0], ..imported() }).contains("said to be 1, the rules say -1"));
     assert!(said(GameRecord { capped: true, ..imported() }).contains("to have ended in self-play"));
     for flags in [PLAYED | SEARCHED, PLAYED | MIXED_NETWORKS] {
         let mut record = imported();
@@ -130,34 +143,38 @@ fn what_no_imported_game_can_be_is_refused() {
         GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap();
     }
     for outcome in [1.5, f32::NAN] {
-        assert!(GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap_err().contains("is no outcome"));
+        assert!(
+            GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap_err().contains("an outcome is from -1 to 1, got")
+        );
     }
     assert!(GameRecord::of_actions(&toy(), &[1, 1, 0], &[-1.0]).unwrap_err().contains("after the end of the game"));
 }
 
 #[test]
-fn what_a_format_does_not_have_is_refused() {
-    fn refused(format: u8, flags: u8, resign_ply: &[u8], targets: &[u8]) -> String {
-        GameRecord::from_bytes(&stored(format, flags, resign_ply, targets)).unwrap_err()
+fn bytes_that_no_record_has_are_refused() {
+    let refused = |bytes: &[u8]| GameRecord::from_bytes(bytes).unwrap_err();
+    for format in [1, 6, 8] {
+        let said = refused(&changed(stored(0, NO_PLY, &[]), 0, 7, format));
+        assert_eq!(said, format!("a game record of format {format}, expected 7"));
     }
-    assert!(refused(1, 2, &[], &[]).contains("flags 0x02, which format 1 does not have"));
-    assert!(refused(2, 8, NO_PLY, TARGETS).contains("flags 0x08, which format 2 does not have"));
-    assert!(refused(3, 16, NO_PLY, &[]).contains("flags 0x10, which format 3 does not have"));
-    assert!(refused(4, 32, NO_PLY, &[]).contains("flags 0x20, which format 4 does not have"));
-    assert!(refused(5, 64, NO_PLY, &[]).contains("flags 0x40, which format 5 does not have"));
-    assert!(refused(5, 128, NO_PLY, &[]).contains("flags 0x80, which format 5 does not have"));
-    assert!(refused(7, 0, NO_PLY, &[]).contains("format 7, expected 1 to 6"));
-    assert!(refused(3, 8, NO_PLY, &[]).contains("bytes of plies, expected"));
-    assert!(refused(3, 0, NO_PLY, TARGETS).contains("bytes of plies, expected"));
+    assert!(refused(&stored(128, NO_PLY, &[])).contains("flags 0x80, which no game has"));
+    assert!(refused(&stored(8, NO_PLY, &[])).contains("bytes of plies, expected"));
+    assert!(refused(&stored(0, NO_PLY, TARGETS)).contains("bytes of plies, expected"));
+    for player in [2, 127, 128, 254] {
+        let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 3 + 4 + 4 + 8 + 4, 0, player));
+        assert!(said.contains("do not fit together"), "player {player}: {said}");
+    }
+    for players in [0, 3, 7] {
+        let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 1, 2, players));
+        assert!(said.contains("do not fit together"), "{players}: {said}");
+    }
 }
 
 #[test]
 fn arrays_that_do_not_fit_together_are_refused_before_anyone_looks_at_them() {
-    let mut bytes = stored(3, 0, NO_PLY, &[]);
-    let last_offset = 4 + HEAD.len() + 1 + 4 + 8 + 2 * 18 + 8;
-    assert_eq!(bytes[last_offset], 4);
-    bytes[last_offset] = 3;
-    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("do not fit together"));
+    let last_offset = FLAGS + 3 + 4 + 4 + 8 + 2 * 14 + 8;
+    let said = GameRecord::from_bytes(&changed(stored(0, NO_PLY, &[]), last_offset, 4, 3)).unwrap_err();
+    assert!(said.contains("do not fit together"));
     for length in [1, 3, 5] {
         let record = GameRecord { targets: vec![0.5; length], ..game() };
         assert!(record.check(&toy()).unwrap_err().contains("do not fit together"));
@@ -199,37 +216,25 @@ fn flags_that_do_not_go_together_are_refused() {
     };
     fast().check(&toy()).unwrap();
     assert_eq!(GameRecord::from_bytes(&fast().to_bytes()), Ok(fast()));
-    for flags in [OPPONENT, OPPONENT | FAST_SEARCH, OPPONENT | MIXED_NETWORKS] {
-        let mut record = fast(); // as older versions wrote them
-        record.plies[1].flags = flags;
-        record.check(&toy()).unwrap();
-        assert_eq!(GameRecord::from_bytes(&record.to_bytes()), Ok(record));
-    }
-    for flags in [SEARCHED | FAST_SEARCH, SEARCHED | OPPONENT, MIXED_NETWORKS] {
+    for flags in [SEARCHED | FAST_SEARCH, MIXED_NETWORKS] {
         let mut record = fast();
         record.plies[1].flags = flags;
         assert!(record.check(&toy()).unwrap_err().contains("which do not go together"));
     }
     let dice = Toy::parse("?(1:+ 1:-)").unwrap();
     let rolled = |flags| GameRecord {
-        outcome: -1.0,
-        plies: vec![Ply { action: 1, player: -1, flags, root_value: 0.0, network: 0 }],
+        num_players: 2,
+        outcomes: vec![-1.0],
+        root_values: vec![0.0],
+        plies: vec![Ply { action: 1, player: -1, flags, network: 0 }],
         offsets: vec![0, 0],
         ..GameRecord::default()
     };
     rolled(0).check(&dice).unwrap();
     assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().contains("which do not go together"));
-    let flags_of_ply_1 = 4 + HEAD.len() + 1 + 4 + 8 + 18 + 5;
-    for (format, flags) in [(2, FAST_SEARCH), (3, 128)] {
-        let mut bytes = stored(format, 0, NO_PLY, &[]);
-        assert_eq!(bytes[flags_of_ply_1], SEARCHED | MIXED_NETWORKS);
-        bytes[flags_of_ply_1] = flags;
-        let said = GameRecord::from_bytes(&bytes).unwrap_err();
-        assert!(
-            said.contains(&format!("ply flags {flags:#04x}, which a game of self-play of format {format} does")),
-            "{said}"
-        );
-    }
+    let flags_of_ply_1 = FLAGS + 3 + 4 + 4 + 8 + 14 + 5;
+    let bytes = changed(stored(0, NO_PLY, &[]), flags_of_ply_1, SEARCHED | MIXED_NETWORKS, 8);
+    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("ply flags 0x08, which a game of self-play does"));
 }
 
 /// Policy targets [rows, 2] and value targets of a batch.
@@ -276,7 +281,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         kept in any::<prop::sample::Index>(),
     ) {
-        let mut changed = stored(3, 8, NO_PLY, TARGETS);
+        let mut changed = stored(8, NO_PLY, TARGETS);
         for (at, byte) in changes {
             *at.get_mut(&mut changed) = byte;
         }

@@ -280,8 +280,8 @@ fn a_resigned_game_is_the_same_game_cut_short() {
         assert_eq!(control.resign_ply, cut.resign_ply);
         if let Some(ply) = control.resign_ply {
             let lost = if whole.plies[ply as usize].player == 0 { -1.0 } else { 1.0 };
-            assert_eq!(cut.outcome, lost);
-            assert_eq!(control.false_resignation(), whole.outcome * lost <= 0.0);
+            assert_eq!(cut.outcomes, [lost]);
+            assert_eq!(control.false_resignation(), whole.outcomes[0] * lost <= 0.0);
         }
         assert!(some[index] == *if early(0.5).is_control(7, whole.game_id) { control } else { cut });
     }
@@ -327,7 +327,7 @@ fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
             }
         };
         record.check(&toy).unwrap();
-        (record.resigned, record.resign_ply, record.plies.len(), record.outcome, record.false_resignation())
+        (record.resigned, record.resign_ply, record.plies.len(), record.outcomes[0], record.false_resignation())
     };
     let play = |value, end, resign| play_with(1.0, value, end, resign);
     let rule = Resign { below: -0.85, plies: 3, control: 0.0 };
@@ -356,7 +356,7 @@ fn a_record_that_lies_about_a_resignation_is_refused() {
         change(&mut game);
         game.check(&toy).unwrap_err()
     };
-    assert!(refused(&|game| game.outcome = -game.outcome, &resigned).contains("outcome"));
+    assert!(refused(&|game| game.outcomes[0] = -game.outcomes[0], &resigned).contains("outcome"));
     assert!(refused(&|game| game.resigned = false, &resigned).contains("stops before the end"));
     assert!(refused(&|game| game.resign_ply = None, &resigned).contains("resignation"));
     assert!(refused(&|game| game.control = true, &resigned).contains("resignation"));
@@ -437,7 +437,7 @@ fn a_game_cut_short_is_a_marked_draw() {
     assert!(games.iter().any(|game| game.capped));
     for game in games {
         game.check(&toy()).unwrap();
-        assert!(game.plies.len() <= 3 && (!game.capped || game.outcome == 0.0));
+        assert!(game.plies.len() <= 3 && (!game.capped || game.outcomes == [0.0]));
     }
 }
 
@@ -474,12 +474,12 @@ fn the_replay_buffer_draws_what_the_records_say() {
     }
     assert!(values.iter().all(|value| value.abs() <= 1.0));
     let mut broken = games[0].clone();
-    broken.outcome += 0.5;
+    broken.outcomes[0] += 0.5;
     assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("outcome"));
     for number in [f32::NAN, f32::INFINITY, 2.0] {
         let mut broken = games.iter().find(|game| game.samples() > 0).unwrap().clone();
         let searched = broken.plies.iter().position(|ply| ply.flags & SEARCHED != 0).unwrap();
-        broken.plies[searched].root_value = number;
+        broken.root_values[searched] = number;
         assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("value"));
     }
 }
