@@ -47,7 +47,6 @@ from azpy._core import (
     list_games,
     parse_state,
 )
-from azpy.evaluators.ensemble import Ensemble
 from azpy.evaluators.protocol import Evaluator
 from azpy.game import Game
 from azpy.games.names import make_game
@@ -68,7 +67,6 @@ __all__ = [
     "CoreError",
     "Engine",
     "EngineGame",
-    "Ensemble",
     "Evaluator",
     "EvaluatorError",
     "Game",

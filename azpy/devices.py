@@ -30,7 +30,6 @@ KINDS = {
     "cuda": _Kind("CUDAExecutionProvider", "CUDA", numbered=True),
     "tensorrt": _Kind("TensorrtExecutionProvider", "TensorRT", numbered=True),
     "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
-    "rtx": _Kind("NvTensorRTRTXExecutionProvider", "TensorRT-RTX", "onnxruntime_ep_nv_tensorrt_rtx"),
 }
 OWN = "azpy"  # the CPU by azpy's own code, without ONNX Runtime: see `azpy/evaluators/net.py`
 _ALL = {**KINDS, OWN: _Kind("", "azpy's own code")}
@@ -40,7 +39,7 @@ _ON_CPU, _ON_GPU = ("fp32",), ("fp32", "fp16")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "webgpu", "cpu")
 _NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
-_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), f"webgpu, rtx, {OWN} or auto"])
+_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), f"webgpu, {OWN} or auto"])
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -52,7 +51,7 @@ class Device:
     """A provider and the number of its GPU.
 
     Attributes:
-        kind: "cpu", "cuda", "tensorrt", "webgpu", "rtx" or "azpy".
+        kind: "cpu", "cuda", "tensorrt", "webgpu" or "azpy".
         index: which GPU, as CUDA counts them; 0 on others.
     """
 
@@ -82,7 +81,7 @@ def parse_devices(text: str) -> tuple[Device, ...]:
     """The devices to try, best first; more than one only for "auto".
 
     Args:
-        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "rtx", "azpy" or "auto".
+        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "azpy" or "auto".
 
     Raises:
         SettingsError: anything else.

@@ -47,7 +47,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "cuda": ("onnxruntime-gpu[cuda,cudnn]", "onnx"),
     "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "onnx", "tensorrt-cu13<11"),
     "webgpu": ("onnxruntime-ep-webgpu",),
-    "rtx": ("onnxruntime-ep-nv-tensorrt-rtx-cu13",),
     "openspiel": ("open_spiel",),
     "train": ("torch", "safetensors", "onnx", "matplotlib"),
     "tensorboard": ("tensorboard",),

@@ -149,7 +149,7 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
         ([], "no game"),
         (
             ["tic_tac_toe", "--device", "gpu"],
-            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx, azpy or auto, got",
+            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
         ),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
         (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),

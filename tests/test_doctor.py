@@ -71,7 +71,7 @@ def test_this_machine_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["usable"] is True
     assert found["packages"]["numpy"] == np.__version__
     assert found["providers"]["cpu"] is None
-    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt", "webgpu", "rtx"}
+    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt", "webgpu"}
     assert found["devices"][0]["provider"] == "CPUExecutionProvider"
     assert found["speed"] is None
     assert found["advice"]

@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 import azpy
-from azpy.errors import SettingsError
-from oracles import Constant, Hashed, Solver, turn_of
+from oracles import Hashed, Solver, turn_of
 from test_forced_wins import VARIANTS, forced
 
 STATE = azpy.make_game("tic_tac_toe")
@@ -113,75 +112,6 @@ def test_a_bool_says_that_a_value_is_proven() -> None:
     assert (result.value, result.stop, int(result.visits.sum())) == (1.0, "proven", 1)
 
 
-# Several that answer as one.
-
-
-def test_an_ensemble_answers_with_the_mean_over_the_legal_actions() -> None:
-    one, other = Hashed(9, salt=1), Hashed(9, salt=2)
-    state = STATE.clone()
-    state.play(4)
-    rows = np.stack([STATE.observation(), state.observation()])
-    logits, values, proven = azpy.Ensemble([one, other], weights=[3, 1]).evaluate_states([STATE, state], rows)
-    found = np.exp(logits.astype(np.float64))
-    for row, position in enumerate((STATE, state)):
-        legal = position.legal_actions()
-        expected = np.zeros(len(legal))
-        for evaluator, weight in ((one, 0.75), (other, 0.25)):
-            each = np.exp(evaluator.evaluate_batch(rows)[0][row, legal].astype(np.float64))
-            expected += weight * each / each.sum()
-        np.testing.assert_allclose(found[row, legal], expected, rtol=1e-5)
-        assert found[row, legal].sum() == pytest.approx(1, abs=1e-5)
-    mean = 0.75 * one.evaluate_batch(rows)[1] + 0.25 * other.evaluate_batch(rows)[1]
-    np.testing.assert_allclose(values, mean, rtol=1e-6)
-    assert (proven == -1).all()
-
-
-def test_an_ensemble_of_one_is_that_one_and_knows_what_a_table_proves() -> None:
-    alone = azpy.Search(Hashed(9), simulations=80).run(STATE)
-    assert (azpy.Search(azpy.Ensemble([Hashed(9)]), simulations=80).run(STATE).visits == alone.visits).all()
-    table = Table(9, lambda state: 0.0 if len(state.legal_actions()) <= 7 else None)
-    both = azpy.Ensemble([Constant(9, 0.5), table], weights=[100, 1])
-    result = azpy.Search(both, simulations=400, solver=True).run(STATE)
-    assert (result.stop, result.value) == ("proven", 0.0)
-
-
-def test_an_ensemble_is_told_apart_and_forked_where_its_evaluators_are() -> None:
-    named = [Hashed(9, network_id=one) for one in (1, 2)]
-    ensembles = azpy.Ensemble(named), azpy.Ensemble(named[::-1]), azpy.Ensemble(named, [2, 1])
-    ids = {ensemble.network_id for ensemble in ensembles}
-    assert len(ids) == 3
-    assert None not in ids
-    assert azpy.Ensemble([*named, Hashed(9)]).network_id is None
-    assert not hasattr(azpy.Ensemble(named), "fork")
-
-    class Forking(Hashed):
-        forks = 0
-
-        def fork(self) -> Any:
-            type(self).forks += 1
-            return Forking(9)
-
-    with azpy.SelfPlay(
-        "tic_tac_toe", azpy.Ensemble([Forking(9)]), pipelines=3, slots=3, simulations=4, games=3
-    ) as games:
-        assert len(list(games)) == 3
-    assert Forking.forks == 2
-
-
-@pytest.mark.parametrize(
-    ("evaluators", "weights", "text"),
-    [
-        ([], None, "got 0 evaluators"),
-        ([Hashed(9)], [1, 2], r"got 1 evaluators and weights \[1, 2\]"),
-        ([Hashed(9)], [0], "a weight above 0"),
-        ([azpy.UniformEvaluator()], None, "with evaluate_batch or evaluate_states, got <"),
-    ],
-)
-def test_an_ensemble_that_cannot_answer_is_refused(evaluators: list[Any], weights: Any, text: str) -> None:
-    with pytest.raises(SettingsError, match=text):
-        azpy.Ensemble(evaluators, weights)
-
-
 # Arrays of other libraries.
 
 
@@ -216,21 +146,3 @@ def test_arrays_of_torch_and_jax_are_taken() -> None:
 def test_arrays_that_cannot_be_taken_come_with_the_mend(convert: Any, text: str) -> None:
     with pytest.raises(azpy.EvaluatorError, match=text):
         azpy.Search(answering(convert), simulations=4).run(STATE)
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ((np.zeros((1, 9), np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32)), "proofs must be bools"),
-        ((np.zeros(9, np.float32), np.zeros(1, np.float32)), r"must give logits \[1, 9\]"),
-        ((np.zeros((1, 9), np.float32), np.full(1, 1.9, np.float32)), r"not in \[-1, 1\]"),
-    ],
-)
-def test_an_ensemble_refuses_what_one_of_its_evaluators_may_not_answer(answer: Any, text: str) -> None:
-    class Answering:
-        def evaluate_states(self, states: Any, observations: Any) -> Any:
-            return answer
-
-    state = azpy.make_game("tic_tac_toe")
-    with pytest.raises(azpy.EvaluatorError, match=text):
-        azpy.Ensemble([Answering()]).evaluate_states([state], state.observation()[None])

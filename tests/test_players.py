@@ -240,7 +240,7 @@ def test_a_network_says_a_value_for_each_player_also_as_onnx_and_by_torch() -> N
     model = OnnxEvaluator(to_onnx(network), game=start)
     assert check_parity(network, model, rows) < 1e-5
     plain = TorchEvaluator(network, game=start)
-    for evaluator in (model, plain, azpy.Ensemble([model, plain])):
+    for evaluator in (model, plain):
         result = azpy.Search(evaluator, simulations=30).run(start)
         assert result.visits.sum() == 30
         assert result.values.shape == (3,)

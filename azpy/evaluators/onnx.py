@@ -49,7 +49,7 @@ class OnnxEvaluator(CheckedEvaluator):
     Args:
         model: path of the model file, of a checkpoint's folder or of a run folder, which stands for its newest
             checkpoint; or the model's bytes, which the evaluator keeps as long as it lives, for `pickle`.
-        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu" or "rtx" for a GPU, used or refused; or
+        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "webgpu" for a GPU, used or refused; or
             "auto": the first of CUDA and WebGPU that answers more rows/s of this network than all cores of the CPU,
             each in batches of `batch` rows; else the CPU. `notes` has the figures.
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;

@@ -113,7 +113,7 @@ class Settings:
     )
     tensorboard: bool = _run("also writes metrics for TensorBoard, into the folder tensorboard", False, same_games=True)
     device: str = _run(
-        "cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, rtx; or auto: the first of cuda and webgpu that is faster "
+        "cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu; or auto: the first of cuda and webgpu that is faster "
         "than the CPU with this network, else the CPU",
         "cpu",
     )
@@ -340,7 +340,7 @@ class Settings:
         """Where the network is trained, as torch calls it."""
         first = self.device_names[0]
         # Whatever GPU torch has stands for that of WebGPU.
-        return {"webgpu": "auto", "rtx": "cuda"}.get(first, first.replace("tensorrt", "cuda"))
+        return "auto" if first == "webgpu" else first.replace("tensorrt", "cuda")
 
     @property
     def all_pipelines(self) -> int:
