@@ -21,7 +21,7 @@ from azpy.cli.match import main
 from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer, softened
-from azpy.matches.levels import LEVELS, Ladder, Level, Step, ladder_of, plain_ladder
+from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Model, Served, chosen, open_engine, open_player
@@ -30,6 +30,7 @@ from test_queries import Asker
 from uci_talks import answers, talk, talk_to
 
 GAME = "tic_tac_toe"
+NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,12 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
         '{"steps": []}',
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(0, 0.0, 0.0)]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"elo": "x"}]}),
+        *(
+            json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {name: value}]})
+            for name in ("temperature", "elo", "low", "high")
+            for value in NO_NUMBERS
+        ),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [10**400] * 5}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [1]}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [0, 0, -1, 0, 0]}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"more": 1}]}),
@@ -337,6 +343,13 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     # Another network than that of the ladder, and no game of it yet.
     assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
     assert "not every step has played: the ladder is not used yet" in capsys.readouterr().out
+
+
+def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
+    """Each wrote the games that it knew, and the others' were lost."""
+    with alone(run):
+        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate measures {run}: wait")
+    assert measured(run, "--games", "10")[0] == 0
 
 
 def test_time_and_ctrl_c_end_a_calibration_between_groups(
