@@ -97,6 +97,21 @@ def test_what_is_no_stronger_than_less_effort_is_left_out(run: Path) -> None:
     assert {one.simulations for one in ladder_of(run, 800, True).levels.values()} == {4}
 
 
+@pytest.mark.parametrize(
+    ("given", "played", "elo"), [(800, 64, 300), (64, 64, 300), (16, 16, 200), (8, 8, 150), (1, 1, 0)]
+)
+def test_full_strength_is_the_simulations_that_are_given(run: Path, given: int, played: int, elo: float) -> None:
+    """Those of a stored ladder were taken instead, whatever --simulations said."""
+    store(run, step(1, 2.0, 0.0), step(4, 0.0, 100.0), step(16, 0.0, 200.0), step(64, 0.0, 300.0))
+    top = open_player(str(run), None, given).ladder.levels["full strength"]
+    assert top.simulations == played
+    assert top.elo == pytest.approx(elo)
+    assert parse_player(f"{run}@{given}?level=full strength").simulations == played
+    assert ladder_of(run, given, True).levels["beginner"].elo == 0
+    store(run, step(4, 0.0, 0.0), step(16, 0.0, 200.0))
+    assert ladder_of(run, 2, True).levels["full strength"].simulations == 2
+
+
 def test_without_a_whole_ladder_levels_go_by_simulations_and_say_so(run: Path) -> None:
     plain = ladder_of(run, 800, True)
     assert plain == plain_ladder(800, True)

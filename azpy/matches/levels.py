@@ -101,7 +101,7 @@ def plain_ladder(simulations: int, has_model: bool) -> Ladder:
 
 
 def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
-    """The ladder that is stored with a run; without one that of `plain_ladder`.
+    """Return the ladder that is stored with a run, up to so many simulations; without one that of `plain_ladder`.
 
     Raises:
         RunError: the stored ladder cannot be read.
@@ -115,7 +115,15 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
     kept = [replace(step, elo=step.elo - kept[0].elo) for step in kept]
-    return Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]))
+    ladder = Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]))
+    within = [step for step in kept if step.simulations <= simulations]
+    if not within:
+        within = [replace(kept[0], simulations=simulations)]
+    elif len(within) < len(kept) and within[-1].simulations < simulations:
+        low, high = within[-1], kept[len(within)]
+        share = math.log(simulations / low.simulations) / math.log(high.simulations / low.simulations)
+        within.append(replace(ladder.at(low.elo + share * (high.elo - low.elo)), simulations=simulations))
+    return replace(ladder, steps=tuple(within))
 
 
 @dataclass
