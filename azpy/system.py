@@ -15,6 +15,7 @@ import platform
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -114,15 +115,21 @@ def move(source: Path, target: Path) -> None:
 
 
 def open_plain(path: Path) -> int:
-    """A descriptor to read a file, without a wait where it is a pipe; `OSError` where it is a link or a socket.
+    """Open a regular file to read it, and return its descriptor. Windows follows links.
 
-    Windows follows links.
+    Raises:
+        OSError: the file cannot be read, or it is something else: a link (ELOOP, EMLINK), a socket (ENXIO), or a pipe,
+            a folder or a device (EINVAL). A pipe does not make the caller wait.
     """
     if sys.platform == "win32":
         flags = os.O_BINARY
     else:
         flags = os.O_NOFOLLOW | os.O_NONBLOCK
-    return os.open(path, os.O_RDONLY | flags)
+    descriptor = os.open(path, os.O_RDONLY | flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return descriptor
 
 
 def allow_open_files(count: int) -> None:

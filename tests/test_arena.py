@@ -1,9 +1,10 @@
 """Matches: fair by construction, counted right, and repeatable."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 import azpy
@@ -152,3 +153,49 @@ def test_a_match_without_an_end_of_its_time_is_played_in_one_group() -> None:
     players = FirstLegal(), mcts(20)
     book = Book(TICTACTOE, 1, 5)
     assert whole_match(TICTACTOE, *players, 12, 5, 1) == MatchResult(tuple(play_rounds(book, players, 6, 5)))
+
+
+class Own:
+    """A player of a user's, which answers what the test has it answer."""
+
+    def __init__(self, answers: Callable[[list[int]], Any], plays: bool = False) -> None:
+        self.answers, self.plays = answers, plays
+
+    def select_actions(self, states: Sequence[azpy.State], seed: int) -> Any:
+        first = [state.legal_actions()[0] for state in states]
+        for state, action in zip(states, first, strict=True):
+            if self.plays:
+                state.play(action)
+        return self.answers(first)
+
+
+@pytest.mark.parametrize(
+    ("answers", "got"),
+    [
+        (lambda first: first[:-1], "got 1 actions"),
+        (lambda first: [*first, 0], "got 3 actions"),
+        (lambda first: None, "got None"),
+        (lambda first: 3, "got 3"),
+        (lambda first: "34", "got '34'"),
+        (lambda first: dict.fromkeys(range(len(first)), 0), "got {0: 0, 1: 0}"),
+        (lambda first: {1, 2}, "got {1, 2}"),
+        (lambda first: [1.5, 1], "got 1.5, which is not a whole number"),
+        (lambda first: ["3", 1], "got '3', which is not a whole number"),
+        (lambda first: [1, True], "got True, which is not a whole number"),
+        (lambda first: np.array([1, 1]) > 0, r"got np\.True_, which"),
+        (lambda first: [[1], 1], r"got \[1\], which"),
+        (lambda first: [None, 1], "got None, which"),
+        (lambda first: [math.nan, 1], "got nan, which"),
+    ],
+)
+def test_what_is_no_action_for_each_state_is_refused(answers: Callable[[list[int]], Any], got: str) -> None:
+    """int() took 1.5, "3" and True for actions, and zip() complained of the rest."""
+    wanted = "player B: select_actions must return a legal action for each of 2 states, "
+    with pytest.raises(SettingsError, match=wanted + got):
+        azpy.match("random", Own(answers), game="othello", games=4, opening_plies=1)
+
+
+@pytest.mark.parametrize("answers", [list, tuple, np.array, iter, lambda first: [*map(np.uint8, first)]])
+def test_a_player_may_play_on_the_states_it_is_given(answers: Callable[[list[int]], Any]) -> None:
+    games = [azpy.match("random", Own(answers, plays), game="tic_tac_toe", games=4) for plays in (True, False)]
+    assert games[0].rounds == games[1].rounds

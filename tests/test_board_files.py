@@ -2,10 +2,12 @@
 
 import base64
 import io
+import json
 from pathlib import Path
 
 import chess
 import chess.pgn
+import pytest
 from selenium.webdriver.common.keys import Keys
 from sgfmill import sgf
 
@@ -99,6 +101,56 @@ def pasted(board: Board) -> str:
     board.one("load_text").clear()
     board.one("load_cancel").click()
     return found
+
+
+MANY_PGN = """[White "Ann"]
+[Result "1-0"]
+
+{[White "no tag"] 1-0 *} 1. e4 (1. d4 d5 *) 1... e5 ; 0-1
+1-0
+
+[Event "Cup"]
+[White "Cat \\"C\\""]
+[Black "Dan"]
+1. c4 1/2-1/2
+1. f4 *
+"""
+MANY_SGF = "(;GM[1]SZ[5]PB[A\\]n]C[)(;];B[aa](;W[bb])(;W[cc]))\n(;GM[1]SZ[5]PW[Ben]RE[W+R];B[ee];W[dd])(;SZ[5];B[])"
+
+
+@pytest.mark.parametrize(
+    ("game", "text", "names", "tree", "first"),
+    [
+        (
+            *("chess", MANY_PGN),
+            ["1. Ann against ?, 1-0", '2. Cat "C" against Dan, Cup', "3. ? against ?"],
+            *(["c4"], "c2c4"),
+        ),
+        (
+            *("go", MANY_SGF),
+            ["1. A]n against ?", "2. ? against Ben, W+R", "3. ? against ?"],
+            *(["E1", "D2"], "E1"),
+        ),
+    ],
+)
+def test_of_a_file_of_many_games_one_is_chosen(
+    game: str, text: str, names: list[str], tree: list[str], first: str, board: Board, address: str
+) -> None:
+    """The server refuses such a text: the page splits it, and lists the games."""
+    board.open(address, game)
+    board.one("open_load").click()
+    board.script("document.getElementById('load_text').value = arguments[0]", text)
+    board.all("#load_form .main")[0].click()
+    board.until(lambda: "There are 3 games: choose one" in board.one("load_said").text)
+    assert [option.text for option in board.all("#load_game option")] == names
+    board.all("#load_game option")[1].click()
+    board.all("#load_form .main")[0].click()
+    board.until(lambda: not board.one("load").is_displayed())
+    board.until(lambda: board.tree == tree)
+    assert board.load(json.dumps({"nodes": [[-1, first]], "about": "one game: 1-0 * (;)"})) == ""
+    board.one("open_load").click()
+    assert not board.one("load_which").is_displayed()
+    board.one("load_cancel").click()
 
 
 def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, address: str, saved: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import StoredRun, read_model
+from azpy.runs.reader import StoredRun, read_metrics, read_model
 from azpy.runs.storage import sealed_in
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from failing_disk import FailingDisk
@@ -28,6 +28,7 @@ from starts import GAMES, Starts, command
 
 SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))
 FLIPS, CUTS = 30, 6
+NO_NUMBERS: list[Any] = ["x", [], 10**400, float("nan")]
 KINDS = {
     "config.toml": "config.toml",
     "games/journal.bin": "journal.bin",
@@ -182,12 +183,40 @@ def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: 
 
 
 @pytest.mark.parametrize("kind", ["settings", "collected", "stopped", "stopped_collecting"])
-@pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]"])
+@pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]", "1" + 400 * "0"])
 def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str, kind: str) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
     (path / "metrics.jsonl").write_text(f'{{"kind": "{kind}", "iteration": 1, "seconds": {seconds}}}\n')
     with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run, pytest.raises(RunError, match="in line 1: seconds is"):
         run.metrics()
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        *(({"draws": value}, "draws is") for value in NO_NUMBERS),
+        ({"kind": "match", "opponent": "random", "score": 1, "low": 1, "high": 1, "wins": "x"}, "wins is 'x'"),
+        ({"kind": "settings"}, "it does not say what changed"),
+        ({"kind": "imported", "files": [7]}, r"files is \[7\]"),
+    ],
+)
+def test_figures_that_are_no_numbers_are_refused(row: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """They were traces of the report, or of a run that goes on."""
+    usual = {"kind": "iteration", "iteration": 1, "games": 6, "positions": 40, "seconds": 1.5}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(usual | row) + "\n")
+    with pytest.raises(RunError, match=f"damaged in line 1: {said}"):
+        read_metrics(tmp_path / "metrics.jsonl")
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '"x"'])
+def test_a_manifest_of_another_form_is_damage(text: str, whole: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(whole, tmp_path / "run")
+    (path / "checkpoints/000002/manifest.json").write_text(text)
+    said = r"is damaged: manifest\.json cannot be read \(it is not a table\)"
+    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run, pytest.raises(RunError, match=said):
+        run.add_int8(2, b"model")
+    with pytest.raises(RunError, match=said):
+        read_model(path / "checkpoints/000002")
 
 
 def test_a_config_without_a_fixed_setting_is_damaged_not_another_run(whole: Path, tmp_path: Path) -> None:

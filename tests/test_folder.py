@@ -383,15 +383,58 @@ def test_a_silent_worker_is_found_while_the_head_does_other_things(tmp_path: Pat
     at.head.close()
 
 
-@pytest.mark.parametrize("failed", [True, False])
-def test_a_worker_that_ends_is_a_death_only_if_it_failed(failed: bool, tmp_path: Path) -> None:
-    at = AtFolder(tmp_path)
-    with pytest.raises(RunError, match="3 workers ended") if failed else contextlib.nullcontext():
-        for number in range(4):
-            at.comes(f"{number:016x}")
-            at.comes(f"{number:016x}", ended="it broke", failed=failed)
-    assert "worker 1 on h ended: it broke; its games are open again" in at.head.notices
-    assert at.head.table.num_open == 10
+def test_no_worker_of_a_folder_ends_the_run(tmp_path: Path) -> None:
+    """Three made-up workers did, so anybody who can write in the folder could."""
+    at, games = AtFolder(tmp_path), games_of()
+    for number in range(8):
+        key = f"{number:016x}"
+        at.comes(key)
+        at.send([], key)
+        at.send(games[:1], key)  # one that has delivered a game is believed no more than others
+        if number % 2:
+            at.comes(key, ended="it broke")
+        else:
+            (tmp_path / "from" / f"{key}-00000002").mkdir()
+            at.take()
+    assert [text.partition(": ")[2] for text in at.head.notices] == [
+        f"a message of it is damaged: from/{number:016x}-00000002 is not a regular file; its games are open again"
+        if number % 2 == 0
+        else "it broke; its games are open again"
+        for number in range(8)
+    ]
+    assert at.head.table.num_open == 9
+    at.head.close()
+
+
+def test_a_head_puts_back_what_others_take_away(tmp_path: Path) -> None:
+    """A missing part, or a folder in the place of a file, ended the run after ten minutes."""
+    at, model = AtFolder(tmp_path / "place"), b"network"
+    place, name = tmp_path / "place", hashlib.sha256(model).hexdigest()
+    at.comes()
+    at.send([])
+    for part in ("from", "to", "workers", "networks"):
+        for make in (Path.mkdir, Path.touch, lambda path: path.symlink_to(tmp_path)):
+            (place / part).rename(tmp_path / f"gone-{at.now}")
+            make(place / part)
+            if make is Path.mkdir:
+                (place / part).rmdir()
+            at.head.pause()
+            at.head.play(Lineup([azpy.UniformEvaluator()], model))
+            at.now += 2.0
+            at.take()
+            assert storage.is_folder(place / part)
+            model += b"."
+    for file in ("head", ".tmp-head", f"to/{KEY}-{at.head.members[0].line._sent:08d}"):  # type: ignore[attr-defined]
+        with contextlib.suppress(FileNotFoundError):
+            (place / file).unlink()
+        (place / file / "in it").mkdir(parents=True)
+    at.head.play(Lineup([azpy.UniformEvaluator()], b"network"))
+    assert at.folder.files.said("", "head")["lineup"]["network"] == name
+    assert at.told()[-1]["network"] == name
+    (place / "networks" / name).unlink()
+    at.comes("f" * 16)
+    assert (place / "networks" / name).read_bytes() == b"network"
+    assert not any("ended" in notice for notice in at.head.notices)
     at.head.close()
 
 
@@ -475,6 +518,22 @@ def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
 
 
 # Files
+
+
+def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:
+    """A folder in the place of a sign of life stayed open at each look, until no file could be opened."""
+    place = Files(tmp_path / "place", make=True)
+    entries = [*rubbish(tmp_path / "rubbish")]
+    spare = os.dup(0)
+    os.close(spare)
+    for entry in entries:
+        entry.rename(tmp_path / "place" / entry.name)
+        with contextlib.suppress(ValueError):
+            place.said("", entry.name)
+        with pytest.raises(ValueError, match=r"not a regular file|has more than|Expecting"):
+            place.said("", entry.name)
+    assert os.dup(0) == spare
+    os.close(spare)
 
 
 def test_a_checksum_shows_damage_and_a_pulse_life() -> None:

@@ -141,9 +141,9 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
     for _ in range(9):
         visit.send({"said": "games"}, b"")
     assert waited == [4, 4]
-    visit.close("it ends", failed=False)
+    visit.close("it ends")
     said = place.said("workers", visit.key)
-    assert (said["ended"], said["failed"], said["epoch"]) == ("it ends", False, "f" * 16)
+    assert (said["ended"], said["epoch"]) == ("it ends", "f" * 16)
 
 
 def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: 
         place.put("to", f"{visit.key}-{number:08d}", {"do": "more", "number": number}, b"")
     got = [visit.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
     assert got == [0, 1, 2]
-    visit.close("it ends", failed=False)
+    visit.close("it ends")
 
 
 def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:

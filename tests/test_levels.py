@@ -21,7 +21,7 @@ from azpy.cli.match import main
 from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer, softened
-from azpy.matches.levels import LEVELS, Ladder, Level, Step, ladder_of, plain_ladder
+from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Model, Served, chosen, open_engine, open_player
@@ -30,6 +30,7 @@ from test_queries import Asker
 from uci_talks import answers, talk, talk_to
 
 GAME = "tic_tac_toe"
+NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +97,21 @@ def test_what_is_no_stronger_than_less_effort_is_left_out(run: Path) -> None:
     assert {one.simulations for one in ladder_of(run, 800, True).levels.values()} == {4}
 
 
+@pytest.mark.parametrize(
+    ("given", "played", "elo"), [(800, 64, 300), (64, 64, 300), (16, 16, 200), (8, 8, 150), (1, 1, 0)]
+)
+def test_full_strength_is_the_simulations_that_are_given(run: Path, given: int, played: int, elo: float) -> None:
+    """Those of a stored ladder were taken instead, whatever --simulations said."""
+    store(run, step(1, 2.0, 0.0), step(4, 0.0, 100.0), step(16, 0.0, 200.0), step(64, 0.0, 300.0))
+    top = open_player(str(run), None, given).ladder.levels["full strength"]
+    assert top.simulations == played
+    assert top.elo == pytest.approx(elo)
+    assert parse_player(f"{run}@{given}?level=full strength").simulations == played
+    assert ladder_of(run, given, True).levels["beginner"].elo == 0
+    store(run, step(4, 0.0, 0.0), step(16, 0.0, 200.0))
+    assert ladder_of(run, 2, True).levels["full strength"].simulations == 2
+
+
 def test_without_a_whole_ladder_levels_go_by_simulations_and_say_so(run: Path) -> None:
     plain = ladder_of(run, 800, True)
     assert plain == plain_ladder(800, True)
@@ -124,7 +140,12 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
         '{"steps": []}',
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(0, 0.0, 0.0)]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"elo": "x"}]}),
+        *(
+            json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {name: value}]})
+            for name in ("temperature", "elo", "low", "high")
+            for value in NO_NUMBERS
+        ),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [10**400] * 5}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [1]}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [0, 0, -1, 0, 0]}]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"more": 1}]}),
@@ -337,6 +358,13 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     # Another network than that of the ladder, and no game of it yet.
     assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
     assert "not every step has played: the ladder is not used yet" in capsys.readouterr().out
+
+
+def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
+    """Each wrote the games that it knew, and the others' were lost."""
+    with alone(run):
+        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate measures {run}: wait")
+    assert measured(run, "--games", "10")[0] == 0
 
 
 def test_time_and_ctrl_c_end_a_calibration_between_groups(

@@ -13,7 +13,7 @@ from azpy.errors import SettingsError
 from azpy.game import players_of
 from azpy.games.names import make_game
 from azpy.matches.arena import games_of
-from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Level, Step, ladder_of
+from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Level, Step, alone, ladder_of
 from azpy.matches.openings import Book
 from azpy.matches.players import game_of, parse_player
 from azpy.runs.reader import StoredRun
@@ -28,9 +28,14 @@ def calibrate(given: argparse.Namespace) -> int:
     """Plays the matches of the ladder, and shows what they found; returns the exit code.
 
     Raises:
-        AzpyError: no run folder, or a ladder that cannot be read or written.
+        AzpyError: no run folder, another calibration of it, or a ladder that cannot be read or written.
     """
     run, simulations = _run(given)
+    with alone(run):
+        return _measure(given, run, simulations)
+
+
+def _measure(given: argparse.Namespace, run: Path, simulations: int) -> int:
     calibration, served, pairs = _begin(given, run, simulations)
     steps, seconds = calibration.steps, 60 * (MINUTES if given.minutes is None else given.minutes)
     until, stopped, before = time.monotonic() + seconds, False, calibration.played

@@ -7,9 +7,10 @@ its start, and loses the game where it breaks the rules.
 """
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from itertools import product
 from typing import Any, Protocol
 
@@ -36,7 +37,10 @@ class Player(Protocol):
     """Anything that picks an action in each of many positions at once."""
 
     def select_actions(self, states: Sequence[_core.State], seed: int) -> Sequence[int] | NDArray[np.int64]:
-        """One legal action a position; all positions are at a player's turn. Equal seeds give equal actions."""
+        """Return a legal action for each position, the same ones for equal seeds.
+
+        A player has the turn in all of them. The positions are copies, which may be played on.
+        """
         ...
 
 
@@ -242,11 +246,29 @@ def _select(players: Sequence[Player | Follower], boards: Sequence["Board"], see
         if isinstance(player, Follower):
             chosen = player.follow([boards[i] for i in due])
         else:
-            states = [boards[i].state for i in due]
-            chosen = [int(action) for action in player.select_actions(states, mix(seed, index))]
+            states = [boards[i].state.clone() for i in due]  # the player may play on
+            chosen = _actions(player.select_actions(states, mix(seed, index)), len(due), "ABCDEFGH"[index % 8])
         for i, answer in zip(due, chosen, strict=True):
             answers[i] = answer
     return answers
+
+
+def _actions(answers: Any, count: int, name: str) -> list[int]:
+    """Check what the player with this name answers to so many positions, and return the actions."""
+    wanted = f"player {name}: select_actions must return a legal action for each of {count} states"
+    if isinstance(answers, str | bytes | Mapping | Set) or not isinstance(answers, Iterable):
+        raise SettingsError(f"{wanted}, got {answers!r:.80}")
+    actions = list(answers)
+    if len(actions) != count:
+        raise SettingsError(f"{wanted}, got {len(actions)} actions")
+    for place, action in enumerate(actions):
+        try:
+            if isinstance(action, bool | np.bool_):  # Python counts it as a whole number
+                raise TypeError
+            actions[place] = operator.index(action)
+        except TypeError:
+            raise SettingsError(f"{wanted}, got {action!r:.80}, which is not a whole number") from None
+    return actions
 
 
 def _round(boards: Sequence["Board"], players: int) -> Round:

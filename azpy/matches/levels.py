@@ -8,7 +8,9 @@ between neighbours, and stores it with the run. The Elo steps between the levels
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +22,7 @@ from azpy.matches.openings import Book, mix
 from azpy.matches.ratings import PAIR_SCORES, bradley_terry
 from azpy.matches.results import MatchResult
 from azpy.runs import storage
+from azpy.system import lock_folder
 
 LEVELS = ("beginner", "novice", "casual", "intermediate", "strong", "expert", "full strength")
 FULL_STRENGTH = 800  # simulations, where nobody says another number
@@ -30,6 +33,7 @@ LADDER = "ladder.json"  # in the run folder
 _GROUP = 5  # pairs of games in play at a time; a group that is stopped does not count, see `play_match`
 WARMEST = 10.0  # temperature
 _MOST_SIMULATIONS = 2**32 - 1
+_MOST_ELO = 1e6  # that a ladder can hold
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def plain_ladder(simulations: int, has_model: bool) -> Ladder:
 
 
 def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
-    """The ladder that is stored with a run; without one that of `plain_ladder`.
+    """Return the ladder that is stored with a run, up to so many simulations; without one that of `plain_ladder`.
 
     Raises:
         RunError: the stored ladder cannot be read.
@@ -111,7 +115,15 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
     kept = [replace(step, elo=step.elo - kept[0].elo) for step in kept]
-    return Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]))
+    ladder = Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]))
+    within = [step for step in kept if step.simulations <= simulations]
+    if not within:
+        within = [replace(kept[0], simulations=simulations)]
+    elif len(within) < len(kept) and within[-1].simulations < simulations:
+        low, high = within[-1], kept[len(within)]
+        share = math.log(simulations / low.simulations) / math.log(high.simulations / low.simulations)
+        within.append(replace(ladder.at(low.elo + share * (high.elo - low.elo)), simulations=simulations))
+    return replace(ladder, steps=tuple(within))
 
 
 @dataclass
@@ -124,6 +136,25 @@ class Step:
     elo: float | None = None  # above the first step; None before all steps have played
     low: float | None = None  # the 95 % interval of `elo`; None where nothing bounds it
     high: float | None = None
+
+
+@contextmanager
+def alone(run: Path) -> Iterator[None]:
+    """Keep other calibrations of a run out: they would play the same games, and replace each other's results.
+
+    Raises:
+        RunError: another process measures the run, or the folder cannot be locked.
+    """
+    with storage.disk_errors(run):
+        try:
+            # ladder.json itself is replaced, and the run folder belongs to az-train.
+            descriptor = lock_folder(run / "checkpoints")
+        except BlockingIOError:
+            raise RunError(f"another az-match --calibrate measures {run}: wait until it ends") from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class Calibration:
@@ -228,15 +259,15 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
 def _wrong_in(step: Step) -> str:
     """What is wrong with a step that was read; empty if nothing is."""
     if type(step.simulations) is not int or not 1 <= step.simulations <= _MOST_SIMULATIONS:
-        return f"simulations are {step.simulations!r}"
-    if not _is_number(step.temperature) or not 0 <= step.temperature <= WARMEST:
-        return f"a temperature is {step.temperature!r}"
+        return f"simulations is {step.simulations!r:.80}"
+    if type(step.temperature) not in (int, float) or not 0 <= step.temperature <= WARMEST:
+        return f"temperature is {step.temperature!r:.80}"
     if not isinstance(step.pairs, list) or [type(count) for count in step.pairs] != [int] * len(PAIR_SCORES):
-        return f"pairs are {step.pairs!r}"
-    if min(step.pairs) < 0:
-        return f"pairs are {step.pairs!r}"
-    return "" if step.elo is None or _is_number(step.elo) else f"an Elo is {step.elo!r}"
-
-
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+        return f"pairs is {step.pairs!r:.80}"
+    if min(step.pairs) < 0 or max(step.pairs) > _MOST_SIMULATIONS:
+        return f"pairs is {step.pairs!r:.80}"
+    for name in ("elo", "low", "high"):
+        value = getattr(step, name)
+        if value is not None and (type(value) not in (int, float) or not abs(value) <= _MOST_ELO):
+            return f"{name} is {value!r:.80}"
+    return ""

@@ -30,7 +30,8 @@ def match(
 
     Args:
         a: player A: a text or path as for `az-match`, a run, or an evaluator, which plays as a model does. Or an object
-            with `select_actions(states, seed)`, which returns a legal action for each of the states.
+            with `select_actions(states, seed)`, which returns a legal action for each of the states. The states are
+            copies, which it may play on.
         b: player B, likewise.
         game: a game's name, "module:Class", or a class of a game in Python; by default that of the run.
         games: of A, as many in each seat; by default 200, or a few more.
@@ -44,7 +45,8 @@ def match(
         `outcome_of(0)` and `outcome_of(1)` are the mean scores of A and B, and `difference` is what A got more.
 
     Raises:
-        SettingsError: no such player or game, or a number of games that seats do not share evenly.
+        SettingsError: no such player or game, a number of games that seats do not share evenly, or a player that
+            returns something else than an action for each state.
         RunError, ModelError: a run or model that cannot be used.
 
     Example:

@@ -35,6 +35,7 @@ from azpy.runs.reader import (
     STOPPED,
     Checkpoint,
     read_checkpoint,
+    read_manifest,
     read_metrics,
     refuse_exported,
     safetensors,
@@ -222,7 +223,7 @@ class RunFolder:
         with storage.disk_errors(self.path):
             if not folder.exists():
                 return
-            manifest = json.loads((folder / "manifest.json").read_bytes())
+            manifest = read_manifest(folder)
             manifest[storage.INT8_MODEL] = hashlib.sha256(int8).hexdigest()
             storage.write_atomically(folder / storage.INT8_MODEL, int8)
             storage.write_atomically(folder / "manifest.json", _as_json(manifest))

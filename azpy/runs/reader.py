@@ -6,7 +6,6 @@ A `RunError` says what is missing, damaged or not of this run.
 import functools
 import hashlib
 import json
-import math
 import os
 import sys
 import warnings
@@ -32,6 +31,9 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     **dict.fromkeys(("settings", "imported", "collected", *STOPPED), ("seconds",)),
     "worker": ("since", "seconds", "silent", "games", "evaluations_per_second"),
 }
+_PLOTTED = ("iteration", "match")  # rows of these kinds hold numbers, besides `_TEXTS`
+_TEXTS = ("kind", "opponent", "match", "model", "advice")
+_MOST = 2.0**63  # of a figure
 CHECKPOINT_FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "model.onnx")
 
 
@@ -180,7 +182,7 @@ def has_weights_alone(path: Path) -> bool:
     """Whether the newest checkpoint was stored without a model in ONNX, as those of players that azpy brings along."""
     try:
         folder = checkpoint_at(path)
-        return "model.onnx" not in {*_read_manifest(folder), *(file.name for file in folder.iterdir())}
+        return "model.onnx" not in {*read_manifest(folder), *(file.name for file in folder.iterdir())}
     except RunError:  # who opens it says what is wrong
         return False
 
@@ -225,13 +227,13 @@ class Checkpoint:
 def refuse_exported(folder: Path) -> None:
     """Refuses a checkpoint's folder as `az-export --card` writes it: no run goes on without the optimizer."""
     optimizer = CHECKPOINT_FILES[1]
-    if not (folder / optimizer).exists() and optimizer not in (_read_manifest(folder) or (optimizer,)):
+    if not (folder / optimizer).exists() and optimizer not in (read_manifest(folder) or (optimizer,)):
         raise RunError(f"{folder} was exported without its optimizer: give --init {folder} to begin a run with it")
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads a checkpoint's folder and compares every file with its manifest."""
-    manifest = _read_manifest(folder)
+    manifest = read_manifest(folder)
     model, optimizer, state, onnx = (_read_file(folder, manifest, name) for name in CHECKPOINT_FILES)
     int8 = _read_file(folder, manifest, storage.INT8_MODEL) if storage.INT8_MODEL in manifest else None
     load = safetensors().load
@@ -241,7 +243,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 def read_model(folder: Path, name: str = "model.onnx") -> bytes:
     """The exported model of a checkpoint's folder, or another of its files, compared with its manifest."""
-    return _read_file(folder, _read_manifest(folder), name)
+    return _read_file(folder, read_manifest(folder), name)
 
 
 def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
@@ -250,12 +252,15 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The digests of a checkpoint's files, by name."""
     try:
         manifest = json.loads(_read(folder, "manifest.json"))
+        if not isinstance(manifest, dict):
+            raise ValueError("it is not a table")
     except (ValueError, RecursionError) as error:
         raise _damaged(folder, f"manifest.json cannot be read ({error})") from error
-    return manifest if isinstance(manifest, dict) else {}
+    return manifest
 
 
 def _read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
@@ -335,8 +340,14 @@ def _wrong_in(row: Any) -> str:
     for kind, name in (("match", "opponent"), ("worker", "worker")):
         if row["kind"] == kind and not isinstance(row.get(name), str):
             return f"it has no {name}"
-    for name in (*_FIGURES.get(row["kind"], ()), "evaluations"):
-        value = row.get(name, 0.0 if name == "evaluations" else None)  # older versions did not count them
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            return f"{name} is {value!r}"
+    others = [name for name in row if name == "evaluations" or (row["kind"] in _PLOTTED and name not in _TEXTS)]
+    for name in (*_FIGURES.get(row["kind"], ()), *others):
+        value = row.get(name)
+        if not isinstance(value, int | float) or not abs(value) <= _MOST:
+            return f"{name} is {value!r:.80}"
+    if row["kind"] == "settings" and not isinstance(row.get("changed"), dict):
+        return "it does not say what changed"
+    files = row.get("files", [])
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        return f"files is {files!r:.80}"
     return ""

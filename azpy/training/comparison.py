@@ -31,6 +31,8 @@ OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "d
 _USUAL: dict[str, Any] = {"match_every": 1_000_000, "final_match_games": 2, "eval_batch": 1}
 _FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # may change where a run goes on
 _LONGEST_NAME = 100
+_SHOWN = ("score", "low", "high", "difference", "difference_low", "difference_high", "players")  # of a stored row
+_MOST = 2.0**63  # of a figure
 
 
 @dataclass(frozen=True)
@@ -126,12 +128,26 @@ class Comparison:
         return self.out / "results.json"
 
     def _rows(self) -> list[dict[str, Any]]:
-        if not self._results.exists():
-            return []
         try:
-            return list(json.loads(self._results.read_text("utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise RunError(f"{self._results} cannot be read: {error}") from error
+            rows = json.loads(storage.read_regular(self._results))
+            if not (isinstance(rows, list) and all(map(_is_row, rows))):
+                raise ValueError("expected a list of rows with the figures of matches")
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, RecursionError) as error:
+            hint = "delete it, and az-compare plays the matches again"
+            raise RunError(f"{self._results} cannot be read: {error}; {hint}") from error
+        return rows
+
+
+def _is_row(row: Any) -> bool:
+    """Whether a stored row has the numbers that are shown of it."""
+    if not isinstance(row, dict):
+        return False
+    pairs = [row.get(name) for name in ("evaluations", "rows_fitted")]
+    figures = [row.get(name) for name in (_SHOWN if row.get("players") == 1 else _SHOWN[:3])]
+    figures += [value for pair in pairs for value in (pair if isinstance(pair, list) and len(pair) == 2 else [None])]
+    return all(isinstance(one, int | float) and abs(one) <= _MOST for one in figures)
 
 
 def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> None:

@@ -9,7 +9,8 @@
 
 WORKER is 16 random hexadecimal digits, NUMBER 8 decimal ones. Other names are not looked at. A file is written under a
 temporary name and renamed, and so is whole. Files with games and networks are synced. Nothing in the folder is
-believed: a link, a pipe, a folder or a file that is too long is not read. No time of a file counts.
+believed: a link, a pipe, a folder or a file that is too long is not read, and a folder in the place of a file that is
+to be written is deleted. No time of a file counts.
 """
 
 import contextlib
@@ -20,7 +21,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -55,15 +55,29 @@ class Files:
         with disk_errors(self.path):
             if make:
                 self.path.mkdir(parents=True, exist_ok=True)
-            for part in _PARTS:
-                with contextlib.suppress(FileExistsError):
-                    (self.path / part).mkdir()
-                if not is_folder(self.path / part):
-                    self.path.stat()  # says what is wrong with the folder itself
-                    raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(self.path / part))
+            self.make_parts()
+
+    def make_parts(self, *, again: bool = False) -> None:
+        """Make the parts that are missing; with `again`, also in place of what is not a folder.
+
+        Raises:
+            OSError: something is in the way.
+        """
+        for part in _PARTS:
+            if again and not is_folder(self.path / part):
+                self.delete("", part)
+            with contextlib.suppress(FileExistsError):
+                (self.path / part).mkdir()
+            self._check(part)
+
+    def _check(self, part: str) -> None:
+        if part and not is_folder(self.path / part):
+            (self.path / part).stat()  # says what is wrong with the folder itself
+            raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", str(self.path / part))
 
     def names(self, part: str) -> list[str]:
         """The names in a part that are of its form, sorted."""
+        self._check(part)
         with os.scandir(self.path / part) as entries:
             names = [entry.name for entry in islice(entries, _MOST_NAMES)]
         return sorted(name for name in names if re.fullmatch(_PARTS[part], name))
@@ -79,12 +93,10 @@ class Files:
         try:
             descriptor = open_plain(self.path / part / name)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
-                raise ValueError(f"{part}/{name} is a link or a socket, expected a file") from error
+            if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EINVAL):
+                raise ValueError(f"{part}/{name} is not a regular file") from error
             raise
         with os.fdopen(descriptor, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError(f"{part}/{name} is no regular file")
             data = bytearray()
             while len(data) <= most and (piece := file.read(min(1 << 20, most + 1 - len(data)))):
                 data += piece
@@ -97,8 +109,18 @@ class Files:
         return as_object(self.read(part, name, MOST_SAID))
 
     def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Replaces a file as a whole; with `sync` it survives a power cut. Errors are those of the system."""
-        path = self.path / part / name
+        """Replace a file as a whole, or a folder in its place; with `sync` it survives a power cut.
+
+        Errors are those of the system.
+        """
+        self._check(part)
+        try:
+            self._write(self.path / part / name, data, sync=sync)
+        except (IsADirectoryError, PermissionError):
+            self.delete(part, name)
+            self._write(self.path / part / name, data, sync=sync)
+
+    def _write(self, path: Path, data: bytes, *, sync: bool) -> None:
         with replacing(path, sync=False) as temporary, temporary.open("xb") as file:
             file.write(data)
             if sync:
@@ -124,11 +146,7 @@ class Files:
 
     def is_there(self, part: str, name: str) -> bool:
         """Whether a name is there, of whatever kind."""
-        try:
-            (self.path / part / name).lstat()
-        except FileNotFoundError:
-            return False
-        return True
+        return os.path.lexists(self.path / part / name)
 
     def delete(self, part: str, name: str) -> None:
         """Deletes a file, or what was left of one under its temporary name; a folder with all that is in it."""

@@ -42,6 +42,7 @@ class FolderLine(Channel):
     """
 
     ahead, bounded = 2.0, True
+    weight = 0.0  # else anybody who can write in the folder could end the run
 
     def __init__(self, key: str, folder: "Folder", *, is_here: bool = False) -> None:
         self.key, self.settings, self._folder = key, folder.settings, folder
@@ -56,6 +57,8 @@ class FolderLine(Channel):
         """See `Channel`. The bytes, a network, lie in the folder."""
         self._out.append(message)
         with contextlib.suppress(OSError):  # the next look at the folder tries again
+            if body:
+                self._folder.lay(message["network"], body)
             self.flush()
 
     def flush(self) -> None:
@@ -82,9 +85,8 @@ class FolderLine(Channel):
             self._folder.notices.append(f"{self.name}{self.where}: {one_line(trouble)}")
         if (ended := said.get("ended")) is not None:
             self.alive, self._ended = False, str(ended)
-            self.weight = float(said.get("failed") is True)
         elif self.silent > _SILENT_SECONDS:
-            self.alive, self.weight = False, 0.0
+            self.alive = False
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`. Where the worker is not here, some of its messages may have gone."""
@@ -154,9 +156,9 @@ class Folder(Backend):
         sign, sha256 = self._sign or self._open(), lineup["network"]
         while True:
             try:
-                if model and sha256 not in self._networks:
-                    self.files.write("networks", sha256, model)
-                    self._networks.append(sha256)
+                if model:
+                    self.lay(sha256, model)
+                    self._networks = [*(one for one in self._networks if one != sha256), sha256]
                 sign.say(lineup=dict(lineup))
                 break
             except OSError as error:
@@ -166,6 +168,11 @@ class Folder(Backend):
         for network in before[:-1]:  # some workers may still open the newest of them
             self.files.delete("networks", network)
             self._networks.remove(network)
+
+    def lay(self, sha256: str, model: bytes) -> None:
+        """Write a network's file, unless it is there; errors are those of the system."""
+        if not self.files.is_there("networks", sha256):
+            self.files.write("networks", sha256, model)
 
     def _open(self) -> Sign:
         """Takes the folder over: nothing that heads before have said counts."""
@@ -248,7 +255,7 @@ class Folder(Backend):
         return [line for line in self.lines.values() if line.mail and not line.is_here]
 
     def note_trouble(self, error: OSError) -> None:
-        """Tells the user of trouble with the folder; a `RunError` if it has lasted for too long."""
+        """Tell the user of trouble with the folder, and make parts that are gone; a `RunError` if it lasts too long."""
         now = self.clock()
         self._trouble = min(self._trouble, now)
         if now - self._trouble > _TROUBLE_SECONDS:
@@ -256,12 +263,14 @@ class Folder(Backend):
         if now - self._told > _NOTICE_SECONDS:
             self._told = now
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
+        with contextlib.suppress(OSError):
+            self.files.make_parts(again=True)
 
     def read(self, name: str) -> Message:
         """A message of a worker; a `ValueError` if it is none or damaged, an `OSError` if it cannot be read now."""
         try:
             facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
-        except (FileNotFoundError, IsADirectoryError, PermissionError, ValueError) as error:
+        except (FileNotFoundError, PermissionError, ValueError) as error:
             raise ValueError(f"a message of it is damaged: {error}") from error
         return Message(facts, body, lambda: self.let_go(name))
 

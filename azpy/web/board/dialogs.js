@@ -1,7 +1,7 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { byId, complain, messageOf, onClick, pictureAddress } from "./dom.js";
-import { copyText, pngOf, readGame, save, saveText, writeGame } from "./files.js";
+import { byId, complain, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
+import { copyText, gamesIn, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
 /**
@@ -11,12 +11,16 @@ import { linkTo } from "./link.js";
 export function bindFiles({ play, settings, start, picture }) {
   const [load, saving] = [byId("load"), byId("save")];
   const said = byId("load_said");
+  const which = byId("load_game");
   let serial = 0; // of the text that is read
+  let listed = ""; // the text whose games are listed
+  let games = gamesIn(listed, null);
   /** @type {(query: Record<string, unknown>) => Promise<any>} */
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
-    said.textContent = "";
+    said.textContent = listed = "";
+    byId("load_which").hidden = true;
     load.showModal();
   });
   load.addEventListener("close", () => ++serial); // nobody wants the text that is still read
@@ -26,10 +30,22 @@ export function bindFiles({ play, settings, start, picture }) {
   });
   byId("load_form").addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();
+    const text = byId("load_text").value;
+    if (text !== listed) {
+      [listed, games] = [text, gamesIn(text, settings.model.format)];
+      byId("load_which").hidden = games.length === 1;
+      fill(which, games.map(({ name }) => make("option", {}, name)));
+      which.selectedIndex = 0;
+      if (games.length > 1) {
+        said.textContent = `There are ${games.length} games: choose one and press Load.`;
+        which.focus();
+        return;
+      }
+    }
     said.textContent = "Reading …";
     const mine = ++serial;
     try {
-      const { game, name, leftOut } = await readGame(byId("load_text").value, ask);
+      const { game, name, leftOut } = await readGame(games[which.selectedIndex].text, ask);
       if (!load.open || mine !== serial) return; // cancelled
       if (name !== null && name !== settings.model.game) {
         throw new Error(`this is a game of ${name}, and the network plays ${settings.model.game}`);

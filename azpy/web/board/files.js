@@ -7,6 +7,64 @@ import { boxOf } from "./position.js";
 const WIDTH = 1200; // of a picture as dots
 
 /**
+ * Splits a text into the games that it holds, as files of many games are written.
+ * @param {string} text
+ * @param {string | null} format of the notation
+ * @returns {{name: string, text: string}[]} each game, named by its players, result and event; one for any other text
+ */
+export function gamesIn(text, format) {
+  const isRecord = /^\s*\{\s*"/.test(text);
+  const cuts = isRecord ? [] : format === "pgn" ? cutsOfPgn(text) : format === "sgf" ? cutsOfSgf(text) : [];
+  const pieces = [0, ...cuts].map((begin, index) => text.slice(begin, cuts[index]));
+  return pieces.map((piece, index) => ({ name: `${index + 1}. ${nameOf(piece, format)}`, text: piece }));
+}
+
+/** Where games after the first one begin: after a result, or at a tag behind moves. @param {string} text */
+function cutsOfPgn(text) {
+  const cuts = [];
+  let [isOver, hasMoves, depth] = [false, false, 0];
+  for (const { 0: token, index } of text.matchAll(/\{[^}]*\}?|;.*|^%.*|^[ \t]*\[.*|[()]|[^\s(){};]+/gm)) {
+    if (/^[{;%]/.test(token)) continue;
+    const isTag = /^\s*\[/.test(token);
+    if (isOver || (isTag && hasMoves)) {
+      cuts.push(index);
+      [isOver, hasMoves, depth] = [false, false, 0];
+    }
+    if (isTag) continue;
+    hasMoves = true;
+    if (token === "(") ++depth;
+    else if (token === ")") --depth;
+    else isOver = depth <= 0 && /^(1-0|0-1|1\/2-1\/2|\*)$/.test(token);
+  }
+  return cuts;
+}
+
+/** Where games after the first one begin: at a bracket outside of all others. @param {string} text */
+function cutsOfSgf(text) {
+  const begins = [];
+  let depth = 0;
+  for (const { 0: token, index } of text.matchAll(/\[(?:\\[^]|[^\]\\])*\]?|[()]/g)) {
+    if (token === "(" && depth++ === 0) begins.push(index);
+    else if (token === ")") depth = Math.max(0, depth - 1);
+  }
+  return begins.slice(1);
+}
+
+/** What a game says of itself, in a few words. @param {string} text @param {string | null} format */
+function nameOf(text, format) {
+  const tag = (/** @type {string} */ pgn, /** @type {string} */ sgf) => {
+    const found = new RegExp(
+      format === "pgn" ? `^\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"` : `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`,
+      "m",
+    ).exec(text);
+    return found === null || ["?", "????.??.??", "*"].includes(found[1]) ? "" : found[1].replace(/\\(.)/g, "$1");
+  };
+  const sides = [tag("White", "PB"), tag("Black", "PW")].map((side) => side || "?");
+  const rest = [tag("Result", "RE"), tag("Event", "EV"), tag("Round", "RO"), tag("Date", "DT")];
+  return [sides.join(" against "), ...rest.filter((part) => part !== "")].join(", ");
+}
+
+/**
  * Reads a text of any kind.
  * @param {string} text
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
