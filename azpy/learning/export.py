@@ -19,7 +19,7 @@ from azpy.learning.network import (
     to_arrays,
     weights_of_model,
 )
-from azpy.learning.own import answers, class_values, network_of
+from azpy.learning.own import answers, class_values, network_of, weights_of_onnx
 
 try:
     import onnx
@@ -57,7 +57,7 @@ def for_board(model: bytes, game: Any) -> bytes:
         ModelError: the model is of no such network, or of another game.
         SettingsError: the game has no policy planes.
     """
-    spec = spec_of(_weights_of(model))
+    spec = spec_of(weights_of_onnx(onnx.load_from_string(model)))
     if "+conv" not in spec:
         raise ModelError(f"the network {spec} has one board size: only one with +conv plays on others")
     return to_onnx(network_of_model(model, game, spec))
@@ -75,7 +75,7 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
         ModelError: the weights are of another network.
         SettingsError: as `network_of` says.
     """
-    arrays, network = _weights_of(model), cast("Any", network_of(game, spec))
+    arrays, network = weights_of_onnx(onnx.load_from_string(model)), cast("Any", network_of(game, spec))
     if isinstance(network, Network):
         load_arrays(network, weights_of_model(network, arrays))
         if "class_values" in arrays:
@@ -85,10 +85,6 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
     named = {name: torch.from_numpy(arrays[name].copy()) for name in arrays.keys() & network.state_dict().keys()}
     network.load_state_dict(named, strict=False)
     return network
-
-
-def _weights_of(model: bytes) -> dict[str, NDArray[Any]]:
-    return {each.name: numpy_helper.to_array(each) for each in onnx.load_from_string(model).graph.initializer}
 
 
 class _Player(nn.Module):

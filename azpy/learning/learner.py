@@ -34,7 +34,7 @@ from azpy.learning.network import (
     weights_from,
     weights_of_model,
 )
-from azpy.learning.own import answers, network_of, optimizer_of, outputs
+from azpy.learning.own import answers, network_of, optimizer_of, outputs, unwrapped
 from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
@@ -310,7 +310,9 @@ class Learner:
         Raises:
             ModelError: the other network is of another game, or has more blocks or channels, or has other weights.
         """
-        mine, said = self.network, f"{len(model)} weights by name"
+        mine: Any = self.network
+        model = unwrapped(model, mine.state_dict())
+        said = f"{len(model)} weights by name"
         if isinstance(mine, Network):
             said = spec_of(model, mine.num_values)
             other = mine.like(said)

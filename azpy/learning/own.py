@@ -5,10 +5,13 @@ made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the 
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+import pickle
+import warnings
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -28,6 +31,9 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 _CHECKED_ROWS = 3
 _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpoints of others hold the weights
+_WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}  # of names of weights
+_SAVE = "save the weights with torch.save(network.state_dict(), 'weights.pt')"
+_MOST_NAMED = 3
 
 
 def network_of(game: Any, spec: str) -> nn.Module:
@@ -158,10 +164,10 @@ def class_values(network: nn.Module) -> tuple[float, float, float]:
 
 
 def weights_in(path: Path) -> dict[str, NDArray[Any]]:
-    """The weights in a .safetensors, .pt, .pth, .pth.tar or .onnx file, by name. Nothing in it is run.
+    """Return the weights in a .safetensors, .pt, .pth, .pth.tar or .onnx file, by name. Nothing in it is run.
 
     Raises:
-        SettingsError: another kind of file, or one that cannot be read.
+        SettingsError: another kind of file, or one that holds no weights by name.
     """
     try:
         match path.suffix:
@@ -170,17 +176,15 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
 
                 found = load(path.read_bytes())
             case ".pt" | ".pth" | ".tar":  # others write .pth.tar
-                found = torch.load(path, map_location="cpu", weights_only=True)
-                for _ in _STATE:  # no deeper: a file may hold itself
-                    inner = next((found[name] for name in _STATE if name in found), None)
-                    found = inner if isinstance(inner, Mapping) else found
+                found = _saved_by_torch(path)
             case ".onnx":
                 import onnx
 
-                weights = onnx.load(path, load_external_data=False).graph.initializer
-                return {weight.name: onnx.numpy_helper.to_array(weight) for weight in weights}
-            case _:
-                raise SettingsError(f"{path} is no .safetensors, .pt, .pth, .pth.tar or .onnx file, nor a run folder")
+                return weights_of_onnx(onnx.load(path))  # and what lies in files beside it
+            case suffix:
+                raise SettingsError(
+                    f"{path} ends in {suffix!r}, expected .safetensors, .pt, .pth, .pth.tar or .onnx, or a run folder"
+                )
         return {
             name: (tensor.float() if tensor.is_floating_point() else tensor).detach().numpy()
             for name, tensor in found.items()
@@ -188,4 +192,71 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
     except SettingsError:
         raise
     except Exception as error:  # the packages' exceptions share no base
-        raise SettingsError(f"{path} cannot be read: {one_line(error)}") from error
+        raise SettingsError(f"{path} cannot be read as weights: {one_line(error)}; {_SAVE}") from error
+
+
+def _saved_by_torch(path: Path) -> dict[str, Tensor]:
+    """Return the state dict in a file, or in the checkpoint that the file holds.
+
+    Raises:
+        SettingsError: the file holds something else; the text says what, and what to save instead.
+    """
+    try:
+        with warnings.catch_warnings():  # of TorchScript, which is refused below
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch's own advice is to run what the file holds
+        with path.open("rb") as file:
+            is_torchs = file.read(1) in (b"P", b"\x80")  # of a zip archive, of a pickle
+        is_whole = isinstance(error, pickle.UnpicklingError) or "TorchScript" in str(error)
+        if not is_torchs or is_whole:
+            what = "holds a whole module or other Python objects" if is_torchs else "is not a file of torch.save"
+            raise SettingsError(f"{path} {what}, expected weights by name: {_SAVE}") from error
+        raise
+    for _ in _STATE:  # no deeper: a file may hold itself
+        names = _STATE if isinstance(found, Mapping) else ()
+        found = next((found[name] for name in names if isinstance(found.get(name), Mapping)), found)
+    if not isinstance(found, Mapping):
+        raise SettingsError(f"{path} holds a {type(found).__name__}, expected weights by name: {_SAVE}")
+    others = [f"{name!r} ({type(each).__name__})" for name, each in found.items() if not isinstance(each, Tensor)]
+    if others:
+        raise SettingsError(f"{path} has no tensor under {', '.join(others[:_MOST_NAMED])}: {_SAVE}")
+    if numbers := [name for name in found if not isinstance(name, str)]:
+        raise SettingsError(f"{path} has a weight under {numbers[0]!r}, expected names in text: {_SAVE}")
+    return dict(found)
+
+
+def weights_of_onnx(model: Any) -> dict[str, NDArray[Any]]:
+    """Return the weights that an `onnx.ModelProto` holds itself, by name.
+
+    Raises:
+        ModelError: some are in another file, for which onnx would look in the working folder.
+    """
+    import onnx
+
+    found = dict[str, NDArray[Any]]()
+    for weight in model.graph.initializer:
+        if onnx.external_data_helper.uses_external_data(weight):
+            raise ModelError(
+                f"the model keeps {weight.name} in another file, expected one file: torch.onnx.export(..., "
+                "external_data=False) writes one"
+            )
+        array = onnx.numpy_helper.to_array(weight)
+        is_float = "FLOAT" in onnx.TensorProto.DataType.Name(weight.data_type)  # numpy itself has no bfloat16
+        found[weight.name] = array.astype(np.float32) if is_float else array
+    return found
+
+
+def unwrapped(arrays: Mapping[str, NDArray[Any]], names: Container[str]) -> dict[str, NDArray[Any]]:
+    """Return the weights by a network's `names`, without the parts that torch's wrappers add to a name.
+
+    These are DataParallel, DistributedDataParallel, AveragedModel, torch.compile, FSDP and activation checkpoints,
+    around the whole network or around a part of it.
+    """
+    found = dict[str, NDArray[Any]]()
+    for name, array in arrays.items():
+        if name in names:
+            found[name] = array
+        elif name != "n_averaged":  # AveragedModel counts
+            found[".".join(part for part in name.split(".") if part not in _WRAPPERS)] = array
+    return found
