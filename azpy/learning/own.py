@@ -4,11 +4,13 @@ A network is a function of the user, which a setting names as `module:function`;
 made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the module is imported.
 """
 
+import copy
 import importlib
 import pickle
 import warnings
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from azpy.errors import ModelError, SettingsError, one_line
+from azpy.errors import ModelError, SettingsError, SettingsWarning, one_line
 from azpy.game import value_width
 from azpy.learning.muon import Muon
 from azpy.learning.network import Network
@@ -52,25 +54,35 @@ def network_of(game: Any, spec: str) -> nn.Module:
         return Network.of(game, spec)
     made = _called("network", spec, tuple(map(int, game.obs_shape)), int(game.num_actions))
     try:
-        return checked(made, game)
+        module = checked(made, game)
     except ModelError as error:
         raise SettingsError(f"network {spec!r}: {error}") from error
+    if module is not made:
+        warnings.warn(
+            f"network {spec!r}: azpy plays and trains it without torch.compile", SettingsWarning, stacklevel=2
+        )
+    return module
 
 
-def checked(module: Any, game: Any) -> nn.Module:
-    """A module of the user's, in evaluation mode, after a look at what it answers.
+def checked(given: Any, game: Any) -> nn.Module:
+    """Return a module of the user's in evaluation mode, after a look at what it answers.
+
+    Where torch.compile was called on it, or on a part of it, this is a copy without: torch exports no compiled module.
 
     Raises:
-        ModelError: it does not fit the game.
+        ModelError: the module does not fit the game.
     """
+    if not isinstance(given, nn.Module) or isinstance(given, torch.jit.ScriptModule):
+        raise ModelError(f"got a {type(given).__name__}, expected a torch.nn.Module that is not TorchScript")
+    module = _uncompiled(given)
     name, shape, actions = type(module).__name__, tuple(map(int, game.obs_shape)), int(game.num_actions)
-    if not isinstance(module, nn.Module):
-        raise ModelError(f"got a {name}, expected a torch.nn.Module")
     for key, value in (("obs_shape", shape), ("num_actions", actions)):
         if not hasattr(module, key):
             setattr(module, key, value)
-    for weight, tensor in module.named_parameters():
-        if tensor.dtype != torch.float32:
+    parameters = dict(module.named_parameters())
+    for weight, tensor in module.state_dict().items():
+        # Buffers may have any numbers that numpy has.
+        if tensor.dtype == torch.bfloat16 or (weight in parameters and tensor.dtype != torch.float32):
             raise ModelError(f"{weight} is {tensor.dtype}, expected torch.float32: call .float() on the module")
     try:
         with torch.no_grad():
@@ -86,6 +98,27 @@ def checked(module: Any, game: Any) -> nn.Module:
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
+
+
+def _uncompiled(module: nn.Module) -> nn.Module:
+    """Return a copy of a module in which nothing is compiled; the module itself if nothing is."""
+
+    def original(part: nn.Module) -> Any:
+        return getattr(part, "_orig_mod", part)
+
+    def function(part: nn.Module) -> Any:  # below @torch.compile
+        return getattr(type(part).forward, "_torchdynamo_orig_callable", None)
+
+    if not any(original(part) is not part or part._compiled_call_impl or function(part) for part in module.modules()):
+        return module
+    bare: nn.Module = copy.deepcopy(original(module))
+    for part in bare.modules():
+        part._compiled_call_impl = None
+        if function(part):
+            part.forward = MethodType(function(part), part)
+        for name, child in list(part.named_children()):
+            setattr(part, name, original(child))
+    return bare
 
 
 def _misfit(found: Any, actions: int, num_values: int) -> str:
@@ -112,10 +145,11 @@ def _misfit(found: Any, actions: int, num_values: int) -> str:
 def optimizer_of(
     spec: str, parameters: list[tuple[str, nn.Parameter]], rate: float, decay: float
 ) -> torch.optim.Optimizer:
-    """The optimizer of a run: a known one, or what the user's function makes of (parameters, rate, decay).
+    """Return the optimizer of a run: a known one, or what the user's function makes of (parameters, rate, decay).
 
     Raises:
-        SettingsError: no such optimizer; or the function cannot be imported or called, or gives no optimizer.
+        SettingsError: no such optimizer; or the function cannot be imported or called, or gives no optimizer of these
+            parameters.
     """
     if not is_own(spec):
         if spec not in _OPTIMIZERS:
@@ -124,6 +158,16 @@ def optimizer_of(
     made = _called("optimizer", spec, parameters, rate, decay)
     if not isinstance(made, torch.optim.Optimizer):
         raise SettingsError(f"optimizer {spec!r} gives a {type(made).__name__}, expected a torch.optim.Optimizer")
+    held = {id(parameter) for group in made.param_groups for parameter in group["params"]}
+    missing = [name for name, parameter in parameters if id(parameter) not in held]
+    if missing or len(held) > len(parameters):
+        what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters of something else"
+        raise SettingsError(
+            f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters that it is given (--freeze leaves "
+            "some untrained)"
+        )
+    if not all("lr" in group for group in made.param_groups):
+        raise SettingsError(f"optimizer {spec!r} has a group without 'lr', which the run's schedule multiplies")
     return made
 
 
@@ -202,9 +246,7 @@ def _saved_by_torch(path: Path) -> dict[str, Tensor]:
         SettingsError: the file holds something else; the text says what, and what to save instead.
     """
     try:
-        with warnings.catch_warnings():  # of TorchScript, which is refused below
-            warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's own advice is to run what the file holds
         with path.open("rb") as file:
             is_torchs = file.read(1) in (b"P", b"\x80")  # of a zip archive, of a pickle
