@@ -6,6 +6,7 @@ that escapes azpy is a bug.
 
 import difflib
 import importlib.util
+import re
 from collections.abc import Iterable
 
 
@@ -112,6 +113,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_line(what: object, most: int = 500) -> str:
-    """What a text or an error says: one line of limited length, without control characters; an error says something."""
-    words = "".join(letter if letter.isprintable() else " " for letter in str(what)).split()
+    """Return what a text or an error says: one line of limited length, without colours and control characters.
+
+    An error without a text gives its type.
+    """
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", str(what))
+    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
     return " ".join(words)[:most] or (type(what).__name__ if isinstance(what, BaseException) else "")

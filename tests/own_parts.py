@@ -1,5 +1,6 @@
 """A network, an optimizer and their weights as a user writes them: `own_parts:make`, `own_parts:slow`."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,140 @@ def wrong(shape: tuple[int, int, int], actions: int) -> nn.Module:
 
 def slow(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
     return torch.optim.RMSprop(parameters, learning_rate / 10, weight_decay=weight_decay, momentum=0.5)
+
+
+class Normed(nn.Module):
+    """A network with a part to choose."""
+
+    def __init__(self, shape: tuple[int, int, int], actions: int, norm: nn.Module) -> None:
+        super().__init__()
+        self.body, self.norm = nn.Linear(shape[0] * shape[1] * shape[2], 8), norm
+        self.policy, self.value = nn.Linear(8, actions), nn.Linear(8, 1)
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.norm(self.body(observations.flatten(1)))
+        return self.policy(features), torch.tanh(self.value(features))
+
+
+class Call(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+RMS_NORMS: dict[str, Callable[[], nn.Module]] = {
+    "plain": lambda: nn.RMSNorm(8),
+    "eps": lambda: nn.RMSNorm(8, eps=0.5),
+    "bare": lambda: nn.RMSNorm(8, elementwise_affine=False),
+    "two": lambda: nn.Sequential(nn.Unflatten(1, (2, 4)), nn.RMSNorm((2, 4)), nn.Flatten()),
+    "function": lambda: Call(lambda x: nn.functional.rms_norm(x, (8,))),
+}
+
+
+def compiled_whole(shape: tuple[int, int, int], actions: int) -> Any:
+    return torch.compile(Normed(shape, actions, nn.Linear(8, 8)))
+
+
+def compiled_twice(shape: tuple[int, int, int], actions: int) -> Any:
+    return torch.compile(compiled_part(shape, actions))
+
+
+def compiled_in_place(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    network = Normed(shape, actions, nn.Linear(8, 8))
+    network.compile()
+    return network
+
+
+def compiled_part(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    part: Any = torch.compile(nn.Linear(8, 8))
+    return Normed(shape, actions, part)
+
+
+def compiled_part_in_place(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    network = Normed(shape, actions, nn.Linear(8, 8))
+    network.norm.compile()
+    return network
+
+
+def compiled_decorated(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    class Decorated(nn.Linear):
+        forward: Any = torch.compile(nn.Linear.forward)
+
+    return Normed(shape, actions, Decorated(8, 8))
+
+
+def script(shape: tuple[int, int, int], actions: int) -> Any:
+    return torch.jit.script(Normed(shape, actions, nn.Linear(8, 8)))
+
+
+def half(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    network = Tiny(shape, actions)
+    network.body[1].running_mean = network.body[1].running_mean.bfloat16()
+    return network
+
+
+def unwritable(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    return Normed(shape, actions, Call(lambda x: torch.rot90(x.reshape(-1, 1, 2, 4), 2, (2, 3)).flatten(1)))
+
+
+def unloadable(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    class Bag(nn.EmbeddingBag):  # torch writes a model that ONNX Runtime does not take
+        def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+            return x + super().forward(torch.zeros(x.shape[0], 2, dtype=torch.long))
+
+    return Normed(shape, actions, Bag(4, 8))
+
+
+def untrainable(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    class Still(Normed):
+        @torch.no_grad()
+        def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+            return super().forward(observations)
+
+    return Still(shape, actions, nn.Identity())
+
+
+def deaf(shape: tuple[int, int, int], actions: int) -> nn.Module:
+    class Deaf(Normed):
+        def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+            logits, values = super().forward(observations)
+            return logits, values.detach()
+
+    return Deaf(shape, actions, nn.Identity())
+
+
+def of_another(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.SGD(nn.Linear(2, 2).parameters(), learning_rate)
+
+
+def of_some(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters[:-2], learning_rate)
+
+
+def of_more(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.SGD([*(each for _, each in parameters), nn.Parameter(torch.zeros(2))], learning_rate)
+
+
+def closing(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.LBFGS([each for _, each in parameters], learning_rate)
+
+
+class Plain(torch.optim.Optimizer):
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["seen"] = [1]
+
+
+def without_rate(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return Plain(parameters, {})
+
+
+def listing(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return Plain(parameters, {"lr": learning_rate})
 
 
 def save(network: nn.Module, path: Path) -> None:

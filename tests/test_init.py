@@ -2,19 +2,24 @@
 
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from safetensors.numpy import save
+from torch.optim.swa_utils import AveragedModel
 
 import azpy
 import own_parts
-from azpy.errors import ModelError, RunError, SettingsError
+from azpy.errors import ModelError, RunError, SettingsError, one_line
 from azpy.evaluators.onnx import network_id
+from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays, weights_from
+from azpy.learning.own import network_of, unwrapped, weights_in
+from azpy.matches.players import load_players, parse_player
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.training.events import Started
 from azpy.training.trainer import Trainer
@@ -67,9 +72,10 @@ def test_a_smaller_network_cannot_begin_as_a_larger_one(old_spec: str, spec: str
         grown(old, new)
 
 
-def test_weights_of_anything_else_have_no_spec() -> None:
-    with pytest.raises(ModelError, match="no network of azpy: they are x"):
-        spec_of({"x": np.zeros(1)})
+@pytest.mark.parametrize("name", ["x", "trunk.0.0.weight", "trunk.1.weight"])
+def test_weights_of_anything_else_have_no_spec(name: str) -> None:
+    with pytest.raises(ModelError, match=f"no network of azpy: they are {name}"):
+        spec_of({name: np.zeros(())})
 
 
 def test_a_learner_begins_with_both_sets_of_weights() -> None:
@@ -158,18 +164,107 @@ def test_a_run_begins_with_a_file_of_weights(tmp_path: Path, suffix: str, spec: 
 
 def test_weights_that_do_not_fit_are_listed(tmp_path: Path) -> None:
     own_parts.save(own_network(5, planes=3), tmp_path / "weights.pt")
-    (tmp_path / "text.pt").write_text("no weights")
     azpy.export_onnx(own_network(5), azpy.make_game("tic_tac_toe"), tmp_path / "weights.onnx")
     for file, text in (
         ("weights.pt", r"--init .*another network: body.0.weight is \(4, 3, 3, 3\), expected \(4, 2, 3, 3\)$"),
         # A model for play has no further heads.
         ("weights.onnx", r"--init .*: stones.weight is missing, expected \(1, 36\); stones.bias is missing"),
-        ("text.pt", r"text.pt cannot be read"),
         ("weights.ckpt", r"weights.ckpt is neither a run folder"),
     ):
         with pytest.raises((SettingsError, RunError), match=text):
             run(tmp_path / "run", **OWN, init=str(tmp_path / file))
-    (tmp_path / "evil.pt").write_bytes(pickle.dumps(Path("/"), protocol=2))
-    with pytest.raises(SettingsError, match=r"evil.pt cannot be read"):
-        run(tmp_path / "run", **OWN, init=str(tmp_path / "evil.pt"))
     assert not (tmp_path / "run").exists()
+
+
+WEIGHTS = {"body.weight": torch.zeros(2)}
+
+
+@pytest.mark.parametrize(
+    ("saved", "text"),
+    [
+        ({0: torch.zeros(2)}, "has a weight under 0, expected names in text"),
+        ({"epoch": 3, "net": WEIGHTS}, r"has no tensor under 'epoch' \(int\), 'net' \(dict\)"),
+        (torch.zeros(2), "holds a Tensor, expected weights by name"),
+        ([WEIGHTS], "holds a list, expected weights by name"),
+        (own_network(1), "holds a whole module or other Python objects, expected weights by name"),
+        (pickle.dumps(Path("/"), protocol=2), "holds a whole module or other Python objects, expected weights by name"),
+        (b"no weights", "is not a file of torch.save, expected weights by name"),
+        (b"", "is not a file of torch.save, expected weights by name"),
+        (b"PK\3\4", "cannot be read as weights: "),
+    ],
+)
+def test_a_file_without_weights_is_said_to_be_what_it_is(saved: Any, text: str, tmp_path: Path) -> None:
+    if isinstance(saved, bytes):
+        (tmp_path / "x.pt").write_bytes(saved)
+    else:
+        torch.save(saved, tmp_path / "x.pt")
+    with pytest.raises(SettingsError, match=rf"x\.pt {text}.*torch\.save\(network\.state_dict\(\), ") as raised:
+        weights_in(tmp_path / "x.pt")
+    assert "\n" not in str(raised.value)
+    assert "weights_only" not in str(raised.value)  # torch's advice is to run what the file holds
+    assert one_line("\x1b[1mtold\x1b[0m in colours") == "told in colours"
+
+
+@pytest.mark.parametrize("spec", ["own_parts:make", "1x8"])
+def test_names_that_torch_s_wrappers_add_are_understood(spec: str) -> None:
+    game: Any = azpy.make_game("tic_tac_toe")
+    network, learner = network_of(game, spec), Learner(game, spec, seed=9)
+    state, compiled = network.state_dict(), cast("torch.nn.Module", torch.compile(network))
+    parts = {name: name.replace(".0.", ".0._checkpoint_wrapped_module.") for name in state}
+    fsdp = {f"_fsdp_wrapped_module.{parts[name]}": tensor for name, tensor in state.items()}
+    for named in (
+        torch.nn.DataParallel(network).state_dict(),  # and DistributedDataParallel
+        compiled.state_dict(),
+        AveragedModel(compiled).state_dict(),  # with a count of its own
+        fsdp,
+    ):
+        assert not named.keys() & state.keys()
+        learner.begin_with({name: tensor.numpy() for name, tensor in named.items()})
+        assert all(np.array_equal(array, state[name]) for name, array in learner.model_arrays().items())
+
+
+def test_a_network_with_such_a_name_of_its_own_keeps_it() -> None:
+    network = torch.nn.Sequential()
+    network.add_module("module", torch.nn.Linear(2, 2))
+    arrays = to_arrays(network)
+    assert unwrapped(arrays, network.state_dict()).keys() == {"module.weight", "module.bias"} == arrays.keys()
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.int8])
+def test_weights_of_another_kind_of_number_are_refused(kind: Any) -> None:
+    network = own_network(1)
+    arrays = {name: array.astype(kind) for name, array in to_arrays(network).items() if array.ndim}
+    with pytest.raises(ModelError, match=rf"body\.0\.bias is {kind.__name__} \(4,\), expected float32 \(4,\)"):
+        weights_from(network, arrays)
+
+
+def test_weights_in_another_file_are_read_from_beside_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game, model = azpy.make_game("go(size=5)"), tmp_path / "there/model.onnx"
+    network = trained(Network.of(game, "1x8+conv"))
+    model.parent.mkdir()
+    onnx.save(
+        onnx.load_from_string(to_onnx(network)), model, save_as_external_data=True, location="w", size_threshold=64
+    )
+    weights = (tmp_path / "there/w").read_bytes()
+    (tmp_path / "w").write_bytes(np.full(len(weights) // 4, 0.125, np.float32).tobytes())  # no file of the model
+    monkeypatch.chdir(tmp_path)
+    learner = Learner(game, "1x8+conv")
+    learner.begin_with(weights_in(model))
+    for name, array in to_arrays(network).items():
+        assert np.array_equal(learner.model_arrays()[name], array) or name.endswith("num_batches_tracked"), name
+    # What plays reads no other file, for a board of another size neither.
+    with pytest.raises(ModelError, match="keeps its weights in another file"):
+        load_players([parse_player(str(model))], azpy.make_game("go(size=7)"), 2)
+    model.with_name("w").unlink()
+    with pytest.raises(SettingsError, match=r"model\.onnx cannot be read as weights: .*/there/w, but"):
+        weights_in(model)
+
+
+def test_bfloat16_weights_of_onnx_are_read(tmp_path: Path) -> None:
+    weight = onnx.helper.make_tensor("w", onnx.TensorProto.BFLOAT16, [2], [0.5, -3.0])
+    graph = onnx.helper.make_graph([], "g", [], [], [weight])
+    (tmp_path / "x.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    found = weights_in(tmp_path / "x.onnx")["w"]
+    assert (str(found.dtype), found.tolist()) == ("float32", [0.5, -3.0])

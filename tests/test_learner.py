@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from azpy.errors import DeviceError, ModelError, SettingsError
-from azpy.learning.learner import Learner, policy_loss
+from azpy.learning.learner import Learner
+from azpy.learning.losses import policy_loss
 from azpy.learning.muon import Muon
 from azpy.learning.network import to_arrays
 from azpy.learning.own import answers
@@ -120,7 +121,7 @@ def test_an_error_in_one_part_of_a_step_is_that_of_fit(
             raise MemoryError("no room")
         return policy_loss(logits, legal, target)
 
-    monkeypatch.setattr("azpy.learning.learner.policy_loss", broken)
+    monkeypatch.setattr("azpy.learning.losses.policy_loss", broken)
     with pytest.raises(MemoryError, match="no room"):
         list(learner().fit(Planted(), 2, batch_size=128, root_value_weight=0.0))
     assert torch.get_num_threads() == 2
@@ -397,22 +398,6 @@ def test_a_step_of_muon_has_the_gradient_s_singular_vectors_and_nearly_equal_sin
         assert torch.linalg.matrix_norm(update - u @ torch.diag(torch.diagonal(u.T @ update @ v.T)) @ v) < 1e-3
     for weight, old in zip(weights[3:], before[3:], strict=True):  # AdamW's first step: the rate, whatever the gradient
         torch.testing.assert_close((old * (1 - 0.1 * 0.5) - weight.detach()).abs(), torch.full_like(old, 0.1))
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"spec": "own_parts:wrong"}, r"Tiny gives logits \[3, 10\] for 3 rows, expected \[3, 9\]"),
-        ({"spec": "own_parts:nothing"}, "network 'own_parts:nothing' cannot be made: AttributeError"),
-        ({"spec": "own_parts:save"}, "network 'own_parts:save' cannot be made: AttributeError: 'tuple' object has no"),
-        ({"spec": "builtins:print"}, "got a NoneType, expected a torch.nn.Module"),
-        ({"optimizer": "lion"}, "optimizer must be adamw, muon, sgd or module:function, got 'lion'"),
-        ({"optimizer": "builtins:print"}, "gives a NoneType, expected a torch.optim.Optimizer"),
-    ],
-)
-def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
-    with pytest.raises(SettingsError, match=text):
-        Learner(GAME, **({"spec": "1x16"} | change))  # type: ignore[arg-type]
 
 
 def test_a_value_of_three_classes_learns_softened_targets() -> None:

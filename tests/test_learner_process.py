@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.fleet.channels import pipe
+from azpy.fleet.wire import pack
 from azpy.games.names import make_game
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
@@ -22,7 +24,7 @@ from azpy.training import learner_process
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Fitted, Noticed, Played
 from azpy.training.fitting import Window, fit, learner_of
-from azpy.training.learner_process import _bytes, _Pupil
+from azpy.training.learner_process import LearnerProcess, _bytes, _Pupil
 from azpy.training.trainer import Trainer
 from starts import Starts, command
 
@@ -183,7 +185,7 @@ def test_a_process_that_hangs_is_replaced(
     events = train(tmp_path, stop)
     assert hashes(events) == straight
     assert [event.text for event in events if isinstance(event, Noticed)] == [
-        "the learner's process ended (killed by SIGKILL): another one does its steps again"
+        "the learner's process ended (no sign of life for 20 seconds): another one does its steps again"
     ]
 
 
@@ -217,6 +219,67 @@ def test_the_process_learns_from_every_iteration_though_some_had_no_steps(asked:
         seen = sum(game.positions for game in games[: 10 * newest])
         window = pupil._games(settings, {"games": str(tmp_path), "seen": seen, "iterations": there})
         assert (window.buffer.num_positions, window.seen) == (seen, seen)
+
+
+def test_a_process_that_takes_in_games_or_steps_shows_that_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(tmp_path, learner_lag=0, iterations=3)
+    run, said = StoredRun(tmp_path), list[str]()
+    seen = sum(game.positions for _, game in run.games([1, 2, 3]))
+    task = {"games": str(tmp_path / "games"), "settings": vars(run.settings), "taken": 0, "steps": 400, "iteration": 4}
+    task |= {"seen": seen, "iterations": [1, 2, 3], "opponents": 0, "budget": Budget(run.settings, 0).state()}
+    read, add = SealedGames.read, Window.add
+
+    def noted(self: Any, *given: Any, real: Any, what: str) -> Any:
+        said.append(what)
+        return real(self, *given)
+
+    monkeypatch.setattr(SealedGames, "read", partialmethod(noted, real=read, what="read"))
+    monkeypatch.setattr(Window, "add", partialmethod(noted, real=add, what="add"))
+    monkeypatch.setattr(learner_process, "_ALIVE_SECONDS", 0.0)
+    _Pupil(lambda message, _: said.append(message["said"])).fit(task, _bytes(learner_of(run.settings, run.start)))
+    taken_in = said[: said.index("step")]
+    assert taken_in.count("read") == taken_in.count("add") >= 2
+    assert "".join(taken_in).replace("readalive", "").replace("addalive", "") == ""
+    assert said[len(taken_in) :] == ["step"] * 400 + ["fitted"]  # each one, as each may take minutes
+
+
+@pytest.mark.parametrize("hangs", [0, 1, 2, 3])
+def test_signs_of_life_are_no_deaths_and_a_hang_is_named(hangs: int, tmp_path: Path) -> None:
+    settings = Settings(**SMALL)
+    fitted = {"said": "fitted", "seconds": 1.0, "iteration": 2, "taken": 3, "steps": 3}
+    fitted |= {"policy_loss": 1.0, "value_loss": 1.0, "heads": {}}
+    learner, left = learner_of(settings, make_game(settings.game)), [hangs]
+
+    class Scripted:
+        """A process that says a lot before it hangs, and at last does its task."""
+
+        def __init__(self) -> None:
+            self.socket, self._said = self, iter([pack({"said": "alive"})] * 9)
+
+        def recv(self, _: int) -> bytes:
+            if data := next(self._said, b""):
+                return data
+            if left[0]:
+                left[0] -= 1
+                raise TimeoutError
+            return pack(fitted, _bytes(learner))
+
+        def end(self, *_: float) -> str:
+            return "killed by SIGKILL"
+
+    beside = LearnerProcess(tmp_path, settings, learner, 0)
+    beside._ask = Scripted  # type: ignore[assignment,method-assign]
+    if hangs == 3:
+        with pytest.raises(RunError, match="died 3 times, the last one by no sign of life for 600 seconds: memory"):
+            list(beside.finish())
+        return
+    *notices, last = beside.finish()
+    assert isinstance(last, Fitted)
+    assert [isinstance(each, Noticed) and "(no sign of life for 600 seconds)" in each.text for each in notices] == (
+        [True] * hangs
+    )
 
 
 def test_the_process_takes_no_steps_with_other_weights_than_the_trainer_has(tmp_path: Path) -> None:

@@ -15,11 +15,9 @@ from torch import nn
 from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
-from azpy.games.names import make_game
 from azpy.learning.export import check_parity, to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
-from azpy.learning.own import network_of
 
 SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16"), ((2, 3, 3), 9, "0x16")]
 SHAPES.append(((3, 5, 4), 40, "3x16+pool"))
@@ -177,11 +175,6 @@ def test_a_module_without_an_onnx_form_is_refused() -> None:
     network.trunk.append(nn.Softplus())
     with pytest.raises(ModelError, match=r"trunk\.3 is a Softplus, which has no ONNX form"):
         to_onnx(network)
-
-
-def test_the_trace_of_a_user_s_module_warns_of_nothing_in_azpy_s_own_code(recwarn: pytest.WarningsRecorder) -> None:
-    to_onnx(network_of(make_game("tic_tac_toe"), "own_parts:make"))
-    assert not [warned.filename for warned in recwarn if warned.category.__name__ == "TracerWarning"]
 
 
 @pytest.mark.parametrize("cells", [None, (0, 1, 2)])

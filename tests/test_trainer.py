@@ -20,7 +20,6 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.matches.arena import SearchPlayer
-from azpy.playing.replay_check import repeat_game
 from azpy.playing.resignation import Resignation
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_checkpoint
@@ -515,40 +514,6 @@ def test_the_docs_explain_every_figure_of_a_run(tmp_path: Path) -> None:
 
 def opened_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "metrics.jsonl").read_text("utf-8").splitlines()]
-
-
-OWN = {"network": "own_parts:make", "optimizer": "own_parts:slow", "deterministic": True}
-
-
-def test_a_network_and_an_optimizer_of_the_user_s_go_on_bit_for_bit(tmp_path: Path) -> None:
-    run(tmp_path / "straight", **OWN, iterations=2)
-    run_until(tmp_path / "resumed", 1, **OWN, iterations=2)
-    run(tmp_path / "resumed", **OWN, iterations=2)
-    assert same_weights(tmp_path / "straight", tmp_path / "resumed", 2)
-    rows = [json.loads(line) for line in (tmp_path / "straight/metrics.jsonl").read_text().splitlines()]
-    losses = [row["head_stones_loss"] for row in rows if row["kind"] == "iteration"]
-    assert all(0 < loss < 1 for loss in losses)
-    assert all(row["parity"] < 1e-4 for row in rows if row["kind"] == "iteration")
-
-
-def test_a_network_of_the_user_s_learns_in_a_process_of_its_own_and_plays_in_int8(tmp_path: Path) -> None:
-    run(tmp_path / "run", network="own_parts:make", learner_lag=1, precision="int8", iterations=2)
-    first, second = (read_checkpoint(tmp_path / f"run/checkpoints/{number:06d}") for number in (1, 2))
-    assert not np.array_equal(first.model["policy.weight"], second.model["policy.weight"])
-    assert first.int8 is not None
-
-
-def test_what_has_a_network_of_the_user_s_plays_and_is_replayed_without_its_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(tmp_path / "run", **OWN, iterations=1)
-    monkeypatch.setattr("azpy.learning.own._called", lambda *_: pytest.fail("imported"))
-    stored = azpy.load_run(tmp_path / "run")
-    assert azpy.Search(stored.evaluator, simulations=8).run(stored.start).visits.sum() == 8
-    first = next(record for _, record in stored.games([1]))
-    assert repeat_game(stored, first).difference is None  # by checkpoint 0
-    with pytest.raises(SettingsError, match=r"made by own_parts:make, which is not imported here"):
-        azpy.TorchEvaluator(tmp_path / "run")
 
 
 def test_a_value_of_three_classes_plays_in_int8_and_its_means_are_watched(tmp_path: Path) -> None:

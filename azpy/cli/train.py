@@ -172,8 +172,8 @@ def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
         from azpy.training.collector import Collector
 
         return Collector(settings, out, options.model)
-    # What torch says of tracing a network of the user's; the exported model is compared with the network.
-    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to ")
+    # What torch says of tracing a network of the user's, whose model is compared with it, and of TorchScript.
+    warnings.filterwarnings("ignore", message="(Converting a tensor|Using len) to |.torch.load. received a zip file")
     from azpy.training.trainer import Trainer  # after the arguments: torch takes seconds to load
 
     return Trainer(settings, out, options.supervised)

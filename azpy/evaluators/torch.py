@@ -329,19 +329,26 @@ def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLik
         >>> network = Network.of(state, "1x16")
         >>> azpy.export_onnx(network, state, "model.onnx")  # doctest: +SKIP
     """
-    from azpy.evaluators.onnx import OnnxEvaluator
-    from azpy.learning.export import check_parity, to_onnx
-
     shape: GameShape = make_game(game) if isinstance(game, str) else game
     was_training = module.training
     try:
-        model = to_onnx(checked(module, shape))
-        rows = np.random.default_rng(0).integers(0, 2, (_COMPARED_ROWS, *shape.obs_shape)).astype(np.float32)
-        check_parity(module, OnnxEvaluator(model, game=shape), rows)
+        model, _ = exported(checked(module, shape), shape)
     finally:
         module.train(was_training)
     with output(path) as file:
         file.write(model)
+
+
+def exported(module: nn.Module, game: GameShape) -> tuple[bytes, CheckedEvaluator]:
+    """Return a module as an ONNX model and what plays it, after a comparison of the two; raise as `export_onnx`."""
+    from azpy.evaluators.onnx import OnnxEvaluator
+    from azpy.learning.export import check_parity, to_onnx
+
+    model = to_onnx(module)
+    evaluator = OnnxEvaluator(model, game=game)
+    rows = np.random.default_rng(0).integers(0, 2, (_COMPARED_ROWS, *game.obs_shape)).astype(np.float32)
+    check_parity(module, evaluator, rows)
+    return model, evaluator
 
 
 def _shapes(module: nn.Module, game: GameShape | None) -> tuple[tuple[int, int, int], int]:

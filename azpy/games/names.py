@@ -7,6 +7,7 @@ networks or files.
 
 import importlib
 import re
+import sys
 from pathlib import Path, PurePath
 
 from azpy import _core
@@ -116,6 +117,16 @@ def differ_in_size(one: str, other: str) -> bool:
 def is_python_class(spec: str) -> bool:
     """Whether a spec names a class written in Python, which takes an import, and so runs code, to make."""
     return ":" in spec and not spec.startswith(PREFIX)
+
+
+def only_here(spec: str) -> bool:
+    """Return whether a spec names a class or a function that other processes cannot import.
+
+    It is of the main program, of a notebook, or of a module that was made in memory.
+    """
+    module, _, name = spec.partition(":")
+    loaded = sys.modules.get(module)
+    return bool(name) and (module == "__main__" or (loaded is not None and loaded.__spec__ is None))
 
 
 def must_be_typed(spec: str) -> bool:

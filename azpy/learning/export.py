@@ -1,6 +1,8 @@
 """Writes a network as an ONNX model, and checks the model against the network."""
 
 import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -19,13 +21,14 @@ from azpy.learning.network import (
     to_arrays,
     weights_of_model,
 )
-from azpy.learning.own import answers, class_values, network_of
+from azpy.learning.own import answers, class_values, network_of, weights_of_onnx
 
 try:
     import onnx
     import torch
     from onnx import helper, numpy_helper
     from torch import Tensor, nn
+    from torch.onnx import symbolic_helper
 except ImportError as error:
     raise missing_to_train(str(error.name)) from error
 
@@ -57,7 +60,7 @@ def for_board(model: bytes, game: Any) -> bytes:
         ModelError: the model is of no such network, or of another game.
         SettingsError: the game has no policy planes.
     """
-    spec = spec_of(_weights_of(model))
+    spec = spec_of(weights_of_onnx(onnx.load_from_string(model)))
     if "+conv" not in spec:
         raise ModelError(f"the network {spec} has one board size: only one with +conv plays on others")
     return to_onnx(network_of_model(model, game, spec))
@@ -75,7 +78,7 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
         ModelError: the weights are of another network.
         SettingsError: as `network_of` says.
     """
-    arrays, network = _weights_of(model), cast("Any", network_of(game, spec))
+    arrays, network = weights_of_onnx(onnx.load_from_string(model)), cast("Any", network_of(game, spec))
     if isinstance(network, Network):
         load_arrays(network, weights_of_model(network, arrays))
         if "class_values" in arrays:
@@ -85,10 +88,6 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
     named = {name: torch.from_numpy(arrays[name].copy()) for name in arrays.keys() & network.state_dict().keys()}
     network.load_state_dict(named, strict=False)
     return network
-
-
-def _weights_of(model: bytes) -> dict[str, NDArray[Any]]:
-    return {each.name: numpy_helper.to_array(each) for each in onnx.load_from_string(model).graph.initializer}
 
 
 class _Player(nn.Module):
@@ -102,6 +101,31 @@ class _Player(nn.Module):
         return answers(self.network, observations)
 
 
+def _rms_norm(graph: Any, x: Any, shape: Sequence[int], weight: Any, eps: float | None) -> Any:
+    """Write `torch.nn.functional.rms_norm`, which torch's exporter does not know."""
+    axes = graph.op("Constant", value_t=torch.arange(-len(shape), 0))
+    means = graph.op("ReduceMean", graph.op("Mul", x, x), axes, keepdims_i=1)
+    least = graph.op("Constant", value_t=torch.tensor(torch.finfo(torch.float32).eps if eps is None else eps))
+    normed = graph.op("Div", x, graph.op("Sqrt", graph.op("Add", means, least)))
+    return normed if symbolic_helper._is_none(weight) else graph.op("Mul", normed, weight)
+
+
+cast("Any", torch.onnx).register_custom_op_symbolic(
+    "aten::rms_norm", symbolic_helper.parse_args("v", "is", "v", "f")(_rms_norm), _OPSET
+)
+
+
+@contextmanager
+def _without_graphs() -> Iterator[None]:
+    """Keep torch's exporter from printing a network's whole graph to stdout where it fails (seen in 2.10 and 2.13)."""
+    module: Any = torch._C
+    log, module._jit_onnx_log = module._jit_onnx_log, lambda *_: None
+    try:
+        yield
+    finally:
+        module._jit_onnx_log = log
+
+
 def _traced(network: Any) -> bytes:
     """A module of any kind, by torch's exporter that needs no package but onnx."""
     # On the CPU; two rows, as a trace of one may take its batch for a constant.
@@ -109,19 +133,20 @@ def _traced(network: Any) -> bytes:
     rows, was_training = torch.zeros(2, *network.obs_shape), network.training
     names = ("observations", "logits", "values")
     try:
-        torch.onnx.export(
-            _Player(network.eval()),
-            (rows,),
-            file,
-            dynamo=False,
-            input_names=names[:1],
-            output_names=names[1:],
-            dynamic_axes={name: {0: "batch"} for name in names},
-            opset_version=_OPSET,
-            # Weights keep their names and shapes: a later run may begin with them.
-            training=torch.onnx.TrainingMode.PRESERVE,
-            do_constant_folding=False,
-        )
+        with _without_graphs():
+            torch.onnx.export(
+                _Player(network.eval()),
+                (rows,),
+                file,
+                dynamo=False,
+                input_names=names[:1],
+                output_names=names[1:],
+                dynamic_axes={name: {0: "batch"} for name in names},
+                opset_version=_OPSET,
+                # Weights keep their names and shapes: a later run may begin with them.
+                training=torch.onnx.TrainingMode.PRESERVE,
+                do_constant_folding=False,
+            )
     except Exception as error:  # of torch's, which share no base
         raise ModelError(f"torch cannot write this network as ONNX: {one_line(error)}") from error
     finally:

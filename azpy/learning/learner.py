@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
-from azpy.errors import DeviceError, ModelError, SettingsError
+from azpy.errors import DeviceError, ModelError, SettingsError, one_line
+from azpy.learning.losses import gradient, memory_format, policy_loss
 from azpy.learning.network import (
     Network,
     grown,
@@ -34,7 +35,8 @@ from azpy.learning.network import (
     weights_from,
     weights_of_model,
 )
-from azpy.learning.own import answers, network_of, optimizer_of, outputs
+from azpy.learning.own import answers, network_of, optimizer_of, outputs, unwrapped
+from azpy.settings.run import is_own
 from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 
 _AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
@@ -58,20 +60,6 @@ class Losses:
     policy: float
     value: float
     heads: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
-
-    `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
-    `value` [B] float32 in [-1, 1] for the player to move, or [B, P], one a player, the player to move first.
-    """
-
-    observations: Tensor
-    legal: Tensor
-    policy: Tensor
-    value: Tensor
 
 
 class Learner:
@@ -120,6 +108,7 @@ class Learner:
         decisive_weight: float = 1.0,
     ) -> None:
         self._seed, self.steps, self._decisive = seed, 0, decisive_weight
+        self._made_by = {"network": spec, "optimizer": optimizer}
         self.device, self.precision = device_of(device, precision)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -128,7 +117,7 @@ class Learner:
             raise SettingsError("value_smoothing needs a value of three classes, such as --network 5x64+wdl")
         network.value_smoothing = value_smoothing
         self._shape: tuple[int, ...] = tuple(game.obs_shape)
-        self.network: nn.Module = network.to(self.device, memory_format=_format(network))
+        self.network: nn.Module = network.to(self.device, memory_format=memory_format(network))
         self._running: nn.Module = copy.deepcopy(self.network).eval()
         _freeze(self.network, freeze)
         self._parameters = {name: each for name, each in self.network.named_parameters() if each.requires_grad}
@@ -180,13 +169,26 @@ class Learner:
                 with torch.random.fork_rng(devices=[]):  # for a user's dropout: the same in a run that goes on
                     for seed_torch in seeds:
                         seed_torch(seed_of(self._seed, self.steps))
-                    losses = set_gradients(tensors)
+                    with self._naming("network"):
+                        losses = set_gradients(tensors)
                 nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
-                self._optimizer.step()
+                with self._naming("optimizer"):
+                    self._optimizer.step()
                 self.steps += 1
                 # Early steps have a smaller decay, so that the mean forgets the initial weights quickly.
                 average(min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps)))(*averaged, self.steps)
                 yield losses
+
+    @contextmanager
+    def _naming(self, setting: str) -> Iterator[None]:
+        """Have an error of the user's own code name the setting."""
+        try:
+            yield
+        except Exception as error:
+            if not is_own(spec := self._made_by[setting]):
+                raise
+            what = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {one_line(error)}"
+            raise SettingsError(f"{setting} {spec!r} cannot take a training step: {what}") from error
 
     def _weighted(self, batch: list[Tensor]) -> list[Tensor]:
         """The batch, with weights of its value targets by how decisive they are; the mean of these weights is 1."""
@@ -263,7 +265,7 @@ class Learner:
     def _rows(self, array: NDArray[Any]) -> Tensor:
         """An array of rows on the device, observations as the network takes them fastest."""
         rows = torch.from_numpy(array).to(self.device)
-        return rows.contiguous(memory_format=_format(self._running)) if rows.ndim == 4 else rows
+        return rows.contiguous(memory_format=memory_format(self._running)) if rows.ndim == 4 else rows
 
     @property
     def averaged(self) -> nn.Module:
@@ -292,7 +294,8 @@ class Learner:
                     arrays[f"{key}.{name}"] = np.array(value, np.int64 if isinstance(value, int) else np.float64)
                 elif value is not None:
                     raise ModelError(
-                        f"the optimizer keeps {key}, a {type(value).__name__}: a checkpoint holds tensors and numbers"
+                        f"optimizer {self._made_by['optimizer']!r} keeps {key}, a {type(value).__name__}: a checkpoint "
+                        "holds tensors and numbers"
                     )
         arrays["steps"] = np.array(self.steps, np.int64)
         return arrays
@@ -310,7 +313,9 @@ class Learner:
         Raises:
             ModelError: the other network is of another game, or has more blocks or channels, or has other weights.
         """
-        mine, said = self.network, f"{len(model)} weights by name"
+        mine: Any = self.network
+        model = unwrapped(model, mine.state_dict())
+        said = f"{len(model)} weights by name"
         if isinstance(mine, Network):
             said = spec_of(model, mine.num_values)
             other = mine.like(said)
@@ -373,8 +378,8 @@ def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable
         rows = len(batch[0])
         cuts = pairwise(rows * part // count for part in range(count + 1))
         parts = [[tensor[begin:end] for tensor in batch] for begin, end in cuts]
-        running = [others.submit(_gradient, *work, rows, bf16) for work in zip(networks[1:], parts[1:], strict=True)]
-        shares = [_gradient(network, parts[0], rows, bf16), *(each.result() for each in running)]
+        running = [others.submit(gradient, *work, rows, bf16) for work in zip(networks[1:], parts[1:], strict=True)]
+        shares = [gradient(network, parts[0], rows, bf16), *(each.result() for each in running)]
         with torch.no_grad():
             for parameter, *rest in zip(*(each.parameters() for each in networks), strict=True):
                 for other in rest:
@@ -393,71 +398,6 @@ def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable
             yield set_gradients
     finally:
         torch.set_num_threads(threads)
-
-
-def _gradient(
-    network: nn.Module, batch: Sequence[Tensor], rows: int, bf16: bool
-) -> tuple[float, float, float, dict[str, float]]:
-    """Sets a network's gradients to those of a batch's share of the mean losses over `rows`.
-
-    A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B] or [B, P]; and
-    weights [B] of the value targets if these do not all count alike.
-
-    Returns:
-        The batch's share of the means over `rows`: of the policy's loss, of the value's loss times its weight, of the
-        weight, and of the losses of further heads.
-    """
-    observations, legal, policy, value, *weights = batch
-    share = len(observations) / rows
-    network.zero_grad()
-    with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
-        logits, values, heads = outputs(network, observations.contiguous(memory_format=_format(network)))
-    policy_part = policy_loss(logits.float(), legal, policy) * share
-    weight: Tensor | float = weights[0].mean() * share if weights else share
-    classes = bool(network.three_classes)
-    if weights or classes:
-        smoothing = float(getattr(network, "value_smoothing", 0.0))
-        losses = _class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
-        losses = losses.mean(1) if losses.ndim == 2 else losses  # of the players' numbers
-        value_part = (weights[0] * losses if weights else losses).mean() * share
-    else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
-        value_part = nn.functional.mse_loss(values.float(), value) * share
-    total, parts = policy_part + value_part, dict[str, float]()
-    for name, output in heads.items():
-        loss: Any = network.loss  # `network_of` looked for it
-        part = loss(name, output.float(), Rows(observations, legal, policy, value)) * share
-        total, parts[name] = total + part, part.item()
-    torch.autograd.backward(total)
-    return policy_part.item(), value_part.item(), float(weight), parts
-
-
-def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
-    """The mean cross-entropy over the legal actions; illegal actions' logits get exactly no gradient.
-
-    Takes raw logits [B, A], legal [B, A] bool, and target [B, A], which sums to 1 a row and is 0 where illegal.
-    """
-    # Finite, as 0 * -inf is NaN, and so low that exp gives exactly 0.
-    masked = logits.masked_fill(~legal, -1e9)
-    return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
-
-
-def _class_losses(logits: Tensor, value: Tensor, smoothing: float) -> Tensor:
-    """Cross-entropies [B] of the logits [B, 3] of win, draw and loss.
-
-    A target [B] between two results is shared by them: 0.75 is a win by three quarters, and a draw by one. `smoothing`
-    softens the targets, see `Learner`.
-    """
-    classes = torch.stack((value.clamp(min=0), 1 - value.abs(), (-value).clamp(min=0)), 1)
-    s = smoothing
-    softened = classes.new_tensor(
-        [[1 - s, 2 / 3 * s, s / 3], [s, 1 - 2 * s, s], [s / 3, 2 / 3 * s, 1 - s]]  # of a win, a draw and a loss
-    )
-    return -(classes @ softened * torch.log_softmax(logits, 1)).sum(1)
-
-
-def _format(network: nn.Module) -> torch.memory_format:
-    """How a network's convolutions are fastest; a module of the user's may rely on the usual order."""
-    return torch.channels_last if isinstance(network, Network) else torch.contiguous_format
 
 
 def _freeze(network: nn.Module, patterns: str | None) -> None:

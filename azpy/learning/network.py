@@ -405,12 +405,12 @@ def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
         ModelError: they are of no network of ours.
     """
     blocks = sum(re.fullmatch(r"trunk\.\d+\.first\.0\.weight", name) is not None for name in arrays)
-    layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name)]
+    layers = [array for name, array in arrays.items() if re.fullmatch(r"trunk\.\d+\.weight", name) and array.ndim]
     named = ((re.fullmatch(r"value\.(\d+)\.weight", name), array) for name, array in arrays.items())
     heads = {int(match[1]): array for match, array in named if match is not None and array.ndim == 2}
     # A file gives its arrays in any order.
     classes = "+wdl" if heads and len(heads[max(heads)]) == 3 and num_values == 1 else ""
-    if "trunk.0.0.weight" in arrays:
+    if "trunk.0.0.weight" in arrays and arrays["trunk.0.0.weight"].ndim:
         pool = "+pool" if any(".pool." in name for name in arrays) else ""
         size = "+conv" if "policy.last.weight" in arrays else ""
         return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{size}{classes}"
@@ -430,17 +430,20 @@ def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict
     Whole numbers, such as the counters of batch norm, may be missing: an ONNX file has none.
 
     Raises:
-        ModelError: weights are missing, left over or of another shape; it lists them.
+        ModelError: weights are missing, left over or of another shape or kind; it lists them.
     """
-    state = dict(network.state_dict())
-    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    given = {name: tuple(array.shape) for name, array in arrays.items()}
-    optional = {name for name, tensor in state.items() if not tensor.is_floating_point()}
-    wrong = [
-        f"{name} is {given.get(name, 'missing')}, expected {shapes.get(name, 'none')}"
-        for name in dict.fromkeys([*shapes, *given])
-        if shapes.get(name) != given.get(name) and not (name in optional and name not in given)
-    ]
+    state, wrong = dict(network.state_dict()), list[str]()
+    for name in dict.fromkeys([*state, *arrays]):
+        mine, array = state.get(name), arrays.get(name)
+        got = "missing" if array is None else str(tuple(array.shape))
+        expected = "none" if mine is None else str(tuple(mine.shape))
+        if mine is not None and array is None and not mine.is_floating_point():
+            continue
+        if mine is not None and array is not None and (array.dtype.kind == "f") != mine.is_floating_point():
+            # A copy would lose the imaginary part of a complex number, and the scale of a quantized one.
+            got, expected = f"{array.dtype} {got}", f"{str(mine.dtype).removeprefix('torch.')} {expected}"
+        if got != expected:
+            wrong.append(f"{name} is {got}, expected {expected}")
     if wrong:
         more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
         raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")

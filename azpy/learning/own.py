@@ -4,16 +4,21 @@ A network is a function of the user, which a setting names as `module:function`;
 made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the module is imported.
 """
 
+import copy
 import importlib
-from collections.abc import Callable, Mapping
+import pickle
+import warnings
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from azpy.errors import ModelError, SettingsError, one_line
+from azpy.errors import ModelError, SettingsError, SettingsWarning, one_line
 from azpy.game import value_width
 from azpy.learning.muon import Muon
 from azpy.learning.network import Network
@@ -28,6 +33,9 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 _CHECKED_ROWS = 3
 _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpoints of others hold the weights
+_WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}  # of names of weights
+_SAVE = "save the weights with torch.save(network.state_dict(), 'weights.pt')"
+_MOST_NAMED = 3
 
 
 def network_of(game: Any, spec: str) -> nn.Module:
@@ -46,25 +54,35 @@ def network_of(game: Any, spec: str) -> nn.Module:
         return Network.of(game, spec)
     made = _called("network", spec, tuple(map(int, game.obs_shape)), int(game.num_actions))
     try:
-        return checked(made, game)
+        module = checked(made, game)
     except ModelError as error:
         raise SettingsError(f"network {spec!r}: {error}") from error
+    if module is not made:
+        warnings.warn(
+            f"network {spec!r}: azpy plays and trains it without torch.compile", SettingsWarning, stacklevel=2
+        )
+    return module
 
 
-def checked(module: Any, game: Any) -> nn.Module:
-    """A module of the user's, in evaluation mode, after a look at what it answers.
+def checked(given: Any, game: Any) -> nn.Module:
+    """Return a module of the user's in evaluation mode, after a look at what it answers.
+
+    Where torch.compile was called on it, or on a part of it, this is a copy without: torch exports no compiled module.
 
     Raises:
-        ModelError: it does not fit the game.
+        ModelError: the module does not fit the game.
     """
+    if not isinstance(given, nn.Module) or isinstance(given, torch.jit.ScriptModule):
+        raise ModelError(f"got a {type(given).__name__}, expected a torch.nn.Module that is not TorchScript")
+    module = _uncompiled(given)
     name, shape, actions = type(module).__name__, tuple(map(int, game.obs_shape)), int(game.num_actions)
-    if not isinstance(module, nn.Module):
-        raise ModelError(f"got a {name}, expected a torch.nn.Module")
     for key, value in (("obs_shape", shape), ("num_actions", actions)):
         if not hasattr(module, key):
             setattr(module, key, value)
-    for weight, tensor in module.named_parameters():
-        if tensor.dtype != torch.float32:
+    parameters = dict(module.named_parameters())
+    for weight, tensor in module.state_dict().items():
+        # Buffers may have any numbers that numpy has.
+        if tensor.dtype == torch.bfloat16 or (weight in parameters and tensor.dtype != torch.float32):
             raise ModelError(f"{weight} is {tensor.dtype}, expected torch.float32: call .float() on the module")
     try:
         with torch.no_grad():
@@ -80,6 +98,27 @@ def checked(module: Any, game: Any) -> nn.Module:
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
+
+
+def _uncompiled(module: nn.Module) -> nn.Module:
+    """Return a copy of a module in which nothing is compiled; the module itself if nothing is."""
+
+    def original(part: nn.Module) -> Any:
+        return getattr(part, "_orig_mod", part)
+
+    def function(part: nn.Module) -> Any:  # below @torch.compile
+        return getattr(type(part).forward, "_torchdynamo_orig_callable", None)
+
+    if not any(original(part) is not part or part._compiled_call_impl or function(part) for part in module.modules()):
+        return module
+    bare: nn.Module = copy.deepcopy(original(module))
+    for part in bare.modules():
+        part._compiled_call_impl = None
+        if function(part):
+            part.forward = MethodType(function(part), part)
+        for name, child in list(part.named_children()):
+            setattr(part, name, original(child))
+    return bare
 
 
 def _misfit(found: Any, actions: int, num_values: int) -> str:
@@ -106,10 +145,11 @@ def _misfit(found: Any, actions: int, num_values: int) -> str:
 def optimizer_of(
     spec: str, parameters: list[tuple[str, nn.Parameter]], rate: float, decay: float
 ) -> torch.optim.Optimizer:
-    """The optimizer of a run: a known one, or what the user's function makes of (parameters, rate, decay).
+    """Return the optimizer of a run: a known one, or what the user's function makes of (parameters, rate, decay).
 
     Raises:
-        SettingsError: no such optimizer; or the function cannot be imported or called, or gives no optimizer.
+        SettingsError: no such optimizer; or the function cannot be imported or called, or gives no optimizer of these
+            parameters.
     """
     if not is_own(spec):
         if spec not in _OPTIMIZERS:
@@ -118,6 +158,16 @@ def optimizer_of(
     made = _called("optimizer", spec, parameters, rate, decay)
     if not isinstance(made, torch.optim.Optimizer):
         raise SettingsError(f"optimizer {spec!r} gives a {type(made).__name__}, expected a torch.optim.Optimizer")
+    held = {id(parameter) for group in made.param_groups for parameter in group["params"]}
+    missing = [name for name, parameter in parameters if id(parameter) not in held]
+    if missing or len(held) > len(parameters):
+        what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters of something else"
+        raise SettingsError(
+            f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters that it is given (--freeze leaves "
+            "some untrained)"
+        )
+    if not all("lr" in group for group in made.param_groups):
+        raise SettingsError(f"optimizer {spec!r} has a group without 'lr', which the run's schedule multiplies")
     return made
 
 
@@ -158,10 +208,10 @@ def class_values(network: nn.Module) -> tuple[float, float, float]:
 
 
 def weights_in(path: Path) -> dict[str, NDArray[Any]]:
-    """The weights in a .safetensors, .pt, .pth, .pth.tar or .onnx file, by name. Nothing in it is run.
+    """Return the weights in a .safetensors, .pt, .pth, .pth.tar or .onnx file, by name. Nothing in it is run.
 
     Raises:
-        SettingsError: another kind of file, or one that cannot be read.
+        SettingsError: another kind of file, or one that holds no weights by name.
     """
     try:
         match path.suffix:
@@ -170,17 +220,15 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
 
                 found = load(path.read_bytes())
             case ".pt" | ".pth" | ".tar":  # others write .pth.tar
-                found = torch.load(path, map_location="cpu", weights_only=True)
-                for _ in _STATE:  # no deeper: a file may hold itself
-                    inner = next((found[name] for name in _STATE if name in found), None)
-                    found = inner if isinstance(inner, Mapping) else found
+                found = _saved_by_torch(path)
             case ".onnx":
                 import onnx
 
-                weights = onnx.load(path, load_external_data=False).graph.initializer
-                return {weight.name: onnx.numpy_helper.to_array(weight) for weight in weights}
-            case _:
-                raise SettingsError(f"{path} is no .safetensors, .pt, .pth, .pth.tar or .onnx file, nor a run folder")
+                return weights_of_onnx(onnx.load(path))  # and what lies in files beside it
+            case suffix:
+                raise SettingsError(
+                    f"{path} ends in {suffix!r}, expected .safetensors, .pt, .pth, .pth.tar or .onnx, or a run folder"
+                )
         return {
             name: (tensor.float() if tensor.is_floating_point() else tensor).detach().numpy()
             for name, tensor in found.items()
@@ -188,4 +236,69 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
     except SettingsError:
         raise
     except Exception as error:  # the packages' exceptions share no base
-        raise SettingsError(f"{path} cannot be read: {one_line(error)}") from error
+        raise SettingsError(f"{path} cannot be read as weights: {one_line(error)}; {_SAVE}") from error
+
+
+def _saved_by_torch(path: Path) -> dict[str, Tensor]:
+    """Return the state dict in a file, or in the checkpoint that the file holds.
+
+    Raises:
+        SettingsError: the file holds something else; the text says what, and what to save instead.
+    """
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch's own advice is to run what the file holds
+        with path.open("rb") as file:
+            is_torchs = file.read(1) in (b"P", b"\x80")  # of a zip archive, of a pickle
+        is_whole = isinstance(error, pickle.UnpicklingError) or "TorchScript" in str(error)
+        if not is_torchs or is_whole:
+            what = "holds a whole module or other Python objects" if is_torchs else "is not a file of torch.save"
+            raise SettingsError(f"{path} {what}, expected weights by name: {_SAVE}") from error
+        raise
+    for _ in _STATE:  # no deeper: a file may hold itself
+        names = _STATE if isinstance(found, Mapping) else ()
+        found = next((found[name] for name in names if isinstance(found.get(name), Mapping)), found)
+    if not isinstance(found, Mapping):
+        raise SettingsError(f"{path} holds a {type(found).__name__}, expected weights by name: {_SAVE}")
+    others = [f"{name!r} ({type(each).__name__})" for name, each in found.items() if not isinstance(each, Tensor)]
+    if others:
+        raise SettingsError(f"{path} has no tensor under {', '.join(others[:_MOST_NAMED])}: {_SAVE}")
+    if numbers := [name for name in found if not isinstance(name, str)]:
+        raise SettingsError(f"{path} has a weight under {numbers[0]!r}, expected names in text: {_SAVE}")
+    return dict(found)
+
+
+def weights_of_onnx(model: Any) -> dict[str, NDArray[Any]]:
+    """Return the weights that an `onnx.ModelProto` holds itself, by name.
+
+    Raises:
+        ModelError: some are in another file, for which onnx would look in the working folder.
+    """
+    import onnx
+
+    found = dict[str, NDArray[Any]]()
+    for weight in model.graph.initializer:
+        if onnx.external_data_helper.uses_external_data(weight):
+            raise ModelError(
+                f"the model keeps {weight.name} in another file, expected one file: torch.onnx.export(..., "
+                "external_data=False) writes one"
+            )
+        array = onnx.numpy_helper.to_array(weight)
+        is_float = "FLOAT" in onnx.TensorProto.DataType.Name(weight.data_type)  # numpy itself has no bfloat16
+        found[weight.name] = array.astype(np.float32) if is_float else array
+    return found
+
+
+def unwrapped(arrays: Mapping[str, NDArray[Any]], names: Container[str]) -> dict[str, NDArray[Any]]:
+    """Return the weights by a network's `names`, without the parts that torch's wrappers add to a name.
+
+    These are DataParallel, DistributedDataParallel, AveragedModel, torch.compile, FSDP and activation checkpoints,
+    around the whole network or around a part of it.
+    """
+    found = dict[str, NDArray[Any]]()
+    for name, array in arrays.items():
+        if name in names:
+            found[name] = array
+        elif name != "n_averaged":  # AveragedModel counts
+            found[".".join(part for part in name.split(".") if part not in _WRAPPERS)] = array
+    return found

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from azpy.games.names import name_of
-from azpy.settings.run import ABOUT, unused
+from azpy.settings.run import ABOUT, only_here_in, unused
 
 # Many games with few simulations each: see the runs of docs/strength.md, and docs/search.md for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
@@ -72,10 +72,10 @@ def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
     Gumbel's are left out if one of the user's is PUCT-only or sets `gumbel_actions` to 0. So are settings that have no
     effect beside those of the user. A deterministic run takes turns, so that each network has learned from all games
-    before it.
+    before it; so does a run whose learner's process could not import the user's code.
     """
     preset = dict(chosen)
-    if given.get("deterministic"):
+    if given.get("deterministic") or only_here_in(given):
         preset.pop("learner_lag", None)
     puct_only = any(ABOUT[name].rule == "PUCT" for name in unused({"gumbel_actions": 1, **given}))
     wants_puct = not given["gumbel_actions"] if "gumbel_actions" in given else puct_only

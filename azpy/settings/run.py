@@ -16,6 +16,7 @@ from azpy import _core
 from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
+from azpy.games.names import only_here
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
 from azpy.system import usable_cores
@@ -362,6 +363,17 @@ class Settings:
 def is_own(spec: str) -> bool:
     """Whether a network or an optimizer is a function of the user's, `module:function`: making it runs code."""
     return ":" in spec
+
+
+def only_here_in(settings: Mapping[str, Any], *, learner: bool = True) -> str | None:
+    """Return the setting that names code which other processes cannot import, if one does.
+
+    Args:
+        settings: by name.
+        learner: of a learner's process, which imports the network and the optimizer too; False: of a worker.
+    """
+    names = ("game", "network", "optimizer") if learner else ("game",)
+    return next((name for name in names if only_here(str(settings.get(name, "")))), None)
 
 
 def function_flags(settings: Mapping[str, Any]) -> list[str]:

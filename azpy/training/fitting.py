@@ -58,22 +58,31 @@ class Window:
                 f"a stored game does not fit the rules any more ({error}): choose another folder with --out"
             ) from error
 
-    def refill(self, seen: int, iterations: Sequence[int], read: Callable[[int], Sequence[_core.GameRecord]]) -> None:
-        """Takes in the games that an empty window would hold: the newest files that have enough of them.
+    def refill(
+        self,
+        seen: int,
+        iterations: Sequence[int],
+        read: Callable[[int], Sequence[_core.GameRecord]],
+        alive: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Take in the games that an empty window would hold: the newest files that have enough of them.
 
         Args:
             seen: positions since the run began.
             iterations: those that are sealed, ascending.
             read: gives the games of an iteration.
+            alive: called after each file that is read, and again once its games are in the window.
         """
         held: list[Sequence[_core.GameRecord]] = []
         positions, size, left = 0, window_size(self._settings, seen), list(iterations)
         while left and positions < size:
             held.append(learned_from(read(left.pop()), self._settings.supervised_held_out))
             positions += sum(record.positions for record in held[-1])
+            alive()
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
             self.add(games)
+            alive()
 
 
 def _played(games: Sequence[_core.GameRecord]) -> int:

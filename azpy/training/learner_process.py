@@ -12,8 +12,9 @@ The trainer says, `do`:
 
 The process says, `said`:
 
-    step    iteration, taken, steps, policy_loss, value_loss; at most a hundred times a fit, as the trainer may not read
-            before it has played its games, and a socket holds few messages
+    alive   nothing else: it takes in games, which takes long where the window is large
+    step    iteration, taken, steps, policy_loss, value_loss; at most a hundred times a fit and each half minute, as the
+            trainer may not read before it has played its games, and a socket holds few messages
     fitted  the same after the last step, and seconds; the bytes are as above
     failed  error: in words, and diverged: whether it is a `DivergedError`; the last message
 """
@@ -43,6 +44,7 @@ from azpy.training.fitting import DivergedError, Window, fit, learner_of
 _REPORTS = 100  # of a fit
 _MOST_DEATHS = 3  # so many without a fit in between end the run
 _SILENT_SECONDS = 600.0  # in which the process neither reads nor says anything: it hangs
+_ALIVE_SECONDS = 30.0  # after which the process says something while it works
 
 
 class LearnerProcess:
@@ -59,7 +61,7 @@ class LearnerProcess:
         self._task: dict[str, Any] = {}
         self._child: Child | None = None
         self._budget: Budget | None = None
-        self._deaths = 0  # since the last fit
+        self._deaths, self._hung = 0, ""  # since the last fit; why the process is given up, if it hangs
 
     def begin(self, iteration: int, steps: int, window: Window, iterations: list[int], budget: Budget) -> None:
         """Has the process begin with the steps of an iteration.
@@ -88,7 +90,9 @@ class LearnerProcess:
         """
         while True:
             child = self._child or self._ask()
-            for message, body in _messages(child):
+            for message, body in self._messages(child):
+                if message["said"] == "alive":
+                    continue
                 if message["said"] == "failed":
                     if message["diverged"]:
                         raise DivergedError(message["error"])
@@ -123,8 +127,10 @@ class LearnerProcess:
 
     def _bury(self, child: Child) -> str:
         """Ends a process; returns how it ended."""
-        how = child.end(CLOSED_SECONDS)
-        self._child, self._deaths = None, self._deaths + 1
+        how = self._hung or child.end(CLOSED_SECONDS)
+        if self._hung:
+            child.end()
+        self._child, self._deaths, self._hung = None, self._deaths + 1, ""
         if self._deaths == _MOST_DEATHS:
             raise RunError(
                 f"the learner's process died {_MOST_DEATHS} times, the last one by {how}: memory may be short; a "
@@ -132,13 +138,16 @@ class LearnerProcess:
             )
         return how
 
-
-def _messages(child: Child) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """What the process says, until it ends."""
-    unpacker = Unpacker(MOST_OF_A_HEAD)
-    with contextlib.suppress(OSError):  # it is gone, or hangs
-        while data := child.socket.recv(PIECE):
-            yield from unpacker.feed(data)
+    def _messages(self, child: Child) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield what the process says, until it ends or hangs."""
+        unpacker = Unpacker(MOST_OF_A_HEAD)
+        try:
+            while data := child.socket.recv(PIECE):
+                yield from unpacker.feed(data)
+        except TimeoutError:
+            self._hung = f"no sign of life for {_SILENT_SECONDS:g} seconds"
+        except OSError:  # it is gone
+            pass
 
 
 def serve(inbox: Inbox, send: Send) -> bool:
@@ -164,7 +173,7 @@ class _Pupil:
     """A learner and its window, kept from iteration to iteration."""
 
     def __init__(self, send: Send) -> None:
-        self._send = send
+        self._send, self._said = send, time.monotonic()
         self._learner: Learner | None = None
         self._window: Window | None = None
         self._newest = 0  # the newest iteration in the window
@@ -187,16 +196,22 @@ class _Pupil:
         imported = 0 in task["iterations"]
         for step in fit(learner, buffer, settings, budget, task["iteration"], task["steps"], imported=imported):
             told = vars(step)
-            if step.taken * _REPORTS // step.steps > (step.taken - 1) * _REPORTS // step.steps:
-                self._send({"said": "step"} | told, b"")
+            is_due = step.taken * _REPORTS // step.steps > (step.taken - 1) * _REPORTS // step.steps
+            self._say({"said": "step"} | told, at_once=is_due)
         self._send({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner))
+
+    def _say(self, message: Mapping[str, Any], *, at_once: bool = False) -> None:
+        """Send a message if the trainer has heard nothing for a while."""
+        if at_once or time.monotonic() - self._said >= _ALIVE_SECONDS:
+            self._said = time.monotonic()
+            self._send(message, b"")
 
     def _games(self, settings: Settings, task: Mapping[str, Any]) -> Window:
         """The window with the games of all sealed iterations of a task."""
         window, newest, sealed = self._window, task["iterations"][-1], SealedGames(Path(task["games"]), {})
         if window is None or task["iterations"][-2:-1] != [self._newest]:
             window = Window(settings, make_game(settings.game))
-            window.refill(task["seen"], task["iterations"], sealed.read)
+            window.refill(task["seen"], task["iterations"], sealed.read, lambda: self._say({"said": "alive"}))
         else:
             window.add(sealed.read(newest))
         self._window, self._newest = window, newest

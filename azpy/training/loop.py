@@ -20,7 +20,7 @@ from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.resignation import Resignation
 from azpy.playing.selfplay import rates
 from azpy.runs.folder import RunFolder
-from azpy.settings.run import FIXED_SETTINGS, Settings
+from azpy.settings.run import FIXED_SETTINGS, Settings, only_here_in
 from azpy.system import made_with
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
@@ -42,6 +42,13 @@ class Loop:
     _STOPPED: ClassVar[str]  # the kind of the row of metrics that an interruption leaves
 
     def __init__(self, settings: Settings, opponents: int) -> None:
+        for needs in ("workers", "learner_lag"):
+            name = only_here_in(vars(settings), learner=needs == "learner_lag")
+            if name and getattr(settings, needs):
+                raise SettingsError(
+                    f"{name} {getattr(settings, name)!r} cannot be imported by other processes, as {needs} "
+                    f"{getattr(settings, needs)} needs: move it to a file such as my{name}.py and import it from there"
+                )
         self._settings = settings
         self._budget = Budget(settings, opponents)
         self._start = make_game(settings.game)

@@ -13,13 +13,10 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from azpy._core import State
 from azpy.devices import no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.choice import open_generation
-from azpy.game import value_width
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
@@ -27,8 +24,9 @@ from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
 from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.presets import beside
-from azpy.settings.run import Settings, auto_eval_batch, default_of
+from azpy.settings.run import Settings, auto_eval_batch, default_of, only_here_in
 from azpy.system import usable_cores
+from azpy.training.rehearsal import made_up_rows
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
 _RULES_SECONDS, _SLOTS = 0.3, 16
@@ -75,8 +73,7 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         given = {"network": settings.network, **given}
     costs = costs_of(make_game(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
-    # A class of the main program cannot be imported by the learner's process.
-    own_process = usable_cores() > 1 and not settings.deterministic and not settings.game.startswith("__main__:")
+    own_process = usable_cores() > 1 and not settings.deterministic and not only_here_in(vars(settings))
     if own_process and "learner_lag" not in given:
         found["learner_lag"] = 1
     if all(device.startswith("cuda") for device in settings.device_names):
@@ -148,12 +145,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
 
 def _learned(learner: Learner, start: State) -> float:
     """Positions a second in gradient steps; the first steps do not count."""
-    rng, legal = np.random.default_rng(0), np.ones((_BATCH, start.num_actions), np.bool_)
-    planes = rng.integers(0, 2, (_BATCH, *start.obs_shape)).astype(np.float32)
-    policies = np.full(legal.shape, 1 / start.num_actions, np.float32)
-    width = value_width(start)
-    values = rng.uniform(-1, 1, _BATCH if width == 1 else (_BATCH, width)).astype(np.float32)
-    batch = planes, legal, policies, values
+    batch = made_up_rows(start, _BATCH)
     batches = SimpleNamespace(sample=lambda rows, **options: batch)
     times = list[float]()
     with contextlib.closing(learner.fit(batches, 1 + _STEPS, batch_size=_BATCH)) as steps:

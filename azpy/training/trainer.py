@@ -52,6 +52,7 @@ from azpy.training.fitting import (
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop
+from azpy.training.rehearsal import rehearse
 from azpy.training.tensorboard import Board
 from azpy.training.timing import TimeShares
 
@@ -100,6 +101,7 @@ class Trainer(Loop):
         self._match_search = match_search(settings, self._start)
         self._cores = use_threads(single=settings.deterministic)
         self._learner = learner_of(settings, self._start, here=not settings.learner_lag)
+        rehearse(settings, self._start)
         self._window = Window(settings, self._start)
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
