@@ -27,7 +27,7 @@ from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, names_in_box, read_model
-from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
+from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
 from azpy.system import usable_cores
 
 _FORMS = (
@@ -235,7 +235,7 @@ def load_players(
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
-        if search.get("solver") and (why := unproven(start)):
+        if why := unfit(start, search):
             raise SettingsError(f"player {called!r}: {why}")
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)
