@@ -306,16 +306,16 @@ def test_a_message_waits_for_those_of_its_size_alone(plain: str, monkeypatch: py
         for size in (2_000, 10_000, 50_000):
             query = json.dumps({"id": "1", "action": "show", "moves": "1" * size}).encode()
             for _ in range(15):
-                client, web = stack.enter_context(connected(plain)), stack.enter_context(upgraded(plain))
-                client.sendall(post[:-2] + b"Content-Length: %d\r\n\r\n" % len(query) + query)
-                web.sendall(frame(1, query))
+                one, other = stack.enter_context(connected(plain)), stack.enter_context(upgraded(plain))
+                one.sendall(post[:-2] + b"Content-Length: %d\r\n\r\n" % len(query) + query)
+                other.sendall(frame(1, query))
         stack.callback(goes_on.set)
         head = {"content-type": "application/json"}
         response = httpx.post(f"http://{plain}/query", content=small, headers=head, timeout=PATIENCE)
         assert "rootInfo" in response.text
         with connect(f"ws://{plain}/ws") as web:
             web.send(small)
-            assert "rootInfo" in web.recv(PATIENCE)
+            assert "rootInfo" in str(web.recv(PATIENCE))
 
 
 def test_a_websocket_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ Run folders are only read: they may be in use.
 
 import contextlib
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +15,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.devices import OWN
-from azpy.errors import ModelError, SettingsError, SettingsWarning, did_you_mean
+from azpy.errors import ModelError, SettingsError, did_you_mean, warn_once
 from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -64,11 +63,6 @@ class Entrant:
         return f"{self.name} ({about})" if about else self.name
 
 
-@cache  # a player's text is parsed again for each new model
-def _warn_once(problem: str) -> None:
-    warnings.warn(problem, SettingsWarning, stacklevel=3)
-
-
 def parse_player(text: str) -> Spec:
     """The player that `text` names.
 
@@ -94,7 +88,7 @@ def parse_player(text: str) -> Spec:
     if word := search.pop("level", None):
         ladder = ladder_of(spec.run, spec.simulations or FULL_STRENGTH, spec.model is not None)
         if ladder.network is None:
-            _warn_once(f"player {text!r}: {ladder.about(None)}")
+            warn_once(f"player {text!r}: {ladder.about(None)}")
         level = ladder.levels[word]
         return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature or None)
     if simulations and spec.simulations:

@@ -71,11 +71,10 @@ class _Protocol(H11Protocol):
         """See uvicorn."""
         before = self.cycle
         super().handle_events()
-        if self.cycle is not before and self.cycle is not None:
-            headers = self.cycle.scope["headers"]
-            # A proxy may have counted the other length, so what follows may be no request (RFC 9112, 6.1).
-            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
-                headers.append((b"connection", b"close"))
+        lengths = {b"content-length", b"transfer-encoding"}
+        # A proxy may have counted the other length, so what follows may be no request (RFC 9112, 6.1).
+        if self.cycle is not before and lengths <= {name for name, _ in self.headers}:
+            self.headers.append((b"connection", b"close"))
 
     def on_response_complete(self) -> None:
         """See uvicorn."""
