@@ -443,7 +443,8 @@ class Times:
             return None
         full = (system.period, system.moves) if system.main == 0 and system.moves else (system.main, 0)
         left, stones = self._told.get(color, full)
-        in_period = stones > 0
+        # Servers without a word for an increment send it as a period of one stone, and all of the clock as its rest.
+        in_period = stones > 0 and left <= system.period
         # A period of byo-yomi is there anew after each move that keeps to it.
         moves = (1 if system.counts_periods else stones) if in_period else None
         seconds = seconds_to_think(left, self._overhead, system.increment, moves)
