@@ -7,7 +7,9 @@ that escapes azpy is a bug.
 import difflib
 import importlib.util
 import re
+import warnings
 from collections.abc import Iterable
+from functools import cache
 
 
 class AzpyError(Exception):
@@ -36,6 +38,12 @@ class SettingsError(AzpyError, ValueError):
 
 class SettingsWarning(UserWarning):
     """A setting in the file of another version of azpy, which this one does not have."""
+
+
+@cache
+def warn_once(problem: str) -> None:
+    """Warn of something that is given and does nothing, once in a process."""
+    warnings.warn(problem, SettingsWarning, stacklevel=2)
 
 
 class MissingPackageError(AzpyError, ImportError):

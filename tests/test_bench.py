@@ -118,6 +118,10 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
     ("arguments", "text"),
     [
         (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
+        (
+            ["selfplay", "--score-to-beat", "0.5"],
+            "score_to_beat is for games of one player, and",
+        ),
         (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
         ([], "missing: WHAT, any of search, games"),
         (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),

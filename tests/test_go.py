@@ -248,3 +248,21 @@ def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path
         text = (tmp_path / f"{number:06}.sgf").read_text()
         assert f"RE[{result}]" in text
         assert text.count("RE[") == 1
+
+
+@pytest.mark.parametrize("size", [5, 11, 19])
+def test_a_name_is_the_action_that_has_it(size: int) -> None:
+    state, _ = next(itertools.islice(random_game(azpy.make_game("go", size=size), 3), 20, None))
+    legal = {state.action_name(action): action for action in state.legal_actions()}
+    odd = ["a1", "A01", "A+1", "A0", "A", "I5", "T20", "Z9", "pas", "\u0661", "\u00c51"]
+    names = [state.action_name(action) for action in range(state.num_actions)]
+    assert 0 < len(legal) < len(names)
+    for name in [*names, *odd]:
+        if name in legal:
+            assert state.parse_actions(f" {name} ") == [legal[name]]
+        else:
+            with pytest.raises(ValueError, match="is not among the legal ones"):
+                state.parse_actions(name)
+    over = azpy.parse_state(azpy.make_game("go", size=size), "pass pass")
+    with pytest.raises(ValueError, match="the game is over before it"):
+        over.parse_actions("pass")

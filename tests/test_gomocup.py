@@ -212,6 +212,8 @@ def test_rules_that_azpy_does_not_have_are_refused_until_they_are_taken_back(bra
         assert brain.ask(f"INFO rule {rule}") == f"MESSAGE {problem}"
         for lines in (["START 7"], ["RESTART"], ["BEGIN"], ["TURN 0,0"], ["BOARD", "DONE"]):
             assert brain.ask(*lines) == f"ERROR {problem}"
+    assert brain.ask("INFO speed 9") == "MESSAGE INFO speed has no effect"
+    brain.say("INFO game_type 1", "INFO folder x", "INFO evaluate 1,1")
     assert brain.ask("INFO rule x") == "MESSAGE INFO rule: expected a whole number, got 'x'"
     assert brain.ask("INFO rule 0", "START 7") == "OK"
     brain.move("BEGIN")

@@ -1,5 +1,6 @@
 """az-engine speaks GTP: games of Go with other programs, and analysis."""
 
+import io
 import os
 import random
 import re
@@ -16,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy.errors import SettingsWarning, warn_once
 from azpy.matches.levels import Ladder, Level
 from azpy.serving.gtp import Gtp
 from azpy.serving.lines import Conversation
@@ -453,6 +455,11 @@ BAD = [
     ("time_left x 1 1", "syntax error"),
     ("lz-analyze b nonsense", "syntax error"),
     ("kata-analyze allow b", "syntax error"),
+    ("kata-analyze allow b C3 x", "syntax error: expected a number of moves, got x"),
+    ("kata-analyze avoid b A1,Z9 1", "syntax error: Z9 is no vertex of this board"),
+    ("kata-genmove_analyze b ownership 1", "syntax error: ownership"),
+    ("kata-analyze minmoves x", "syntax error: minmoves"),
+    ("kata-analyze movesOwnership true", "syntax error: movesOwnership"),
     ("lz-genmove_analyze b interval x", "syntax error"),
     ("set_game", "syntax error"),
 ]
@@ -529,13 +536,15 @@ def test_an_analysis_of_the_other_color_is_answered_once(gtp: GtpTalk) -> None:
     for vertex in ("B3", "D3", "C2", "C4"):
         assert gtp.ask(f"play w {vertex}") == "="
     assert gtp.ask("play b A1") == "="
-    for command in ("kata-analyze b 5 allow b C3 9", "lz-genmove_analyze b 5 allow b C3 9"):
-        gtp.say(f"3 {command}", "4 name")
-        answers = list[str]()
-        while not answers or not answers[-1].startswith("=4"):
-            answers.append(gtp.next())
-        assert [line for line in answers if line.startswith(("=", "?"))] == ["=3", answers[-1]]
-        gtp.next()
+    no_move = "?3 allow, avoid: no legal move is left"
+    for command in ("kata-analyze", "lz-genmove_analyze"):
+        for restriction, begins in (("allow b C3 1", no_move), ("allow w C3 1", "=3"), ("avoid b C3 1", "=3")):
+            gtp.say(f"3 {command} b 5 {restriction}", "4 name")
+            answers = list[str]()
+            while not answers or not answers[-1].startswith("=4"):
+                answers.append(gtp.next())
+            assert [line for line in answers if line.startswith(("=", "?"))] == [begins, answers[-1]]
+            gtp.next()
 
 
 @pytest.mark.parametrize("restriction", ["allow b C3 1", "allow b C3,D4 1 avoid b D4 1"])
@@ -543,6 +552,48 @@ def test_a_generated_move_is_among_the_allowed_ones(restriction: str, gtp: GtpTa
     gtp.say(f"kata-genmove_analyze b 5 {restriction}")
     gtp.hear("=")
     assert gtp.hear("play ") == "play C3"
+
+
+def test_each_option_of_an_analysis_has_its_effect(gtp: GtpTalk) -> None:
+    def told(command: str) -> str:
+        gtp.say(command)
+        gtp.hear("=")
+        return gtp.hear("info move")
+
+    for name in ("kata-genmove_analyze", "lz-genmove_analyze", "genmove_analyze"):  # 20 visits
+        line = told(f"{name} b 99999 minmoves 40 rootInfo true")
+        assert re.findall("order ([0-9]+)", line) == [str(order) for order in range(40)]
+        assert re.findall("visits ([0-9]+)", line)[39] == "0"
+        assert ("rootInfo visits" in line) == name.startswith("kata")
+        gtp.hear("play ")
+        assert gtp.next() == ""
+        assert gtp.ask("undo") == "="
+        assert told(f"{name} b 99999 maxmoves 2").count("info move") == 2
+        gtp.hear("play ")
+        assert gtp.next() == ""
+        assert gtp.ask("clear_board") == "="
+    for name in ("kata-analyze", "lz-analyze", "analyze"):
+        found = re.findall(r"move (\S+)", told(f"{name} b 5 allow b A1,A2,A3 1 avoid b A2 1 minmoves 9"))
+        assert set(found) == {"A1", "A3"}
+
+
+def test_a_generated_move_is_reported_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Any]()
+    monkeypatch.setattr(Gtp, "_search", lambda *_, **options: asked.append(options["report_every"]))
+    gtp = GtpTalk(lambda conversation: Gtp({"player": open_player("uniform:9", "go(size=7)", 9)}, conversation).run())
+    gtp.ask("kata-genmove_analyze b interval 25")
+    gtp.ask("lz-genmove_analyze b 300")
+    gtp.close()
+    assert asked == [0.25, 3.0]
+
+
+@pytest.mark.parametrize("option", ["ownership true", "pvVisits true", "allow b C3 5", "avoid w C3 5"])
+def test_what_has_no_effect_in_an_analysis_is_warned_of(option: str) -> None:
+    warn_once.cache_clear()
+    said = f"kata-analyze {option}\nkata-analyze {option}\nquit\n".encode()
+    with pytest.warns(SettingsWarning, match="no effect|first move of an analysis alone") as warned:
+        Gtp({"player": open_player("uniform:9", "go(size=7)", 9)}, Conversation(io.BytesIO(said), io.StringIO())).run()
+    assert len(warned) == 1
 
 
 def test_a_search_that_visits_nothing_gives_a_move(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -566,8 +617,8 @@ def test_trees_and_undo_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) ->
     ended, protocols = list[str](), list[Gtp]()
 
     class Watched(Gtp):
-        def _think(self, *given: Any) -> Any:
-            answer = super()._think(*given)
+        def _think(self, *given: Any, **options: Any) -> Any:
+            answer = super()._think(*given, **options)
             ended.append(answer.result.stop)
             return answer
 

@@ -127,6 +127,24 @@ def test_seconds_are_those_of_the_formula() -> None:
 
 
 @pytest.mark.parametrize(
+    ("system", "left", "expected"),
+    [
+        ("canadian 10 1 1", "11 1", 0.9),  # an increment of 1 s
+        ("canadian 100 7 1", "107 1", 6.3),
+        ("canadian 300 30 10", "330 10", 330 / 25),
+        ("byoyomi 100 10 5", "110 5", 9),
+        ("fischer 100 10", "50 1", 2 + 8),
+        ("absolute 100", "50 3", 2),
+    ],
+)
+def test_more_time_than_a_period_has_is_main_time(system: str, left: str, expected: float) -> None:
+    times = Times(0.0)
+    times.named_settings(system.split(), SYSTEMS)
+    times.left(0, left.split())
+    assert times.seconds(0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
     ("words", "expected"), [("300 0 0", 12), ("300 0 5", 12), ("0 30 0", None), ("300 30 0", None)]
 )
 def test_time_settings_have_no_limit_where_a_period_has_no_stones(words: str, expected: float | None) -> None:

@@ -226,12 +226,21 @@ def test_uci_elo_limits_the_strength() -> None:
         return re.sub(" nps .* pv ", " pv ", line)
 
     engine.say("ugi", "setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 400")
-    assert engine.hear("option name UCI_Elo") == "option name UCI_Elo type spin default 600 min 0 max 600"
+    assert engine.hear("option name UCI_Elo") == "option name UCI_Elo type spin default 600 min 0 max 4000"
     assert engine.hear("info string") == "info string These levels were calibrated with the network of iteration 7."
     assert " nodes 8 " in found("go")
     assert " nodes 8 " in found("go movetime 60000")
     assert " nodes 5 " in found("go nodes 5")
     assert found("setoption name UCI_Elo value 600", "go") == found("go"), "each search has a tree of its own"
+    strongest, beyond = found("go"), "info string UCI_Elo: {} is beyond this player's 600, so it plays at full strength"
+    for elo, used in ((3000, 3000), (5000, 4000)):
+        engine.say(f"setoption name UCI_Elo value {elo}")
+        assert engine.hear("info string UCI_Elo") == beyond.format(used)
+        assert found("go") == strongest
+    for name in ("Simulations", "Temperature"):
+        engine.say(f"setoption name {name} value 7")
+        assert engine.hear("info string") == f"info string {name} has no effect while UCI_LimitStrength is true"
+        engine.say(f"setoption name {name} value 0")
     assert " nodes 99 " in found("setoption name UCI_LimitStrength value false", "go nodes 99")
     engine.say("setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 0")
     moves = set()

@@ -4,6 +4,7 @@ import io
 import json
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,11 +20,14 @@ from websockets.sync.client import connect
 
 import azpy
 from azpy._core import Message
+from azpy.cli import play
 from azpy.cli.play import main
 from azpy.cli.terminal_view import captured
 from azpy.errors import pip_install
+from azpy.runs.reader import BOX
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_model
+from azpy.web.server import listening
 from served import site_of
 from talks import PATIENCE
 from test_onnx import make_model
@@ -279,6 +283,31 @@ def test_the_board_is_served_until_it_is_stopped() -> None:
     server.send_signal(signal.SIGINT)
     _, wrong = server.communicate(timeout=PATIENCE)
     assert "Traceback" not in wrong
+
+
+def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, free = listening("127.0.0.1", 0), listening("127.0.0.1", 0)
+    first, second = sorted(place.getsockname()[1] for place in (used, free))
+    monkeypatch.setattr(play, "_PORT", first)
+    monkeypatch.setattr(play, "_PORTS", second - first + 1)
+    with used, free, play._free_place(listening) as place:
+        assert place.getsockname()[1] not in {first, second}
+    for _ in range(2):  # a start, and another one after its end
+        with play._free_place(listening) as place:
+            assert place.getsockname()[1] == first
+    monkeypatch.setattr(play, "_board", lambda *given: given[3])
+    start = ["uniform:2", "--game", "pig", "--no-browser"]
+    assert [play._play([*start, *more]) for more in ([], ["--port", "0"], ["--port", "9"])] == [None, 0, 9]
+
+
+def test_a_folder_does_not_replace_a_player_while_it_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = open_model("tic_tac_toe?simulations=3", None, 9)
+    before = model.served.name
+    shutil.copytree(BOX / "hex", tmp_path / "tic_tac_toe")
+    assert not model.renew()
+    assert model.served.name == before
+    model.close()
 
 
 def test_the_games_of_a_run_can_be_looked_at(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Games of one player and of several in az-engine and az-serve: values, results and turns of all players."""
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,28 @@ def test_a_network_of_three_players_is_served_without_the_solver_of_two(tmp_path
     model.engine.close()
     with pytest.raises(SettingsError, match=r"solver and lookahead are for games of one player, .* Trio has 3 players"):
         open_model(f"{tmp_path}/model.onnx?solver=true", game, 9)
+
+
+@pytest.mark.parametrize(
+    ("game", "option", "said"),
+    [
+        ("pig", "score_to_beat=0.5", "score_to_beat is for games of one player, and pig has 2 players: leave it out"),
+        ("connect_four_for_three", "solver=true", "solver and lookahead are for games of one player"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("match", ["random"], ["--games", "2"]),
+        ("engine", [], ["--protocol", "json"]),
+        ("serve", [], ["--port", "0"]),
+        ("serve", ["mcts:2"], ["--port", "0", "--model"]),
+        ("play", [], ["--terminal"]),
+    ],
+)
+def test_an_option_that_a_game_rules_out_is_refused_at_once(
+    name: str, before: list[str], after: list[str], game: str, option: str, said: str, one_line: Any
+) -> None:
+    command, player = importlib.import_module(f"azpy.cli.{name}"), f"mcts:2?{option}"
+    given = [*before, *after, f"other={player}"] if "--model" in after else [*before, player, *after]
+    assert said in one_line(command.main, ["--game", game, *given], f"az-{name}: player 'mcts?{option}': ")

@@ -123,12 +123,15 @@ def test_requests_that_are_none_are_refused(raw: str, plain: str) -> None:
 
 
 def test_a_body_has_one_length(plain: str) -> None:
-    # Chunks count where both are given, for every server that keeps to RFC 9112; what follows them is no request.
+    # Chunks count where both are given, and the connection ends: what follows may be no request (RFC 9112, 6.1).
     line, inner = "POST /query HTTP/1.1", "GET /metrics HTTP/1.1"
     raw = f"{line}\r\nHost: {plain}\r\n{JSON}\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n"
     raw += f"0\r\n\r\n{inner}\r\nHost: {plain}\r\nConnection: close\r\n\r\n"
-    answer = talked(plain, raw.encode())
-    assert b"expected one JSON object" in answer
+    for before in ("", f"GET /health HTTP/1.1\r\nHost: {plain}\r\n\r\n"):
+        answer = talked(plain, (before + raw).encode())
+        assert b"expected one JSON object" in answer
+        assert answer.count(b"HTTP/1.1 ") == 1 + bool(before), answer
+        assert answer.lower().count(b"connection: close") == 1
 
 
 def test_upgrades_with_headers_that_websockets_do_not_have_are_refused() -> None:
@@ -255,6 +258,66 @@ def test_answers_and_reports_are_told_apart_by_their_turns_too() -> None:
 # Clients that do not read, or leave -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("name", "most"), [("_MOST_ANSWERS", 1), ("_MOST_BYTES", 400), ("_MOST_BYTES", 10)])
+def test_a_post_says_that_answers_were_dropped(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, name, most)
+    query = {"id": "1", "moves": "1 2 3 4 5 6 7 1", "analyzeTurns": [*range(9)], "simulations": 1}
+    with serving("connect_four") as address:
+        response = httpx.post(f"http://{address}/query", json=query, timeout=PATIENCE)
+    *answers, last = [json.loads(line) for line in response.text.splitlines()]
+    if "error" in last:
+        assert (last["id"], last["retryAfter"]) == ("1", 1)
+        assert "answers were not read fast enough" in last["error"]
+        assert response.status_code == (200 if answers else 503)
+    assert "error" in last or len(answers) == 8
+    assert all("rootInfo" in answer for answer in answers)
+    assert "error" in last or most > 10  # no answer has 10 bytes
+
+
+def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    put, read = threading.Semaphore(0), Outbox.get
+
+    def slowly(self: Analyst, _: Any) -> None:
+        for number in range(5):
+            self._say(Reply(f'{{"turn":{number}}}', search=("1", number)))
+            assert put.acquire(timeout=PATIENCE)
+
+    def get(self: Outbox) -> Reply:
+        put.release()
+        return read(self)
+
+    monkeypatch.setattr(Analyst, "take", slowly)
+    monkeypatch.setattr(Outbox, "get", get)
+    with serving("pig") as address:
+        response = httpx.post(f"http://{address}/query", json={"analyzeTurns": [0, 1]}, timeout=2 * PATIENCE)
+    assert [json.loads(line)["turn"] for line in response.text.splitlines()] == [*range(5)]
+
+
+def test_a_message_waits_for_those_of_its_size_alone(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take, goes_on = Analyst.take, threading.Event()
+
+    def waits(self: Analyst, message: Any) -> None:
+        assert len(message.get("moves") or "") < 1_000 or goes_on.wait(PATIENCE)
+        take(self, message)
+
+    monkeypatch.setattr(Analyst, "take", waits)
+    small, post = b'{"id":"1","simulations":1}', request(plain, "POST /query HTTP/1.1", JSON)
+    with ExitStack() as stack:
+        for size in (2_000, 10_000, 50_000):
+            query = json.dumps({"id": "1", "action": "show", "moves": "1" * size}).encode()
+            for _ in range(15):
+                one, other = stack.enter_context(connected(plain)), stack.enter_context(upgraded(plain))
+                one.sendall(post[:-2] + b"Content-Length: %d\r\n\r\n" % len(query) + query)
+                other.sendall(frame(1, query))
+        stack.callback(goes_on.set)
+        head = {"content-type": "application/json"}
+        response = httpx.post(f"http://{plain}/query", content=small, headers=head, timeout=PATIENCE)
+        assert "rootInfo" in response.text
+        with connect(f"ws://{plain}/ws") as web:
+            web.send(small)
+            assert "rootInfo" in str(web.recv(PATIENCE))
+
+
 def test_a_websocket_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_STALLED_SECONDS", 0.3)
     model = open_model("uniform:30", "go(size=19)", 30)
@@ -358,7 +421,7 @@ def test_frames_before_the_handshake_ended_are_answered_or_refused() -> None:
         assert "Traceback" not in running.communicate(timeout=PATIENCE)[1]
 
 
-def test_bytes_that_are_not_utf8_are_refused(plain: str) -> None:
+def test_bytes_that_are_not_utf8_are_refused(plain: str, caplog: pytest.LogCaptureFixture) -> None:
     with connect(f"ws://{plain}/ws") as web:
         web.send(b'{"id":"\xff"}')
         assert json.loads(web.recv(PATIENCE)) == {"error": "expected UTF-8"}
@@ -367,7 +430,13 @@ def test_bytes_that_are_not_utf8_are_refused(plain: str) -> None:
     with upgraded(plain) as client:
         client.sendall(frame(1, b"\xff"))
         assert client.recv(1) == b"\x88"
+    with upgraded(plain) as client:  # a letter that two fragments share, and one that does not end
+        client.sendall(frame(1, b'{"id":"\xc3', last=False) + frame(0, b'\xa9"}'))
+        assert b"\\u00e9" in client.recv(65536)
+        client.sendall(frame(1, b"\xc3"))
+        assert client.recv(65536)[2:4] == struct.pack("!H", 1007)
     assert httpx.get(f"http://{plain}/health").status_code == 200
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 # Failures of the server -----------------------------------------------------------------------------------------------

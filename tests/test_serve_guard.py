@@ -264,6 +264,19 @@ def test_a_listed_origin_opens_a_websocket_with_the_token_alone() -> None:
             assert "rootInfo" in str(web.recv(30))
 
 
+def test_a_cookie_counts_for_the_servers_own_page_alone() -> None:
+    guard = Guard(answers_200, origins=[PAGE, "http://localhost:3000"], token=TOKEN)
+    session = guard.session(TOKEN)
+    mine = [(b"host", b"localhost:8000"), (b"cookie", f"azpy_session={session}".encode())]
+    for origin in (PAGE, "http://localhost:3000"):  # browsers send the cookie to every port of a host
+        named = [*mine, (b"origin", origin.encode())]
+        for method, kind in (("POST", "http"), ("GET", "http"), ("GET", "websocket")):
+            assert asyncio.run(status_of(guard, named, method, kind)) == 401
+        guard.end_session({"type": "http", "headers": named})
+    for more in ([], [(b"origin", b"http://localhost:8000")], [(b"origin", b"https://localhost:8000")]):
+        assert asyncio.run(status_of(guard, [*mine, *more], kind="websocket")) == 200
+
+
 NEVER_SENT = ["*", "null", "", "example.org", f"{PAGE}/", f"{PAGE}/page", "https://Board.example", f"{PAGE}?"]
 NEVER_SENT += [f"{PAGE}:443", "http://board.example:80", "http://[::1]:80", f"{PAGE}:", f"{PAGE}:0443", f"{PAGE}:x"]
 NEVER_SENT += [f"{PAGE}:123456", f"{PAGE},{PAGE}", f"{PAGE}, {PAGE}", "https://b\u00fccher.example", f"{PAGE},x"]

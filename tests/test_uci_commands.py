@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.models import Served
-from azpy.serving.uci import Positions
+from azpy.serving.uci import _UNUSED, Positions
 from sound_games import Nim
 from talks import COMMAND, PATIENCE
 from uci_talks import all_heard, answers, talk, talk_to
@@ -47,7 +47,7 @@ MATED = "position startpos moves f2f3 e7e5 g2g4 d8h4"
             "go nodes -4",
             "go movestogo 0 wtime 9",
         ],
-        ["go mate 3", "go depth 5", "go depth -1 nodes 3", "go searchmoves", "go searchmoves e2e5", "go nonsense 7"],
+        ["go mate 3", "go depth 5", "go depth -1 nodes 3", "go searchmoves e2e5 e2e4", "go nonsense 7"],
         ["go infinite"],
         *([go, "quit"] for go in ("go infinite", "go ponder", "go nodes 4000000000")),
         ["go ponder wtime 10 btime 10"],
@@ -116,6 +116,28 @@ def test_words_after_searchmoves_are_read() -> None:
     engine.hear("readyok")
     assert not answers(engine.heard, "bestmove")
     engine.close()
+
+
+@pytest.mark.parametrize("go", ["go searchmoves", "go searchmoves e2e5 nodes 5", "go infinite searchmoves e2e5 e7e5"])
+def test_searchmoves_without_a_legal_move_has_no_move(go: str) -> None:
+    heard = all_heard("uniform:20", "chess", "uci", go, "go nodes 5 searchmoves e2e5 e2e4")
+    assert answers(heard, "info string", "bestmove")[:2] == [
+        "info string error: go searchmoves: expected one legal move at least",
+        "bestmove (none)",
+    ]
+    assert answers(heard, "info string go") == ["info string go searchmoves: left out what is not legal here: 'e2e5'"]
+    assert answers(heard, "bestmove")[1].startswith("bestmove e2e4")
+
+
+def test_what_has_no_effect_is_said_once() -> None:
+    unused = [name for name in _UNUSED if name[:3] in {"UCI", "Syz", "Ver"}]
+    values = [f"setoption name {name} value {'x' if name == 'SyzygyPath' else 'true'}" for name in unused]
+    said = ["go depth 3", "go mate 2", "debug on", *values]
+    heard = all_heard("uniform:20", "chess", "uci", *said, *said, "debug off")
+    assert len(answers(heard, "bestmove")) == 4
+    assert sorted(answers(heard, "info string")) == sorted(
+        f"info string {name} has no effect: {why}" for name, why in _UNUSED.items()
+    )
 
 
 @pytest.mark.parametrize("fen", ["8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/8/R3K3 w - - x 1", "4k3 w - - 0 1"])

@@ -19,7 +19,7 @@ from azpy.serving.models import Served, open_player
 from azpy.serving.uci import Uci
 from talks import COMMAND, Talk
 from test_json_lines import client_of
-from uci_talks import answers, talk, talk_to
+from uci_talks import all_heard, answers, talk, talk_to
 
 CHESS = [*COMMAND, "uniform:20", "--protocol", "uci", "--game"]
 STARTS = [518, 356, 959, 3]  # of Chess960; in the last one castling is legal at once
@@ -143,6 +143,18 @@ def test_ugi_refuses_players_of_different_games() -> None:
     assert " nodes 8 " in engine.hear("info depth")
     assert engine.hear("bestmove").split()[1] not in {"a1", "b2"}
     engine.close()
+
+
+@pytest.mark.parametrize("word", ["uci", "ugi"])
+def test_a_number_out_of_range_is_clamped_with_a_line(word: str) -> None:
+    heard = all_heard("uniform:20", "chess", word, word)
+    spins = re.findall(r"option name (.*) type spin default \d+ min (\d+) max (\d+)", "\n".join(heard))
+    assert {"Hash", "MultiPV", "Move Overhead", "UCI_Elo"} < {name for name, _, _ in spins}
+    for name, low, high in spins:
+        wrong = {int(low) - 1: low, int(high) + 1: high, 10**30: high, -(10**30): low}
+        heard = all_heard("uniform:20", "chess", word, *(f"setoption name {name} value {one}" for one in wrong))
+        expected = [f"option {name}: {str(one)[:20]} is out of range, so it is {used}" for one, used in wrong.items()]
+        assert heard == [f"info string {line}" for line in expected]
 
 
 # Chess960 ---------------------------------------------------------------------------------------------------------

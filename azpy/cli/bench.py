@@ -18,11 +18,11 @@ from typing import Any
 
 from azpy import _core
 from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
-from azpy.errors import MissingPackageError
+from azpy.errors import MissingPackageError, SettingsError
 from azpy.games.names import make_game
 from azpy.playing import benchmarks
 from azpy.runs import storage
-from azpy.settings.run import ABOUT, combine, default_of
+from azpy.settings.run import ABOUT, combine, default_of, unfit
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME, _NETWORK = "connect_four", "5x64"
@@ -64,6 +64,8 @@ def _measured(given: argparse.Namespace) -> str:
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     start = make_game(settings.game)
+    if "selfplay" in given.what and (why := unfit(start, vars(settings))):
+        raise SettingsError(why)
     evaluator: Any = None
     bare: Any = None
     if {"evaluator", "selfplay"} & set(given.what):

@@ -10,20 +10,23 @@ set.
 
 import contextlib
 import os
+import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from azpy.cli.common import Parser, add_number, add_player, command
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
-from azpy.errors import AzpyError, MissingPackageError, pip_install
+from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install
 from azpy.matches.players import parse_player
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Model, open_model
 
 _DRAIN_SECONDS = 1.0
+# Browsers keep games, settings and links by address, so the board has the same one at each start, if it can.
+_PORT, _PORTS = 8100, 100
 
 
 def _has_display() -> bool:
@@ -40,7 +43,8 @@ def _play(arguments: Sequence[str]) -> int:
     add("--terminal", action="store_true", help="play in the terminal")
     text = "of people, in the terminal: first (the default), second, ... with commas between; all, or both of two"
     add("--side", default="first", help=text)
-    add_number(add, "--port", "of the board; 0 takes a free one", 0, low=0, high=65_535)
+    text = f"of the board; 0 takes a free one (default {_PORT}, or the next free one)"
+    add_number(add, "--port", text, low=0, high=65_535)
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
     given = parser.parse_args(arguments)
     options = (given.player, given.game, given.simulations, given.device, given.temperature)
@@ -55,14 +59,14 @@ def _play(arguments: Sequence[str]) -> int:
         return _board(model, given.player, given.game, given.port, not given.no_browser)
 
 
-def _board(model: Model, player: str, game: str | None, port: int, opens: bool) -> int:
+def _board(model: Model, player: str, game: str | None, port: int | None, opens: bool) -> int:
     try:
         from azpy.web.app import Site
         from azpy.web.server import Server, listening
     except ImportError as error:
         problem = f"{error.name} is not installed: {pip_install('serve')}; or give --terminal"
         raise MissingPackageError(problem) from error
-    with listening("127.0.0.1", port) as place:
+    with _free_place(listening) if port is None else listening("127.0.0.1", port) as place:
         site = Site({"main": model}, run=_run(player, game), renews=True)
         address = f"http://127.0.0.1:{place.getsockname()[1]}/"
         print(f"{model.served.name} plays {model.served.start.game} at {address}   (Ctrl-C ends it)", flush=True)
@@ -71,6 +75,14 @@ def _board(model: Model, player: str, game: str | None, port: int, opens: bool) 
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         Server(site, _DRAIN_SECONDS).run([place])
     return 0
+
+
+def _free_place(listening: Callable[[str, int], socket.socket]) -> socket.socket:
+    """Return a socket at the usual port, at the next one that is free, or at any."""
+    for port in range(_PORT, _PORT + _PORTS):
+        with contextlib.suppress(SettingsError):
+            return listening("127.0.0.1", port)
+    return listening("127.0.0.1", 0)
 
 
 def _run(player: str, game: str | None) -> StoredRun | None:

@@ -5,7 +5,6 @@ Run folders are only read: they may be in use.
 
 import contextlib
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +15,7 @@ import numpy as np
 
 from azpy import _core
 from azpy.devices import OWN
-from azpy.errors import ModelError, SettingsError, SettingsWarning, did_you_mean
+from azpy.errors import ModelError, SettingsError, did_you_mean, warn_once
 from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -27,7 +26,7 @@ from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, names_in_box, read_model
-from azpy.settings.run import ABOUT, Settings, match_search, unproven, unused
+from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
 from azpy.system import usable_cores
 
 _FORMS = (
@@ -64,11 +63,6 @@ class Entrant:
         return f"{self.name} ({about})" if about else self.name
 
 
-@cache  # a player's text is parsed again for each new model
-def _warn_once(problem: str) -> None:
-    warnings.warn(problem, SettingsWarning, stacklevel=3)
-
-
 def parse_player(text: str) -> Spec:
     """The player that `text` names.
 
@@ -94,7 +88,7 @@ def parse_player(text: str) -> Spec:
     if word := search.pop("level", None):
         ladder = ladder_of(spec.run, spec.simulations or FULL_STRENGTH, spec.model is not None)
         if ladder.network is None:
-            _warn_once(f"player {text!r}: {ladder.about(None)}")
+            warn_once(f"player {text!r}: {ladder.about(None)}")
         level = ladder.levels[word]
         return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature or None)
     if simulations and spec.simulations:
@@ -235,7 +229,7 @@ def load_players(
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}
         called = f"{name}{query_text(spec.search | warmth)}"
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
-        if search.get("solver") and (why := unproven(start)):
+        if why := unfit(start, search):
             raise SettingsError(f"player {called!r}: {why}")
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)

@@ -17,6 +17,7 @@ from azpy.serving.request import Protocol, seconds_to_think, whole
 _ROW = 5
 _OVERHEAD = 0.05  # seconds a move that pass outside of the search
 _RULES = {0: "freestyle", 1: "exactly five", 2: "a continuous game", 4: "renju", 8: "caro"}  # bits of INFO rule
+_NEEDLESS = {"game_type", "folder", "evaluate"}  # INFO that a player may ignore
 _LIMITS = ("timeout_turn", "timeout_match", "time_left", "max_memory")  # INFO: three of milliseconds, and bytes
 
 
@@ -174,11 +175,11 @@ class Gomocup(Protocol):
         return max(0.001, min(found)) if found else None
 
     def _info(self, text: str) -> str:
-        """INFO has no answer: what is wrong with it is a MESSAGE. Unknown words change nothing."""
+        """INFO has no answer: what is wrong with it is a MESSAGE, and so is what has no effect."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         if key != "rule" and key not in _LIMITS:
-            return ""
+            return "" if key in _NEEDLESS else f"MESSAGE INFO {key[:40]} has no effect"
         if (number := whole(value)) is None:
             return f"MESSAGE INFO {key}: expected a whole number, got {value[:40]!r}"
         if key == "rule":

@@ -12,7 +12,7 @@ from typing import Any
 
 import azpy
 from azpy._core import Line
-from azpy.errors import RequestError, one_line
+from azpy.errors import RequestError, one_line, warn_once
 from azpy.matches.levels import LEVELS, WARMEST, level_word
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
@@ -28,6 +28,10 @@ _GENMOVE_ANALYZE = ("lz-genmove_analyze", "genmove_analyze", "kata-genmove_analy
 _LEAST_REPORT = 0.05  # seconds between reports
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
 _ALL: dict[str, Any] = {"lines": None, "standard_errors": True}  # what a report of an analysis needs
+_UNUSED = {  # options of an analysis that do nothing, and why
+    "ownership": "the networks of azpy know no ownership",
+    "pvVisits": "the visits along a line are not told",
+}
 _TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
 _LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
 _NEEDED = {  # how many times and counts a system has, how many limits, and which
@@ -38,6 +42,20 @@ _NEEDED = {  # how many times and counts a system has, how many limits, and whic
     "fischer": (2, 0, "the main time and the increment"),
     "fischer-capped": (2, 2, _LIMITS),
 }
+
+
+@dataclass
+class _Analysis:
+    """What the words of an analysis ask for."""
+
+    name: str  # of the command
+    line: Line | None  # None: the color has no move
+    color: int
+    interval: float = 1.0  # seconds between reports
+    least: int = 0  # moves to tell, also those without a visit
+    most: int = 10**6  # moves to tell
+    has_root: bool = False  # whether the root is told
+    actions: list[int] | None = None  # to choose among; None: all
 
 
 class Gtp(Protocol):
@@ -223,86 +241,115 @@ class Gtp(Protocol):
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
-    def _think(self, line: Line, color: int, tell: Tell | None = None, actions: Sequence[int] | None = None) -> Answer:
+    def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> Answer:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
         simulations = self._visits() or (self._served.simulations if seconds is None else None)
-        limits: dict[str, Any] = {"simulations": simulations, "seconds": seconds, "actions": actions}
-        told = {} if tell is None else _ALL
-        return self._search(line.start, line.played, tell, self._level is not None, **limits, **told).answer()
+        limits = {"simulations": simulations, "seconds": seconds} | options
+        return self._search(line.start, line.played, tell, self._level is not None, **limits).answer()
 
     def _analyze(self, number: str, words: list[str], name: str) -> None:
-        line, _, interval, actions = self._read_analyze(words)
-        if line is None:
+        asked = self._read_analyze(words, name)
+        if (line := asked.line) is None:
             raise RequestError("cannot analyze: this color has no move")
-        options: dict[str, Any] = {"simulations": WITHOUT_END, "actions": actions, "report_every": interval}
+        options: dict[str, Any] = {"actions": asked.actions, "report_every": asked.interval, "priority": "analysis"}
         self._opened().follow(line.start, line.played)  # what fails is said before the answer begins
         self._talk.say(f"={number}")
-        tell = partial(self._tell, name)
-        self._analysis = self._search(line.start, line.played, tell, priority="analysis", **options, **_ALL)
+        tell = partial(self._tell, asked)
+        self._analysis = self._search(line.start, line.played, tell, simulations=WITHOUT_END, **options, **_ALL)
 
     def _genmove_analyze(self, number: str, words: list[str], name: str) -> None:
-        line, color, _, actions = self._read_analyze(words)
+        asked = self._read_analyze(words, name)
+        options: dict[str, Any] = {"actions": asked.actions, "report_every": asked.interval}
         self._talk.say(f"={number}")
         try:
             vertex = "pass"
-            if line is not None:
-                answer = self._think(line, color, partial(self._tell, name), actions)
+            if (line := asked.line) is not None:
+                answer = self._think(line, asked.color, partial(self._tell, asked), **options, **_ALL)
                 action = chosen(self._served, answer.state, answer.result, self._warmth())
                 vertex = self._board.vertex(answer.state, action)
                 self._board.advance(line, action)
-                self._tell(name, answer)
+                self._tell(asked, answer)
             self._talk.say(f"play {vertex}", "")
         except Exception as error:  # the answer has begun, so its error stands in it
             self._talk.say(f"error: {one_line(error)}", "")
 
-    def _tell(self, name: str, answer: Answer) -> None:
-        """Tells the root's visited actions in one line, as the command `name` has them."""
-        result, found = answer.result, []
+    def _tell(self, asked: _Analysis, answer: Answer) -> None:
+        """Tells the root's visited actions in one line, as the analysis asked for them."""
+        result, found, is_kata = answer.result, [], asked.name.startswith("kata")
         places = {int(action): index for index, action in enumerate(result.actions)}
-        for order, (actions, visits, q) in enumerate(answer.lines(len(places))):
+        told = answer.lines(len(places))
+        if told and len(told) < asked.least:  # those without a visit follow by their priors
+            rest = set(asked.actions or places) - {actions[0] for actions, _, _ in told}
+            likely = sorted(rest & places.keys(), key=lambda action: -result.priors[places[action]])
+            told += [([action], 0, result.value) for action in likely[: asked.least - len(told)]]
+        for order, (actions, visits, q) in enumerate(told[: asked.most]):
             index = places[actions[0]]
             error = float(result.standard_errors[index])  # NaN: not known
             bound = max(-1.0, q - _DEVIATIONS * error) if error == error else -1.0
             shares = {"winrate": (q + 1) / 2, "prior": float(result.priors[index]), "lcb": (bound + 1) / 2}
             numbers = " ".join(
-                f"{word} {share:.6f}" if name.startswith("kata") else f"{word} {round(10_000 * share)}"
+                f"{word} {share:.6f}" if is_kata else f"{word} {round(10_000 * share)}"
                 for word, share in shares.items()
             )
             vertices = [self._board.vertex(answer.state, action) for action in actions]
             line = " ".join(vertices)
             found.append(f"info move {vertices[0]} visits {visits} {numbers} order {order} pv {line}")
+        if asked.has_root and is_kata:
+            found.append(f"rootInfo visits {result.visits.sum()} winrate {(result.value + 1) / 2:.6f}")
         if found:  # an empty line would end the answer
             self._talk.say(" ".join(found))
 
-    def _read_analyze(self, words: Sequence[str]) -> tuple[Line | None, int, float, list[int] | None]:
-        """The line, the color, the seconds between reports, and the actions to choose among, of an analysis."""
-        rest = list(words)
-        color = max(0, self._board.line.state.turn)
+    def _read_analyze(self, words: Sequence[str], name: str) -> _Analysis:
+        """What the words behind the command `name` ask for."""
+        rest, color = list(words), max(0, self._board.line.state.turn)
         if rest and rest[0].lower() in COLORS:
             color = _color([rest.pop(0)])
-        interval, named = 1.0, {"allow": set[str](), "avoid": set[str]()}
-        if rest and re.fullmatch(r"[0-9]{1,6}", rest[0]):
-            interval = int(rest.pop(0)) / 100
+        asked, named = _Analysis(name, self._board.line_of(color), color), {"allow": set[str](), "avoid": set[str]()}
+        if rest and rest[0].isdecimal():
+            rest.insert(0, "interval")
         while rest:
-            word = rest.pop(0)
-            if word == "interval" and rest and re.fullmatch(r"[0-9]{1,6}", rest[0]):
-                interval = int(rest.pop(0)) / 100
-            elif word in {"minmoves", "maxmoves", "ownership", "rootInfo", "pvVisits"} and rest:
-                rest.pop(0)
-            elif word in named and len(rest) >= 3:
-                if _color(rest) == color:
-                    named[word].update(rest[1].upper().split(","))
+            word, value = rest.pop(0), rest[0].lower() if rest else ""
+            number = int(value) if re.fullmatch("[0-9]{1,6}", value) else None
+            if word in named and len(rest) >= 3:
+                self._name_actions(named[word], rest[:3], color)
                 del rest[:3]
+                continue
+            if word == "interval" and number is not None:
+                asked.interval = max(_LEAST_REPORT, number / 100)
+            elif word == "minmoves" and number is not None:
+                asked.least = number
+            elif word == "maxmoves" and number is not None:
+                asked.most = number
+            elif word == "rootInfo" and value in {"true", "false"}:
+                asked.has_root = value == "true"
+            elif word in _UNUSED and value in {"true", "false"}:
+                if value == "true":
+                    warn_once(f"{word} has no effect in an analysis: {_UNUSED[word]}")
             else:
                 raise RequestError(f"syntax error: {word}")
-        line, interval = self._board.line_of(color), max(_LEAST_REPORT, interval)
-        if line is None or not any(named.values()):
-            return line, color, interval, None
-        state = line.state
-        legal = {self._board.vertex(state, action).upper(): action for action in state.legal_actions()}
-        allowed = (named["allow"] or set(legal)) - named["avoid"]
-        return line, color, interval, [action for name, action in legal.items() if name in allowed] or None
+            rest.pop(0)
+        if asked.line is not None and any(named.values()):
+            state = asked.line.state
+            legal = {self._board.vertex(state, action).upper(): action for action in state.legal_actions()}
+            allowed = (named["allow"] or set(legal)) - named["avoid"]
+            asked.actions = [action for vertex, action in legal.items() if vertex in allowed]
+            if not asked.actions:
+                raise RequestError("allow, avoid: no legal move is left")
+        return asked
+
+    def _name_actions(self, found: set[str], words: Sequence[str], color: int) -> None:
+        """Adds the vertices of `allow` or `avoid`, if they are of the color that is analyzed."""
+        state, names = self._board.line.state, words[1].upper().split(",")
+        known = {self._board.vertex(state, action).upper() for action in range(state.num_actions)}
+        if wrong := [name for name in names if name not in known]:
+            raise RequestError(f"syntax error: {wrong[0][:20]} is no vertex of this board")
+        if not re.fullmatch("[0-9]{1,6}", words[2]):
+            raise RequestError(f"syntax error: expected a number of moves, got {words[2][:20]}")
+        if int(words[2]) > 1:
+            warn_once("allow and avoid count for the first move of an analysis alone, not up to a later move")
+        if _color(words) == color:
+            found.update(names)
 
     def _finish(self) -> None:
         analysis, self._analysis = self._analysis, None
@@ -396,7 +443,8 @@ class Times:
             return None
         full = (system.period, system.moves) if system.main == 0 and system.moves else (system.main, 0)
         left, stones = self._told.get(color, full)
-        in_period = stones > 0
+        # Servers without a word for an increment send it as a period of one stone, and all of the clock as its rest.
+        in_period = stones > 0 and left <= system.period
         # A period of byo-yomi is there anew after each move that keeps to it.
         moves = (1 if system.counts_periods else stones) if in_period else None
         seconds = seconds_to_think(left, self._overhead, system.increment, moves)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,9 +111,18 @@ def open_model(
     """A player with its engine; see `open_player` and `open_engine`."""
     before: object = None
 
+    def source() -> tuple[str, Path | None, Path | None]:
+        spec = parse_player(text)
+        return spec.kind, spec.run or (None if spec.model is None else spec.model.parent), spec.model
+
+    *first, _ = source()
+
     def opened() -> Served | None:
         nonlocal before
-        path = parse_player(text).model
+        *where, path = source()
+        # A folder that came since may have the name of a player that azpy brings along, and is another player.
+        if where != first:
+            return None
         # A model is written beside its place and renamed, so another one is another file.
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:

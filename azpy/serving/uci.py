@@ -27,6 +27,17 @@ _CLOCKS = {"wtime": "p1time", "btime": "p2time", "winc": "p1inc", "binc": "p2inc
 _FLAGS = {"infinite", "ponder"}
 # Options that need another engine, and what they are called there.
 _ENGINE = {"Threads": "threads", "Hash": "total_memory_mb", "NNCacheSize": "cache_positions"}
+# What is read and does nothing, and why.
+_UNUSED = {
+    "UCI_ShowWDL": "a network of azpy gives one value for a position",
+    "SyzygyPath": "azpy reads no tablebases",
+    "VerboseMoveStats": "MultiPV tells about several moves",
+    "go depth": "nodes and the clock limit a search",
+    "go mate": "nodes and the clock limit a search",
+    "debug": "az-engine --log FILE writes the conversation to a file",
+}
+_OF_LEVEL = ("Simulations", "Temperature")  # options that a level replaces
+_HIGHEST_ELO = 4_000  # that programs may set
 _RESERVED = {"name", "type", "default", "min", "max", "var", "value", "<empty>"}
 _NO_MOVE = "bestmove (none)"
 _STANDARD = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -73,12 +84,14 @@ class Uci(Protocol):
             self._clocks |= {f"p{player}{kind}" for player in players for kind in ("time", "inc")}
         self._options = _options(served, word, list(self._labels))
         top = math.ceil(max(model.ladder.steps[-1].elo for model in models.values()))
-        self._options["UCI_Elo"] = _number(top, 0, top)  # beyond a player's own it is as strong as it can be
+        # Programs refuse a number beyond the range by themselves. Beyond a player's own it is as strong as it can be.
+        self._options["UCI_Elo"] = _number(top, 0, max(top, _HIGHEST_ELO))
         self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(served)
         self._go: _Go | None = None
         self._said = list[str]()  # the words of the position: another player reads them too
         self._refused: str | None = None  # why the last `position` was none
+        self._told = set[str]()  # the keys of `_UNUSED` that were said
         self._set_position(["startpos"])
         self._commands: dict[str, Callable[[list[str]], None]] = {
             word: self._introduce,
@@ -89,7 +102,7 @@ class Uci(Protocol):
             "go": self._begin,
             "stop": self._stop,
             "ponderhit": self._ponder_hit,
-            "debug": lambda _: None,
+            "debug": lambda words: self._tell_unused("debug") if words == ["on"] else None,
             "register": lambda _: None,
             "quit": lambda _: None,
         }
@@ -139,6 +152,8 @@ class Uci(Protocol):
             value = self._options[name].read(text)
         except ValueError as error:
             raise ValueError(f"option {name}: {error}") from None
+        if isinstance(value, int) and value != whole(text):
+            self._talk.say(f"info string option {name}: {text[:20]} is out of range, so it is {value}")
         if name == "UCI_LimitStrength" and value == "true":
             self._talk.say(f"info string {self._served.ladder.about(self._served.network)}")
         if value == self._values[name]:
@@ -155,6 +170,27 @@ class Uci(Protocol):
             self._close()  # another engine, which the next search begins
         if name == "UCI_Chess960":
             self._positions = self._positions_of(self._served)
+        if value != self._options[name].default:
+            self._tell_unused(name)
+        self._tell_of_level(name)
+
+    def _tell_unused(self, name: str) -> None:
+        """Say once that something does nothing, if it is one of `_UNUSED`."""
+        if name in _UNUSED and name not in self._told:
+            self._told.add(name)
+            self._talk.say(f"info string {name} has no effect: {_UNUSED[name]}")
+
+    def _tell_of_level(self, name: str) -> None:
+        """Say what an option that was set does not do because a level plays, or the level because of the player."""
+        if self._level is None:
+            return
+        for other in _OF_LEVEL:
+            is_set = self._values[other] != self._options[other].default
+            if is_set and name in {other, "UCI_LimitStrength"}:
+                self._talk.say(f"info string {other} has no effect while UCI_LimitStrength is true")
+        elo, top = int(self._values["UCI_Elo"]), math.ceil(self._served.ladder.steps[-1].elo)
+        if name in {"UCI_Elo", "UCI_LimitStrength", "Model"} and elo > top:
+            self._talk.say(f"info string UCI_Elo: {elo} is beyond this player's {top}, so it plays at full strength")
 
     def _engine_options(self) -> dict[str, int]:
         return {ours: int(self._values[name]) for name, ours in _ENGINE.items()}
@@ -253,7 +289,17 @@ class Uci(Protocol):
             self._talk.say("info string the game is over" if state.is_terminal else "info string a roll is due")
             return None
         simulations, seconds = (WITHOUT_END, None) if _FLAGS.intersection(words) else self._limits(numbers, state)
-        actions = [action for move in moves if (action := read_action(state, move)) is not None]
+        for word in ("depth", "mate"):
+            if word in numbers:
+                self._tell_unused(f"go {word}")
+        actions = None
+        if moves is not None:
+            found = {move: read_action(state, move) for move in moves}
+            actions = [action for action in found.values() if action is not None]
+            if not actions:
+                raise ValueError("go searchmoves: expected one legal move at least")
+            if illegal := ", ".join(repr(move) for move, action in found.items() if action is None):
+                self._talk.say(f"info string go searchmoves: left out what is not legal here: {illegal[:200]}")
         return self._search(
             self._line.start,
             self._line.played,
@@ -261,7 +307,7 @@ class Uci(Protocol):
             anew=self._level is not None,
             simulations=simulations,
             seconds=seconds,
-            actions=actions or None,
+            actions=actions,
             report_every=_REPORT_EVERY,
             lines=int(self._values["MultiPV"]),
         )
@@ -272,8 +318,8 @@ class Uci(Protocol):
         is_limited = self._values["UCI_LimitStrength"] == "true"
         return self._served.ladder.at(int(self._values["UCI_Elo"])) if is_limited else None
 
-    def _read_go(self, words: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-        """The numbers and the moves of a `go`."""
+    def _read_go(self, words: Sequence[str]) -> tuple[dict[str, int], list[str] | None]:
+        """The numbers of a `go`, and the moves behind `searchmoves`; None without this word."""
         numbers, moves, are_moves = dict[str, int](), list[str](), False
         rest = iter(words)
         for word in rest:
@@ -287,7 +333,7 @@ class Uci(Protocol):
                 are_moves = word == "searchmoves"
             elif are_moves:
                 moves.append(word)
-        return numbers, moves
+        return numbers, moves if "searchmoves" in words else None
 
     def _limits(self, numbers: Mapping[str, int], state: _core.State) -> tuple[int | None, float | None]:
         """Simulations and seconds of a search; None for no limit."""
@@ -373,9 +419,9 @@ class _Option(NamedTuple):
 def _number(default: int, low: int, high: int) -> _Option:
     def read(text: str) -> int:
         number = whole(text)
-        if number is None or not low <= number <= high:
+        if number is None:
             raise ValueError(f"expected a whole number from {low} to {high}, got {text!r}")
-        return number
+        return min(max(number, low), high)
 
     return _Option(default, f"type spin default {default} min {low} max {high}", read)
 

@@ -393,21 +393,22 @@ def match_search(settings: Settings | type[Settings], game: Any) -> dict[str, An
         SettingsError: `match_lookahead`, which is off by default, in such a game.
     """
     found = {name: getattr(settings, f"match_{name}") for name in ("c_puct", "fpu", "lcb", "solver", "lookahead")}
-    if why := unproven(game):
+    if why := unfit(game, {"solver": True}):
         if found["lookahead"]:
             raise SettingsError(f"match_lookahead {found['lookahead']}: {why}")
         found["solver"] = False
     return found
 
 
-def unproven(game: Any) -> str:
-    """Why the solver proves nothing in a game; empty if it does."""
-    if game.zero_sum or game.num_players == 1:
-        return ""
-    return (
-        "solver and lookahead are for games of one player, or of two with a zero sum, and "
-        f"{game.game} has {players_of(game)}: leave them out"
-    )
+def unfit(game: Any, search: Mapping[str, Any]) -> str:
+    """Return why a search of a game cannot have these options of `Search`, or an empty text if it can."""
+    of_game = f"{game.game} has {players_of(game)}"
+    if search.get("solver") and not (game.zero_sum or game.num_players == 1):
+        games = "games of one player, or of two with a zero sum"
+        return f"solver and lookahead are for {games}, and {of_game}: leave them out"
+    if search.get("score_to_beat") is not None and game.num_players != 1:
+        return f"score_to_beat is for games of one player, and {of_game}: leave it out"
+    return ""
 
 
 def _declared() -> dict[str, About]:

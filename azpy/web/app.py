@@ -11,7 +11,8 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -42,10 +43,12 @@ from azpy.web.page import TYPES, assets
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
 _LOGIN_BYTES = 4 * 1024  # of the body of a login
 _SOON = 16 * 1024  # bytes of JSON that the loop reads itself
+_SIZES, _THREADS = 11, 2  # sizes of messages, up to 1 MiB, and threads for the messages of one size
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _MOST_LISTED = 200  # games of an iteration
 _FAILED = "the server failed; its log says why"
 _ENDS = "the server is stopping, and takes no more queries"
+_UNREAD = "answers were not read fast enough, so the others were dropped: read faster, or ask for fewer turns at once"
 _LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
 
@@ -103,6 +106,8 @@ class Site:
         self.metrics.connections.set_function(lambda: self._websockets)
         self._run, self._renews, self._has_token = run, renews, token is not None
         self._clients: dict[Analyst, Outbox] = {}
+        # A message with thousands of moves takes long, so each message waits for others of about its size alone.
+        self._threads = [ThreadPoolExecutor(_THREADS, "azpy-messages") for _ in range(_SIZES)]
         self.routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
@@ -186,10 +191,10 @@ class Site:
         return Response(packed if "gzip" in takes else plain, 200, headers, TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
-        body = await self._body(request, _LOGIN_BYTES)
-        if isinstance(body, Response):
-            return body
-        token = body.get("token")
+        found = await self._body(request, _LOGIN_BYTES)
+        if isinstance(found, Response):
+            return found
+        token = found[0].get("token")
         session = self._guard.session(token) if isinstance(token, str) else None
         if session is None:
             return self.refused(401, "token", "this is not the token")
@@ -203,8 +208,8 @@ class Site:
         _keep_session(answer, "", max_age=0)
         return answer
 
-    async def _body(self, request: Request, most: int) -> _core.Message | Response:
-        """The object of at most so many bytes that a request holds, or the refusal."""
+    async def _body(self, request: Request, most: int) -> tuple[_core.Message, int] | Response:
+        """The object of at most `most` bytes that a request holds, and its bytes; or the refusal."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return self.refused(415, "type", "expected Content-Type: application/json")
         data = bytearray()
@@ -221,8 +226,8 @@ class Site:
             return Response(status_code=400)  # for nobody
         try:
             # A MiB can take 0.1 s, and a thread costs 0.1 ms.
-            read = _core.Message
-            return read(bytes(data)) if len(data) < _SOON else await asyncio.to_thread(read, bytes(data))
+            read, size = _core.Message, len(data)
+            return read(bytes(data)) if size < _SOON else await self._in_thread(size, read, bytes(data)), size
         except ValueError as error:
             return self.refused(400, "json", str(error))
 
@@ -232,22 +237,22 @@ class Site:
         return JSONResponse({"error": said}, status, headers)
 
     async def _query(self, request: Request) -> Response:
-        body = await self._body(request, self.bounds.body)
-        if isinstance(body, Response):
-            return body
+        found = await self._body(request, self.bounds.body)
+        if isinstance(found, Response):
+            return found
         if not self.ready:
             return self.refused(503, "draining", _ENDS, **_LATER)
         self.metrics.queries.labels("post").inc()
-        turns, is_long = body.get("analyzeTurns"), body.get("reportDuringSearchEvery") is not None
-        answers = self._answers(request, body)
-        del body  # a search may take long, and a message much memory
+        turns, is_long = (found[0].get(name) for name in ("analyzeTurns", "reportDuringSearchEvery"))
+        answers = self._answers(request, *found)
+        del found  # a search may take long, and a message much memory
         first = await anext(answers, None)
         several = isinstance(turns, list) and len(turns) > 1
         if first is None:  # no turn to analyze, or nobody waits any more
             return self.refused(400, "query", "this query asks for nothing")
         # A turn that cannot be searched is one line of several.
         fails = first.status != 200 and not (several and first.search is not None)
-        if fails or not (several or is_long):
+        if fails or not (several or is_long is not None):
             await answers.aclose()
             status = 503 if first.status != 200 and not self.ready else first.status
             if status != 200:
@@ -263,19 +268,28 @@ class Site:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    async def _answers(self, request: Request, query: _core.Message) -> AsyncGenerator[Reply]:
-        """The answers to the query of a POST; fewer if nobody waits for them any more."""
+    async def _answers(self, request: Request, query: _core.Message, size: int) -> AsyncGenerator[Reply]:
+        """The answers to the query of a POST, which has `size` bytes; fewer if nobody waits for them any more."""
         with self._client() as (analyst, outbox):
-            await asyncio.to_thread(analyst.take, query)
+            identity = str(query.get("id"))
+            # Answers are read meanwhile: those of many turns would not all fit into the outbox.
+            taken = self._in_thread(size, analyst.take, query)
             del query
-            while (answer := await self._next(request, outbox, analyst)) is not None:
+            taken.add_done_callback(lambda _: outbox.wake())
+            while (answer := await self._next(request, outbox, analyst, taken)) is not None:
                 yield answer
+            if taken.done():
+                taken.result()  # raises what failed
+            if outbox.overflown:
+                yield Reply.later(identity, _UNREAD)
 
-    async def _next(self, request: Request, outbox: Outbox, analyst: Analyst) -> Reply | None:
+    async def _next(
+        self, request: Request, outbox: Outbox, analyst: Analyst, taken: asyncio.Future[None]
+    ) -> Reply | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
         while True:
             # First whether searches go on, then whether answers are there: a search ends after its answer was put.
-            busy = analyst.is_busy
+            busy = not outbox.overflown and (not taken.done() or analyst.is_busy)
             if not outbox.is_empty:
                 return outbox.get()
             if not busy:
@@ -330,7 +344,13 @@ class Site:
                 return
             text = message.get("text")
             self.metrics.queries.labels("websocket").inc()
-            await asyncio.to_thread(self._take, analyst, outbox, message.get("bytes", b"") if text is None else text)
+            data = message.get("bytes", b"") if text is None else text
+            await self._in_thread(len(data), self._take, analyst, outbox, data)
+
+    def _in_thread(self, size: int, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+        """Call a function about a message of `size` bytes, in a thread for messages of about this size."""
+        at = min(size.bit_length() // 2, _SIZES - 1)  # four times as large is the next size
+        return asyncio.get_running_loop().run_in_executor(self._threads[at], function, *arguments)
 
     def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
         """Has a message of a WebSocket answered."""
@@ -353,7 +373,7 @@ class Site:
         while True:
             await outbox.wait()
             if outbox.overflown:
-                await socket.close(1008, "answers were not read")
+                await socket.close(1008, _UNREAD)
                 return
             while not outbox.is_empty:
                 await socket.send_text(outbox.get().line)

@@ -5,7 +5,8 @@
 - Origin: browsers send a page's origin with each WebSocket and each POST. Other sites' pages are refused. A program
   sends none. Pages of the listed origins may ask with `Authorization`, and may read the answers (CORS).
 - Token: from the header `Authorization: Bearer TOKEN`, or from the cookie that `POST /login` gives for it. It is never
-  part of an address or of a log. `POST /logout` ends what the cookie stands for, as the end of the process does.
+  part of an address or of a log. `POST /logout` ends what the cookie stands for, as the end of the process does. The
+  cookie counts for the server's own page alone: browsers also send it with requests of pages from other ports.
 """
 
 import hmac
@@ -111,7 +112,7 @@ class Guard:
 
     def end_session(self, scope: Scope) -> None:
         """Lets the cookie of a request stand for the token no longer."""
-        for session in _sessions_in(scope):
+        for session in self._sessions_in(scope):
             self._sessions.pop(session, None)
 
     def _problem(self, scope: Scope) -> str | None:
@@ -121,9 +122,7 @@ class Guard:
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
             return "this server does not answer to the name in Host: start it with --host NAME"
         asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD"}
-        # The scheme may have been https in front of this server.
-        let_in = {f"http://{host}", f"https://{host}", *self._origins}
-        if asks and not let_in.issuperset(headers.getlist("origin")):
+        if asks and not (_own_origins(host) | self._origins).issuperset(headers.getlist("origin")):
             return "pages of this Origin may not ask: start the server with --origin ORIGIN"
         return None
 
@@ -131,10 +130,20 @@ class Guard:
         kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self._token is not None:
             return hmac.compare_digest(given.strip().encode(), self._token)
-        return any(session in self._sessions for session in _sessions_in(scope))
+        return any(session in self._sessions for session in self._sessions_in(scope))
+
+    def _sessions_in(self, scope: Scope) -> list[str]:
+        """The sessions that a request's cookies name, none for a page of another origin.
+
+        There may be several: another server can stand at a folder above on the same host.
+        """
+        headers = Headers(scope=scope)
+        if not _own_origins(headers.get("host", "")).issuperset(headers.getlist("origin")):
+            return []
+        cookies = [one.strip().partition("=") for line in headers.getlist("cookie") for one in line.split(";")]
+        return [value for name, _, value in cookies if name == COOKIE]
 
 
-def _sessions_in(scope: Scope) -> list[str]:
-    """What the cookies of a request name: several, where another server stands at a folder above in the same host."""
-    cookies = [one.strip().partition("=") for line in Headers(scope=scope).getlist("cookie") for one in line.split(";")]
-    return [value for name, _, value in cookies if name == COOKIE]
+def _own_origins(host: str) -> frozenset[str]:
+    """The origins of a page from this host. The scheme may have been https in front of this server."""
+    return frozenset({f"http://{host}", f"https://{host}"})

@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 
 from azpy.serving.queries import Reply
 
-# Of what waits for a slow reader; then the connection ends.
+# The most that may wait for a slow reader. Beyond it the reader hears that answers are missing.
 _MOST_ANSWERS = 10_000
 _MOST_BYTES = 32 << 20
 
@@ -19,7 +19,8 @@ class Outbox:
         loop: of the reader. Any thread may put; `wait` and `get` are the reader's.
 
     Attributes:
-        overflown: whether more waited than a client may leave unread.
+        overflown: whether more waited than a client may leave unread. Then nothing more is added, so what waits has no
+            gaps.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -40,14 +41,18 @@ class Outbox:
             before = None if reply.search is None else self._reports.pop(reply.search, None)
             self._bytes += len(reply.line) - (0 if before is None else len(before.line))
             waiting = len(self._answers) + len(self._reports)
-            if waiting >= _MOST_ANSWERS or self._bytes > _MOST_BYTES:
+            if self.overflown or waiting >= _MOST_ANSWERS or self._bytes > _MOST_BYTES:
                 self._bytes -= len(reply.line)
                 self.overflown = True
             elif reply.is_report and reply.search is not None:
                 self._reports[reply.search] = reply
             else:
                 self._answers.append(reply)
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody reads
+        self.wake()
+
+    def wake(self) -> None:
+        """End the reader's `wait`, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody reads
             self._loop.call_soon_threadsafe(self._there.set)
 
     def get(self) -> Reply:
@@ -58,7 +63,7 @@ class Outbox:
         return reply
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Waits until something was put, or for so long; returns whether it was."""
+        """Wait until something is put or `wake` is called, for at most `seconds`; return whether that happened."""
         try:
             async with asyncio.timeout(seconds):
                 await self._there.wait()

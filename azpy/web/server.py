@@ -67,6 +67,15 @@ class _Protocol(H11Protocol):
         if self.cycle is not before or self.transport.get_protocol() is not self:
             self._end()
 
+    def handle_events(self) -> None:
+        """See uvicorn."""
+        before = self.cycle
+        super().handle_events()
+        lengths = {b"content-length", b"transfer-encoding"}
+        # A proxy may have counted the other length, so what follows may be no request (RFC 9112, 6.1).
+        if self.cycle is not before and lengths <= {name for name, _ in self.headers}:
+            self.headers.append((b"connection", b"close"))
+
     def on_response_complete(self) -> None:
         """See uvicorn."""
         self._ahead = 0
@@ -125,6 +134,18 @@ class _WebSocket(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
             return
         super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """See uvicorn, which logs a trace for a text that is not UTF-8."""
+        try:
+            if self.curr_msg_data_type == "text":
+                b"".join(self.frames).decode()
+        except UnicodeDecodeError:
+            self.frames = []
+            self.conn.fail(1007, "expected UTF-8")
+            self.handle_parser_exception()
+            return
+        super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
         """See uvicorn."""

@@ -402,7 +402,10 @@ pub fn moves_of<G: Notation, T>(
 ///
 /// A name of several words is as good as one of one; where one name is the beginning of another, the longer one counts.
 /// A short name will do where it is that of one action alone.
-fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, String> {
+///
+/// # Errors
+/// A sentence that names the first action that cannot be played.
+pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, String> {
     let (mut state, mut actions, mut text) = (start.clone(), Vec::new(), text.trim_start());
     while !text.is_empty() {
         let number = actions.len() + 1;

@@ -1,14 +1,14 @@
 //! How Go's moves, positions and results are told: coordinates, pictures, and SGF ([`sgf`]).
 
-use azpy_core::game::{Action, Game, Player};
+use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::{Notation, captured_men, outcome_text, play_line, read_one_line};
+use azpy_core::text::{Notation, outcome_text, play_line, read_line, read_one_line};
 use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 
 use super::{Go, HISTORY, LETTERS, sgf};
 use crate::cells::Cells;
 use crate::grid;
-use crate::notation::stones;
+use crate::notation::{mark, stones};
 
 impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
@@ -26,7 +26,19 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     }
 
     fn captured(&self, actions: &[Action]) -> Vec<String> {
-        captured_men(self, actions)
+        let (mut state, mut taken) = (self.clone(), [0; 2]);
+        for &action in actions {
+            let (mover, other) = (state.mover.index(), state.mover.opponent().index());
+            let before = state.board().stones[other].len();
+            state.play(action);
+            taken[mover] += before - state.board().stones[other].len();
+        }
+        [Player::One, Player::Zero]
+            .map(mark)
+            .iter()
+            .zip(taken)
+            .map(|(man, count)| man.to_string().repeat(count as usize))
+            .collect()
     }
 
     fn side_names(&self) -> Option<Vec<&str>> {
@@ -55,6 +67,15 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Triangles, squares, circles, crosses, labels and arrows.
     fn marks(&self, notes: &Notes) -> Vec<Mark> {
         sgf::marks(self, notes)
+    }
+
+    /// One name is the usual case. Its cell follows from the name, without the names of all legal actions.
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        let cell = self.cell_named(text.trim()).filter(|_| self.turn() != Turn::Terminal);
+        match cell.filter(|&cell| cell == self.num_cells() || self.legal_cells().has(cell)) {
+            Some(cell) => Ok(vec![cell as Action]),
+            None => read_line(self, text),
+        }
     }
 
     /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the
@@ -129,6 +150,16 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 }
 
 impl<const WORDS: usize> Go<WORDS> {
+    /// The cell that [`Notation::action_name`] calls so; for a pass the number of cells.
+    fn cell_named(&self, name: &str) -> Option<usize> {
+        let column = LETTERS.iter().position(|&letter| name.as_bytes().first() == Some(&letter));
+        let cell = match name {
+            "pass" => self.num_cells(),
+            _ => self.size().checked_sub(name.get(1..)?.parse().ok()?)? * self.size() + column?,
+        };
+        (cell <= self.num_cells() && self.action_name(cell as Action) == name).then_some(cell)
+    }
+
     /// A start with these stones.
     fn set_up(&self, stones: [Cells<WORDS>; 2], mover: Player) -> Option<Self> {
         let [black, white] = stones.map(|stones| {
