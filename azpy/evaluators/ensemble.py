@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy._core import EvaluatorError, State
+from azpy._core import EvaluatorError, State, listed
 from azpy.errors import SettingsError
 from azpy.game import value_width
 
@@ -39,11 +39,15 @@ class Ensemble:
     """
 
     def __init__(self, evaluators: Sequence[Any], weights: Sequence[float] | None = None) -> None:
-        self._evaluators = list(evaluators)
+        try:
+            self._evaluators = listed(evaluators)
+            numbers = [1.0] * len(self._evaluators) if weights is None else listed(weights)
+            given = np.array(numbers, np.float64)
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"an Ensemble takes a list of evaluators and a list of weights: {error}") from error
         for one in self._evaluators:
             if not (hasattr(one, "evaluate_batch") or hasattr(one, "evaluate_states")):
                 raise SettingsError(f"an Ensemble takes evaluators with evaluate_batch or evaluate_states, got {one!r}")
-        given = np.array([1.0] * len(self._evaluators) if weights is None else weights, np.float64)
         count = len(self._evaluators)
         if not count or given.shape != (count,) or not (np.isfinite(given) & (given > 0)).all():
             raise SettingsError(
