@@ -120,8 +120,8 @@ class Game(ABC):
     def outcome(self) -> float | Sequence[float]:
         """The result, in [-1, 1], no bool. Asked at `azpy.TERMINAL` only.
 
-        With two players the result for player 0: 1 a win, -1 a loss. With one player its score. Else a number for each
-        player, player 0 first.
+        With two players the result for player 0: 1 a win, -1 a loss. With one player its score. Else a list of a number
+        for each player, player 0 first.
         """
 
     @abstractmethod

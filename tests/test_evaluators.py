@@ -91,7 +91,12 @@ def test_every_kind_of_search_hands_the_positions_over() -> None:
 
 @pytest.mark.parametrize(
     ("proven", "text"),
-    [(np.zeros(0, np.int64), "got 0 of them"), (np.zeros(1), "got ndarray of float64"), ("no", "got ndarray of <U2")],
+    [
+        (np.zeros(0, np.int64), "got 0 of them"),
+        (np.zeros(1), "got ndarray of float64"),
+        ("no", "got str"),
+        (bytearray(1), "got bytearray"),
+    ],
 )
 def test_proofs_that_cannot_be_read_are_named(proven: Any, text: str) -> None:
     class Wrong:

@@ -1,5 +1,6 @@
 """Nothing hangs and nothing is swallowed: a fault reaches the caller as itself."""
 
+import collections
 import gc
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy.errors import SettingsError
+from many_players import Trio
 from oracles import Batch, Constant, Countdown, DiceCountdown, Hashed
 
 
@@ -266,6 +270,72 @@ def test_what_is_no_number_in_its_range_is_no_outcome(outcome: Any) -> None:
 @pytest.mark.parametrize("outcome", [1, -1, 0, 0.5, np.float32(-1), np.int8(1), np.array(0.25)], ids=repr)
 def test_numbers_of_any_kind_are_outcomes(outcome: Any) -> None:
     azpy.Search(Constant(3), simulations=400).run(broken(outcome=lambda: outcome))
+
+
+# Lists that come from users.
+
+
+def given_by(name: str, given: Any, **more: Any) -> azpy.State:
+    """A game of three players whose attribute is `given`, or whose method returns it."""
+    value = (lambda *_: given) if callable(getattr(Trio, name, print)) else given
+    return azpy.State(type("Given", (Trio,), {**more, name: value})())
+
+
+def with_engine(actions: Any) -> object:
+    with azpy.Engine(azpy.UniformEvaluator()) as engine:
+        return engine.submit(BOARD, 2, actions=actions).result()
+
+
+BOARD = azpy.make_game("tic_tac_toe")
+SEARCH = azpy.Search(azpy.UniformEvaluator(), simulations=9)
+GUMBEL = azpy.Search(azpy.UniformEvaluator(), simulations=9, gumbel_actions=2)
+OVER = {"turn": lambda _: azpy.TERMINAL, "outcome": lambda _: (0, 1), "num_players": 2, "zero_sum": False}
+CELLS = list(range(16))
+# What takes a list, and a right one.
+TAKES_LISTS: dict[str, tuple[Callable[[Any], object], list[int]]] = {
+    "outcome": (lambda given: given_by("outcome", given, **OVER).outcome(), [0, 1]),
+    "legal_actions": (lambda given: given_by("legal_actions", given).legal_actions(), [1, 2]),
+    "touches": (lambda given: given_by("touches", given).touches(0), [1, 2]),
+    "obs_shape": (lambda given: given_by("obs_shape", given), [3, 4, 5]),
+    "action_cells": (lambda given: given_by("action_cells", given), CELLS),
+    "policy_planes": (lambda given: given_by("policy_planes", given), CELLS),
+    "Search.run": (lambda given: SEARCH.run(BOARD, actions=given), [1, 2]),
+    "gumbel": (lambda given: GUMBEL.run(BOARD, gumbel=given), CELLS[:9]),
+    "Engine.submit": (with_engine, [1, 2]),
+    "VectorSearch.advance": (lambda given: azpy.VectorSearch([BOARD] * 2, Hashed(9)).advance(given), [1, 2]),
+    "format_actions": (BOARD.format_actions, [1, 2]),
+    "captured": (BOARD.captured, [1, 2]),
+    "of_actions": (lambda given: azpy.GameRecord.of_actions(BOARD, given, 0.5), [1, 2]),
+    "outcome of_actions": (lambda given: azpy.GameRecord.of_actions(given_by("x", 0, **OVER), [], given), [0, 1]),
+    "weights": (lambda given: azpy.Ensemble([Hashed(9)] * 2, given), [1, 2]),
+}
+LISTS: list[Callable[[list[int]], Any]] = [tuple, np.array, collections.deque]
+NO_LISTS: list[Callable[[list[int]], Any]] = [
+    dict.fromkeys,
+    set,
+    bytes,
+    bytearray,
+    lambda given: memoryview(bytes(given)),
+    lambda given: "".join(map(str, given)),
+    lambda given: collections.UserDict(dict.fromkeys(given, 1)),
+    lambda given: dict(enumerate(given)).values(),
+]
+
+
+@pytest.mark.parametrize("taker", TAKES_LISTS)
+def test_a_list_of_numbers_is_no_dict_set_or_bytes(taker: str) -> None:
+    take, right = TAKES_LISTS[taker]
+    for made in LISTS:
+        take(made(right))
+    for made in NO_LISTS:
+        with pytest.raises((TypeError, azpy.GameError, SettingsError)):
+            pytest.fail(f"{made(right)!r} is taken for a list: {take(made(right))}")
+
+
+def test_files_to_learn_from_are_a_path_or_a_list(tmp_path: Path) -> None:
+    for given in (b"games", {"games": 1}, {"games"}, [1]):
+        with pytest.raises(SettingsError, match="supervised must be a file or a list of files"):
+            azpy.train("tic_tac_toe", supervised=given, out=str(tmp_path / "run"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", [-1, 2**128, 1.5, None, "a"], ids=str)

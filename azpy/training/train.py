@@ -1,8 +1,11 @@
 """`azpy.train`: a training run from Python."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from azpy._core import listed
+from azpy.errors import SettingsError
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
@@ -19,7 +22,7 @@ def train(
     *,
     out: str | None = None,
     config: str | None = None,
-    supervised: str | Sequence[str] = (),
+    supervised: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     size_schedule: str | None = None,
     on_iteration: Callable[[dict[str, Any]], object] | None = None,
     **settings: Any,
@@ -55,10 +58,14 @@ def train(
         3
     """
     spec = spec_of(game)
-    given = {"game": spec, **settings}
-    typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
+    typed = {"game": spec, **settings}
+    typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in typed.items()}
     chosen, folder, _ = choose(typed, config, out, sized, placed)
-    files = [supervised] if isinstance(supervised, str) else supervised
+    try:
+        given = [supervised] if isinstance(supervised, str | os.PathLike) else listed(supervised)
+        files = [os.fspath(path) for path in given]
+    except TypeError as error:
+        raise SettingsError(f"supervised must be a file or a list of files: {error}") from error
     for stage in stages(chosen, folder, size_schedule, bool(files)):
         if not _trained(stage, files, on_iteration):
             break

@@ -207,7 +207,8 @@ fn tile<S: Simd, const R: usize, const V: usize>(
         let to = &mut to[put[row]..][..V * lanes];
         for vector in 0..V {
             let sum = sums[row][vector];
-            let sum = if job.relu { sum.max(zero) } else { sum };
+            // `max` would take 0 for NaN, and a network that overflows would seem to answer.
+            let sum = if job.relu { sum.simd_le(zero).select(zero, sum) } else { sum };
             sum.store_slice(&mut to[vector * lanes..][..lanes]);
         }
     }
@@ -241,6 +242,18 @@ mod tests {
     }
 
     #[test]
+    fn negative_sums_become_0_and_nan_stays() {
+        for level in levels() {
+            let bias = [f32::NAN, f32::NEG_INFINITY, -1.0, -0.0, 2.0];
+            let layer = Layer::new(level, [5, 1], vec![0], |_, _, _| 0.0, &bias);
+            let mut to = Vec::new();
+            layer.run(&Job::new(&[1.0], 1, &[0], &[0]).relu(), &mut to);
+            assert!(to[0].is_nan(), "{level:?}");
+            assert_eq!(to[1..5], [0.0, 0.0, 0.0, 2.0], "{level:?}");
+        }
+    }
+
+    #[test]
     fn a_layer_has_the_sums_of_plain_loops_for_any_number_of_positions_inputs_and_outputs() {
         for level in levels() {
             for (positions, inputs, outputs) in
@@ -270,7 +283,7 @@ mod tests {
                                     sum += read * weight(output, tap, input);
                                 }
                             }
-                            let sum = if relu { sum.max(0.0) } else { sum };
+                            let sum = if relu && sum <= 0.0 { 0.0 } else { sum };
                             assert!((to[place] - sum).abs() < 1e-4, "{level:?}: {} and {sum}", to[place]);
                         }
                     }

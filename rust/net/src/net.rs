@@ -317,7 +317,8 @@ fn pool(head: &[f32], stride: usize, area: usize, count: usize, pooled: &mut Vec
         most.fill(f32::NEG_INFINITY);
         for cell in cells.chunks_exact(stride) {
             mean.iter_mut().zip(cell).for_each(|(mean, number)| *mean += number);
-            most.iter_mut().zip(cell).for_each(|(most, number)| *most = most.max(*number));
+            // `max` would pass over NaN.
+            most.iter_mut().zip(cell).for_each(|(most, &x)| *most = if x <= *most { *most } else { x });
         }
         mean.iter_mut().for_each(|mean| *mean /= area as f32);
     }

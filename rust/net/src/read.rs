@@ -1,5 +1,6 @@
 //! Reading: the shape of a network from JSON, its weights from safetensors.
 
+use azpy_core::game::MAX_PLAYERS;
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 
@@ -60,7 +61,7 @@ impl Shape {
         if !floats.is_some_and(|floats| (1..=MOST).contains(&floats)) || !(1..=MOST).contains(&actions) {
             return Err(format!("no network takes observations {:?} and gives {actions} logits", shape.obs_shape));
         }
-        if (spec.three_classes && shape.num_values != 1) || !(1..=6).contains(&shape.num_values) {
+        if (spec.three_classes && shape.num_values != 1) || !(1..=MAX_PLAYERS).contains(&shape.num_values) {
             return Err(format!(
                 "network {name:?} cannot give {} numbers as the value of a position",
                 shape.num_values

@@ -13,12 +13,14 @@ const HEAD: usize = 16;
 /// The weights of a network by name, with their shapes; made at random when they are first asked for.
 struct Weights {
     stream: Stream,
+    /// What convolutions and matrices are multiplied by.
+    scale: f32,
     made: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
 }
 
 impl Weights {
     fn new(seed: u64) -> Self {
-        Self { stream: Stream::keyed(&[seed]), made: BTreeMap::new() }
+        Self { stream: Stream::keyed(&[seed]), scale: 1.0, made: BTreeMap::new() }
     }
 
     fn number(&mut self) -> f32 {
@@ -28,7 +30,7 @@ impl Weights {
     fn get(&mut self, name: &str, shape: &[usize]) -> Vec<f32> {
         if !self.made.contains_key(name) {
             let fan: usize = shape[1..].iter().product();
-            let scale = 1.2 / (fan as f32).sqrt();
+            let scale = 1.2 / (fan as f32).sqrt() * if shape.len() > 1 { self.scale } else { 1.0 };
             let is_variance = name.ends_with("running_var");
             let numbers = (0..shape.iter().product()).map(|_| scale * self.number());
             let numbers = numbers.map(|number| if is_variance { number.abs() + 0.3 } else { number }).collect();
@@ -62,7 +64,8 @@ impl Weights {
                         let row = (place / w + tap / size).wrapping_sub(size / 2);
                         let column = (place % w + tap % size).wrapping_sub(size / 2);
                         if row < h && column < w {
-                            *sum += from[row * w + column] * weight[(output * x.len() + input) * size * size + tap];
+                            let weight = weight[(output * x.len() + input) * size * size + tap];
+                            *sum = from[row * w + column].mul_add(weight, *sum);
                         }
                     }
                 }
@@ -90,14 +93,15 @@ impl Weights {
     fn linear(&mut self, name: &str, x: &[f32], outputs: usize) -> Vec<f32> {
         let weight = self.get(&format!("{name}.weight"), &[outputs, x.len()]);
         let bias = self.get(&format!("{name}.bias"), &[outputs]);
-        let products =
-            |row: usize| -> f32 { x.iter().zip(&weight[row * x.len()..]).map(|(x, weight)| x * weight).sum() };
-        (0..outputs).map(|output| bias[output] + products(output)).collect()
+        // A product is not rounded before it is added, as in the layers: it may be too large for a float alone.
+        let add = |sum: f32, (x, weight): (&f32, &f32)| x.mul_add(*weight, sum);
+        (0..outputs).map(|output| x.iter().zip(&weight[output * x.len()..]).fold(bias[output], add)).collect()
     }
 }
 
 fn relu(x: Planes) -> Planes {
-    x.into_iter().map(|row| row.into_iter().map(|number| number.max(0.0)).collect()).collect()
+    // As in torch, NaN stays NaN: `f32::max` would drop it.
+    x.into_iter().map(|row| row.into_iter().map(|x| if x <= 0.0 { 0.0 } else { x }).collect()).collect()
 }
 
 /// Adds a number to each plane.
@@ -108,7 +112,9 @@ fn spread(x: Planes, each: &[f32]) -> Planes {
 /// The means of the channels, and then their maxima.
 fn pooled(x: &Planes) -> Vec<f32> {
     let mean = x.iter().map(|row| row.iter().sum::<f32>() / row.len() as f32);
-    let most = x.iter().map(|row| row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let most = x
+        .iter()
+        .map(|row| row.iter().fold(f32::NEG_INFINITY, |most, &x| if x > most || x.is_nan() { x } else { most }));
     mean.chain(most).collect()
 }
 
@@ -224,7 +230,8 @@ impl Case {
         if !self.spec.contains("wdl") {
             return (logits, raw.into_iter().map(f32::tanh).collect());
         }
-        let shares: Vec<f32> = raw.iter().map(|number| number.exp()).collect();
+        let most = raw.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let shares: Vec<f32> = raw.iter().map(|number| (number - most).exp()).collect();
         let win = 1.0 / (1.0 - 4.0 / 3.0 * self.smoothing);
         let value = (shares[0] - shares[2]) / shares.iter().sum::<f32>() * win;
         (logits, vec![value.clamp(-1.0, 1.0)])
@@ -256,23 +263,54 @@ impl Case {
     }
 }
 
+/// A network of each kind.
+fn cases() -> Vec<Case> {
+    let places = |count, of: fn(usize) -> Option<usize>| Some((0..count).map(of).collect());
+    vec![
+        Case::new("2x32", [3, 6, 7], 7),
+        Case::new("3x20+pool", [4, 5, 4], 23),
+        Case::new("2x48+pool+wdl", [2, 3, 3], 9),
+        Case::new("2x96+pool", [1, 2, 3], 6), // 32 of the channels are pooled, and 16 of fewer than 96
+        Case { num_values: 3, ..Case::new("1x8", [2, 1, 5], 4) },
+        Case { smoothing: 0.1, ..Case::new("0x16+wdl", [2, 3, 3], 9) },
+        Case { cells: Some(vec![5, 0, 11]), ..Case::new("1x24", [3, 3, 4], 21) },
+        Case {
+            places: places(13, |place| (place != 4).then_some((place * 5) % 18)),
+            divisors: Some(vec![1, 9, 3]),
+            ..Case::new("2x16+pool+conv", [3, 3, 3], 13)
+        },
+        Case { places: places(9, Some), smoothing: 0.05, ..Case::new("1x16+conv+wdl", [2, 3, 3], 9) },
+        Case::new("3x40", [10, 1, 1], 5),
+        Case { num_values: 4, ..Case::new("0x8", [6, 1, 1], 70) },
+    ]
+}
+
 #[test]
 fn every_kind_of_network_says_what_plain_loops_say() {
     let scratch = &mut Scratch::default();
-    Case::new("2x32", [3, 6, 7], 7).check(scratch);
-    Case::new("3x20+pool", [4, 5, 4], 23).check(scratch);
-    Case::new("2x48+pool+wdl", [2, 3, 3], 9).check(scratch);
-    Case::new("2x96+pool", [1, 2, 3], 6).check(scratch); // 32 of the channels are pooled, and 16 of fewer than 96
-    Case { num_values: 3, ..Case::new("1x8", [2, 1, 5], 4) }.check(scratch);
-    Case { smoothing: 0.1, ..Case::new("0x16+wdl", [2, 3, 3], 9) }.check(scratch);
-    Case { cells: Some(vec![5, 0, 11]), ..Case::new("1x24", [3, 3, 4], 21) }.check(scratch);
-    let places = (0..13).map(|place| (place != 4).then_some((place * 5) % 18)).collect();
-    let divisors = Some(vec![1, 9, 3]);
-    Case { places: Some(places), divisors, ..Case::new("2x16+pool+conv", [3, 3, 3], 13) }.check(scratch);
-    let places = Some((0..9).map(Some).collect());
-    Case { places, smoothing: 0.05, ..Case::new("1x16+conv+wdl", [2, 3, 3], 9) }.check(scratch);
-    Case::new("3x40", [10, 1, 1], 5).check(scratch);
-    Case { num_values: 4, ..Case::new("0x8", [6, 1, 1], 70) }.check(scratch);
+    cases().iter().for_each(|case| case.check(scratch));
+}
+
+#[test]
+fn a_network_overflows_where_plain_loops_do() {
+    let (mut compared, mut infinite) = (0, 0);
+    for case in cases() {
+        // Not each power of ten: at the edge of what a float holds, the order of the sums decides.
+        for power in (1..38).step_by(2) {
+            let mut weights = Weights { scale: 10_f32.powi(power), ..Weights::new(power as u64) };
+            let observation: Vec<f32> = (0..case.obs_shape.iter().product()).map(|_| weights.number()).collect();
+            let (plain, plain_values) = case.answer(&mut weights, &observation);
+            let Ok(net) = Net::read(&case.shape(), &weights.bytes()) else { continue };
+            let (mut logits, mut values) = (vec![0.0; case.actions], vec![0.0; case.num_values]);
+            net.evaluate(&mut Scratch::default(), &observation, 1, &mut logits, &mut values);
+            for (found, plain) in logits.iter().zip(&plain).chain(values.iter().zip(&plain_values)) {
+                assert_eq!(found.is_finite(), plain.is_finite(), "{} at 1e{power}: {found} and {plain}", case.spec);
+                infinite += usize::from(!plain.is_finite());
+                compared += 1;
+            }
+        }
+    }
+    assert!(infinite > compared / 3 && infinite < compared, "{infinite} of {compared} overflow");
 }
 
 #[test]

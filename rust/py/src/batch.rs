@@ -14,6 +14,7 @@ use crate::doors::{AnyBatch, AnyState, BatchSettings, Typed, downcast};
 use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::hosted::{Fault, Hosted};
+use crate::listed::Listed;
 use crate::result::{AnySearch, Searches};
 use crate::settings::Whole;
 
@@ -103,8 +104,8 @@ pub(crate) fn check_draws(draws: &[f64], actions: usize) -> PyResult<()> {
 }
 
 /// The root's actions to choose among, ascending; empty for all.
-pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Vec<Whole>>) -> PyResult<Vec<Action>> {
-    let Some(given) = given else {
+pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Listed<Whole>>) -> PyResult<Vec<Action>> {
+    let Some(Listed(given)) = given else {
         return Ok(Vec::new());
     };
     let legal = state.legal();

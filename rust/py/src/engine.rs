@@ -20,6 +20,7 @@ use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
 use crate::hub::{Hub, Place, is_serving};
+use crate::listed::Listed;
 use crate::result::Told;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::{State, any_state};
@@ -261,7 +262,7 @@ struct Given<'a> {
     seconds: Option<f64>,
     seed: u64,
     priority: &'a str,
-    actions: Option<Vec<Whole>>,
+    actions: Option<Listed<Whole>>,
     report_every: Option<f64>,
     on_report: Option<Py<PyAny>>,
     told: Told,
@@ -402,7 +403,7 @@ impl Engine {
         #[pyo3(from_py_with = whole)] seed: i128,
         model: Option<&str>,
         priority: &str,
-        actions: Option<Vec<Whole>>,
+        actions: Option<Listed<Whole>>,
         on_report: Option<Py<PyAny>>,
         report_every: Option<f64>,
         standard_errors: bool,
@@ -595,7 +596,7 @@ impl EngineGame {
         simulations: Option<Whole>,
         seconds: Option<f64>,
         priority: &str,
-        actions: Option<Vec<Whole>>,
+        actions: Option<Listed<Whole>>,
         on_report: Option<Py<PyAny>>,
         report_every: Option<f64>,
         standard_errors: bool,

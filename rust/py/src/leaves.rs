@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
 use azpy_core::game::{Payoff, Pov};
 use azpy_core::tree::LONGEST_PROOF;
-use numpy::{PyArray1, PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
@@ -14,6 +14,8 @@ use crate::doors::Typed;
 use crate::errors::EvaluatorError;
 use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
 use crate::hosted::{Fault, Hosted};
+use crate::listed::{entries, is_bool};
+use crate::settings::Whole;
 use crate::state::State;
 use crate::threads::locked;
 
@@ -139,14 +141,15 @@ fn proofs(object: &Bound<'_, PyAny>, rows: usize) -> PyResult<Vec<u8>> {
             "proven of the evaluator's reply: got {got}, expected a bool or whole number for each of {rows} rows"
         ))
     };
-    let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
-    let proofs: Vec<u8> = if let Ok(flags) = array.cast::<PyArray1<bool>>() {
-        let flags = flags.try_readonly().map_err(|error| wrong(error.to_string()))?;
-        flags.as_array().iter().map(|&flag| if flag { LONGEST_PROOF } else { 0 }).collect()
-    } else {
-        let plies: Vec<i64> = array.extract().map_err(|_| wrong(describe(&array)))?;
-        plies.iter().map(|&plies| u8::try_from(plies.max(-1).saturating_add(1)).unwrap_or(LONGEST_PROOF)).collect()
+    let proof = |one: &Bound<'_, PyAny>| -> PyResult<u8> {
+        if is_bool(one) {
+            return Ok(if one.is_truthy()? { LONGEST_PROOF } else { 0 });
+        }
+        let Whole(plies) = one.extract()?;
+        Ok(u8::try_from(plies.max(-1).saturating_add(1)).unwrap_or(LONGEST_PROOF))
     };
+    let read = |given: Vec<Bound<'_, PyAny>>| given.iter().map(proof).collect::<PyResult<Vec<_>>>();
+    let proofs = entries(object).and_then(read).map_err(|_| wrong(describe(object)))?;
     if proofs.len() == rows { Ok(proofs) } else { Err(wrong(format!("{} of them", proofs.len()))) }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! From the lowest layer to the highest; no layer uses a higher one:
 //!
-//! 1. [`errors`], [`settings`], [`threads`] (how background threads end).
+//! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
 //! 2. [`hosted`] is what a game needs to be reached from Python, [`pygame`] a game written in Python.
 //! 3. [`evaluators`] are what may answer ([`net`]: azpy's own networks), [`result`] is what a search found ([`picture`] hands trees to what draws them),
 //!    and [`calls`] are requests to an engine.
@@ -31,6 +31,7 @@ mod given;
 mod hosted;
 mod hub;
 mod leaves;
+mod listed;
 mod model;
 mod net;
 mod picture;
@@ -95,6 +96,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(errors::stays_here, module)?)?;
     errors::keep_here(module)?;
     module.add_function(wrap_pyfunction!(settings::why_unused, module)?)?;
+    module.add_function(wrap_pyfunction!(listed::listed, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;
     module.add_function(wrap_pyfunction!(given::make_game, module)?)?;

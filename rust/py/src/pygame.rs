@@ -13,10 +13,11 @@ use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use crate::errors::GameError;
 use crate::hosted::{CHANCE, Fault, Hosted, TERMINAL, turn_number};
+use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
+use crate::settings::Whole;
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
 pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyErr {
@@ -68,7 +69,7 @@ impl Told for Values {
     fn expected(players: usize, _came: usize) -> String {
         match players {
             1 => "a score in [-1, 1]".to_owned(),
-            _ => format!("{players} numbers in [-1, 1], one a player, player 0 first"),
+            _ => format!("a list of {players} numbers in [-1, 1], one for each player, player 0 first"),
         }
     }
 }
@@ -92,15 +93,18 @@ fn attribute<'py, T>(
 
 /// How many players a game in Python has, and whether they are two with a zero sum.
 pub(crate) fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
-    let read = |given: &Bound<'_, PyAny>| {
-        let number = given.extract::<usize>().ok().filter(|number| (1..=MAX_PLAYERS).contains(number));
-        number.filter(|_| !is_bool(given))
-    };
+    let read = |given: &Bound<'_, PyAny>| whole_of(given).filter(|number| (1..=MAX_PLAYERS).contains(number));
     let (name, expected) = ("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"));
     let players = attribute(object, name, object.getattr_opt(name)?, &expected, read)?.unwrap_or(2);
     let (name, read) = ("zero_sum", |given: &Bound<'_, PyAny>| given.extract::<bool>().ok());
     let zero_sum = attribute(object, name, object.getattr_opt(name)?, "True or False", read)?.unwrap_or(true);
     Ok((players, players == 2 && zero_sum))
+}
+
+/// A whole number above 0.
+fn whole_of(given: &Bound<'_, PyAny>) -> Option<usize> {
+    let Whole(number) = given.extract().ok()?;
+    usize::try_from(number).ok().filter(|&number| number > 0)
 }
 
 #[derive(Clone)]
@@ -135,28 +139,27 @@ impl<P: Told> PyGame<P> {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = object.get_type().name()?.to_string();
-        let whole = |value: &Bound<'_, PyAny>| value.extract::<usize>().ok().filter(|&number| number > 0);
         let number = |name: &str| -> PyResult<usize> {
-            let found = attribute(object, name, Some(object.getattr(name)?), "a whole number above 0", whole)?;
+            let found = attribute(object, name, Some(object.getattr(name)?), "a whole number above 0", whole_of)?;
             Ok(found.unwrap_or_default())
         };
         let shape = |value: &Bound<'_, PyAny>| {
-            value.extract::<[usize; 3]>().ok().filter(|shape| shape.iter().all(|&size| size > 0))
+            wholes(value)?.try_into().ok().filter(|shape: &[usize; 3]| shape.iter().all(|&size| size > 0))
         };
         let (name, expected) = ("obs_shape", "(C, H, W), all above 0");
         let obs_shape = attribute(object, name, Some(object.getattr(name)?), expected, shape)?.unwrap_or_default();
         let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|list| !list.is_none())) };
         let (name, expected) = ("action_cells", "None or a list of whole numbers from 0 to 65535");
-        let action_cells = attribute(object, name, given(name)?, expected, |cells| {
-            cells.try_iter().ok()?.map(|cell| cell.ok()?.extract().ok()).collect::<Option<Vec<u16>>>()
-        })?;
+        let action_cells = attribute(object, name, given(name)?, expected, wholes::<u16>)?;
         let (name, expected) = ("policy_planes", "None or a list of whole numbers from 0 and None");
         let policy_planes = attribute(object, name, given(name)?, expected, |places| {
-            places.try_iter().ok()?.map(|place| place.ok()?.extract().ok()).collect::<Option<Vec<Option<u32>>>>()
+            let Listed(places) = places.extract().ok()?;
+            let number = |place: Option<Whole>| place.map(|Whole(place)| u32::try_from(place)).transpose().ok();
+            places.into_iter().map(number).collect::<Option<Vec<_>>>()
         })?;
         let num_players = players_of(object)?.0;
         let names = |value: &Bound<'_, PyAny>| {
-            let names: Vec<String> = value.extract().ok()?;
+            let Listed::<String>(names) = value.extract().ok()?;
             (names.len() == num_players && names.iter().all(|name| !name.trim().is_empty())).then_some(names)
         };
         let expected = format!("None or a list of names, one for each of num_players = {num_players}");
@@ -323,10 +326,13 @@ impl<P: Told> Game for PyGame<P> {
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
             let wrong = |rule, expected: &str| self.wrong(rule, "legal_actions", &short(&reply), expected);
-            if reply.get_item(0).is_ok_and(|first| is_bool(&first)) {
-                return wrong("legal-type", "a list of the actions' whole numbers, no mask of all actions");
+            let Ok(given) = entries(&reply) else {
+                return wrong("legal-type", "a list of whole numbers");
+            };
+            if given.first().is_some_and(is_bool) {
+                return wrong("legal-type", "a list of the actions' whole numbers, not a mask of all actions");
             }
-            let Ok(actions) = reply.extract::<Vec<i64>>() else {
+            let Ok(actions) = given.iter().map(PyAnyMethods::extract::<i64>).collect::<PyResult<Vec<_>>>() else {
                 return wrong("legal-type", "a list of whole numbers");
             };
             let last = self.info.num_actions as i64 - 1;
@@ -360,7 +366,7 @@ impl<P: Told> Game for PyGame<P> {
                     && outcomes.iter().all(|&(_, probability)| (0.0..=1.0).contains(&probability))
                     && outcomes.windows(2).all(|pair| pair[0].0 < pair[1].0)
             };
-            let Some(outcomes) = reply.extract::<Vec<(Action, f32)>>().ok().filter(fine) else {
+            let Some(outcomes) = reply.extract().ok().map(|Listed(outcomes)| outcomes).filter(fine) else {
                 return wrong(
                     "chance-type",
                     "a list of (outcome, probability from 0 to 1), outcomes ascending, not empty",
@@ -471,7 +477,9 @@ impl<P: Told> Notation for PyGame<P> {
     fn touches(&self, action: Action) -> Vec<Touch> {
         let [_, height, width] = self.info.obs_shape;
         let places = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
-            let places: Vec<(String, [f64; 4])> = reply.extract().ok()?;
+            let Listed::<(String, Listed<f64>)>(places) = reply.extract().ok()?;
+            let rect = |(place, Listed(rect)): (String, Listed<f64>)| Some((place, rect.try_into().ok()?));
+            let places: Vec<(String, [f64; 4])> = places.into_iter().map(rect).collect::<Option<_>>()?;
             let fine = |(place, [x, y, width, height]): &(String, [f64; 4])| {
                 !place.trim().is_empty()
                     && [x, y, width, height].iter().all(|length| length.is_finite())
@@ -482,9 +490,8 @@ impl<P: Told> Notation for PyGame<P> {
             places.iter().all(fine).then(|| places.into_iter().map(touch).collect())
         };
         let cells = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
-            let cells: Vec<usize> = reply.extract().ok()?;
             let touch = |cell| (cell < height * width).then(|| board_touch(height, width, cell));
-            cells.into_iter().map(touch).collect()
+            wholes::<usize>(reply)?.into_iter().map(touch).collect()
         };
         if !self.has("touches") {
             return Vec::new();
@@ -507,42 +514,4 @@ impl<P: Told> Notation for PyGame<P> {
             })
         })
     }
-}
-
-/// A number alone, or the numbers of a sequence or an array; nothing for anything else.
-fn numbers_of(reply: &Bound<'_, PyAny>) -> Option<(Vec<f32>, bool)> {
-    // A bool says who won and who did not: as a number, False is a draw.
-    let number = |reply: &Bound<'_, PyAny>| if is_bool(reply) { None } else { reply.extract::<f32>().ok() };
-    match number(reply) {
-        Some(only) => Some((vec![only], true)),
-        None => {
-            let each = reply.try_iter().ok()?.take(MAX_PLAYERS + 1).map(|each| number(&each.ok()?));
-            Some((each.collect::<Option<_>>()?, false))
-        }
-    }
-}
-
-/// Whether a reply is a bool of Python, or of numpy or torch (an array of one, too). PyO3 reads all of them as numbers.
-fn is_bool(reply: &Bound<'_, PyAny>) -> bool {
-    if reply.is_instance_of::<PyBool>() {
-        return true;
-    }
-    if reply.is_instance_of::<PyFloat>() || reply.is_instance_of::<PyInt>() {
-        return false;
-    }
-    let dtype = reply.getattr("dtype").and_then(|dtype| text_of(&dtype));
-    dtype.is_ok_and(|name| name.ends_with("bool")) // "bool", "torch.bool"
-}
-
-/// A reply as an error repeats it: on one line, cut where it is long.
-fn short(reply: &Bound<'_, PyAny>) -> String {
-    const MOST: usize = 200;
-    let text = reply.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string_lossy().into_owned());
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= MOST { line } else { line.chars().take(MOST).collect::<String>() + "..." }
-}
-
-/// As `str` gives it, with a replacement for what no file can hold: half of a surrogate pair.
-fn text_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(object.str()?.to_string_lossy().into_owned())
 }

@@ -146,12 +146,7 @@ impl Message {
     /// The name of a player; None for the first one.
     #[getter]
     fn model(&self) -> PyResult<Option<&str>> {
-        self.fields
-            .get("model")
-            .filter(|value| !value.is_null())
-            .map(|_| self.fields.text("model"))
-            .transpose()
-            .map_err(refused)
+        self.fields.get("model").map(|_| self.fields.text("model")).transpose().map_err(refused)
     }
 
     /// The action that is asked for; None for a query. With `renews` there is an action `renew`.

@@ -6,12 +6,13 @@ use azpy_core::game::Player;
 use azpy_core::record::{GameRecord as CoreRecord, Ply};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::errors::caught;
 use crate::hosted::outcome_object;
+use crate::listed::{Listed, numbers_of, short};
 use crate::settings::{U64, whole, within};
 use crate::state::State;
 
@@ -206,17 +207,16 @@ impl GameRecord {
     #[pyo3(signature = (start, actions, outcome, *, game_id = 0, seed = 0))]
     fn of_actions(
         start: &State,
-        actions: Vec<u32>,
+        actions: Listed<u32>,
         outcome: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = whole)] game_id: i128,
         #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Self> {
         let (game_id, seed) = (within("game_id", game_id, 0, U64)?, within("seed", seed, 0, U64)?);
-        let outcome = match outcome.extract::<f32>() {
-            Ok(only) => vec![only],
-            Err(_) => outcome.extract::<Vec<f32>>()?,
-        };
-        let record = caught(|| Ok(start.inner.record_of(&actions, &outcome)));
+        let (outcome, _) = numbers_of(outcome).ok_or_else(|| {
+            PyTypeError::new_err(format!("outcome must be a number or a list of numbers, got {}", short(outcome)))
+        })?;
+        let record = caught(|| Ok(start.inner.record_of(&actions.0, &outcome)));
         start.inner.take_error()?;
         let record = record?.map_err(PyValueError::new_err)?;
         Ok(Self(Arc::new(CoreRecord { game: start.spec.clone(), game_id, seed, ..record })))

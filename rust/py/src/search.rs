@@ -16,6 +16,7 @@ use crate::batch::{allowed_actions, check_draws};
 use crate::doors::{AnyBatch, AnyState, BatchSettings};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
+use crate::listed::Listed;
 use crate::result::{SearchResult, check_temperature, fill_policy, search_stats};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
@@ -94,8 +95,8 @@ impl Search {
         state: Option<&Bound<'_, PyAny>>,
         simulations: Option<Whole>,
         seconds: Option<f64>,
-        actions: Option<Vec<Whole>>,
-        gumbel: Option<Vec<f64>>,
+        actions: Option<Listed<Whole>>,
+        gumbel: Option<Listed<f64>>,
     ) -> PyResult<SearchResult> {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
@@ -113,7 +114,7 @@ impl Search {
         if let Some(state) = state {
             let (spec, state) = any_state(state)?;
             let allowed = allowed_actions(&*state, actions)?;
-            if let Some(draws) = &gumbel {
+            if let Some(Listed(draws)) = &gumbel {
                 let legal = if allowed.is_empty() { state.legal().len() } else { allowed.len() };
                 check_draws(draws, legal)?;
             }
@@ -145,7 +146,7 @@ impl Search {
             ));
         };
         let mut session = changing(shared)?;
-        if let Some(draws) = gumbel {
+        if let Some(Listed(draws)) = gumbel {
             session.set_gumbel_draws(0, &draws)?;
         }
         session.run(py, evaluator, simulations, limit)?;
@@ -224,7 +225,7 @@ impl VectorSearch {
     #[new]
     #[pyo3(signature = (states, evaluator, *, cache_positions = 0, seed = 0, threads = None, **options))]
     fn new(
-        states: Vec<Bound<'_, PyAny>>,
+        states: Listed<Bound<'_, PyAny>>,
         evaluator: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = whole)] cache_positions: i128,
         #[pyo3(from_py_with = whole)] seed: i128,
@@ -233,7 +234,7 @@ impl VectorSearch {
     ) -> PyResult<Self> {
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
         let mut evaluator = AnyEvaluator::new(evaluator)?;
-        let states: Vec<_> = states.iter().map(any_state).collect::<PyResult<_>>()?;
+        let states: Vec<_> = states.0.iter().map(any_state).collect::<PyResult<_>>()?;
         let Some((spec, first)) = states.first() else {
             return Err(PyValueError::new_err("a search of no states at all; give at least one"));
         };
@@ -319,7 +320,8 @@ impl VectorSearch {
 
     /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises
     /// ValueError at the first action that is not legal; the trees before it have moved.
-    fn advance(&self, actions: Vec<Whole>) -> PyResult<()> {
+    fn advance(&self, actions: Listed<Whole>) -> PyResult<()> {
+        let Listed(actions) = actions;
         let mut session = changing(&self.session)?;
         if actions.len() != session.len() {
             let (got, trees) = (actions.len(), session.len());

@@ -17,6 +17,7 @@ use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::given::any_game;
 use crate::hosted::{Fault, Hosted};
+use crate::listed::Listed;
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::threads::{self, PATIENCE, Stop, attached_once, locked, wait};
@@ -335,9 +336,9 @@ impl SelfPlay {
 
     /// Has games go on that another self-play left `unfinished`, once their ids come up; `admit` them or leave `games`
     /// out. Their first search begins without the tree of the ply before. A game of another run begins anew.
-    fn go_on(&self, py: Python<'_>, games: Vec<PyRef<'_, GameRecord>>) -> PyResult<()> {
+    fn go_on(&self, py: Python<'_>, games: Listed<PyRef<'_, GameRecord>>) -> PyResult<()> {
         let playing = self.open()?;
-        let games = games.iter().map(|game| (*game.0).clone()).collect();
+        let games = games.0.iter().map(|game| (*game.0).clone()).collect();
         py.detach(|| playing.core.go_on(games));
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::colors::{colored, terminal_shows_colors};
 use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
 use crate::hosted::{outcome_object, turn_number};
+use crate::listed::Listed;
 use crate::pygame::{PyGame, Told, players_of};
 use crate::registry::{params, spec_of};
 use crate::settings::{Whole, whole, within};
@@ -469,8 +470,8 @@ impl State {
     ///     >>> state = azpy.make_game("wall_game")
     ///     >>> state.format_actions(state.parse_actions("Ca7 Cb7 Mg1 >e4"))
     ///     'Cb7 Mg1.>e4'
-    fn format_actions(&self, actions: Vec<Whole>) -> PyResult<String> {
-        let actions = actions.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
+    fn format_actions(&self, actions: Listed<Whole>) -> PyResult<String> {
+        let actions = actions.0.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
         self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
     }
 
@@ -482,9 +483,9 @@ impl State {
     ///     >>> state = azpy.make_game("chess")
     ///     >>> state.captured(state.parse_actions("e4 d5 exd5 Qxd5"))
     ///     ['p', 'P']
-    fn captured(&self, actions: Vec<Whole>) -> PyResult<Vec<String>> {
+    fn captured(&self, actions: Listed<Whole>) -> PyResult<Vec<String>> {
         let (mut state, mut legal) = (self.inner.boxed()?, Vec::new());
-        for action in actions {
+        for action in actions.0 {
             let played = try_play(action, |action| {
                 legal.push(action);
                 state.try_play(action)
@@ -556,14 +557,14 @@ impl State {
     fn write_variations(
         &self,
         py: Python<'_>,
-        moves: Vec<(Whole, String)>,
+        moves: Listed<(Whole, String)>,
         tags: Option<&Bound<'_, PyDict>>,
         notes: Option<NotesByIndex>,
         #[pyo3(from_py_with = whole)] max_moves: i128,
         #[pyo3(from_py_with = whole)] max_depth: i128,
     ) -> PyResult<String> {
         let bounds = bounds(max_moves, max_depth)?;
-        let named = named(moves)?;
+        let named = named(moves.0)?;
         let mut told = Vec::new();
         for (name, value) in tags.into_iter().flatten() {
             told.push((name.extract::<String>()?, value.extract::<String>()?));

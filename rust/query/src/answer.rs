@@ -248,7 +248,7 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
     let (turn_number, line) = read_position(fields, asking, limits)?;
     let (captured, mut state) = (line.captured(), line.state);
     let (mut men, mut dead) = (None, None);
-    if let Some(places) = fields.given("dead") {
+    if let Some(places) = fields.get("dead") {
         let places: Vec<String> = list_of(places, "dead")?
             .iter()
             .map(|place| Ok(text(place, "dead")?.to_owned()))
@@ -262,7 +262,7 @@ pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
         dead = Some(there.into_iter().filter(|place| !left.contains(place)).collect());
         state = over;
     }
-    let notes = fields.given("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
+    let notes = fields.get("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
     let (mut legal, mut outcomes, mut player) = (Vec::new(), Vec::new(), None);
     match state.turn() {

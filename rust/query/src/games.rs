@@ -76,7 +76,7 @@ type Node<'a> = (i64, &'a str, &'a str, Option<usize>, &'a Notes);
 /// If a field is wrong or beyond a limit, or the text cannot be read; says where.
 pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
     let start = start_of(&katago::translated(fields, asking.start, limits)?, asking)?;
-    let found = if fields.given("nodes").is_some() {
+    let found = if fields.get("nodes").is_some() {
         let (named, mut notes) = nodes(fields, limits)?;
         let moves = moves_of(
             &start,
@@ -152,7 +152,7 @@ fn nodes(fields: &Object, limits: &Limits) -> Result<(Vec<Named>, Vec<Notes>), R
         return Err(Refused(format!("nodes: expected at most {}, got {}", limits.nodes, given.len())));
     }
     let mut nodes = Vec::<Named>::new();
-    let mut notes = vec![fields.given("notes").map_or(Ok(Notes::new()), |value| notes_in(value, "notes"))?];
+    let mut notes = vec![fields.get("notes").map_or(Ok(Notes::new()), |value| notes_in(value, "notes"))?];
     for (index, value) in given.iter().enumerate() {
         let path = format!("nodes[{index}]");
         let (before, name, noted) = match list_of(value, &path)? {
@@ -179,7 +179,7 @@ fn bounds(limits: &Limits) -> Bounds {
 fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Refused> {
     let mut tags = Vec::new();
     for (field, names) in [("players", format.players), ("ranks", format.ranks)] {
-        let Some(value) = fields.given(field) else { continue };
+        let Some(value) = fields.get(field) else { continue };
         let given = list_of(value, field)?;
         if given.len() != names.len() {
             return Err(Refused(format!("{field}: expected a list of two texts, got {}", given.len())));
@@ -188,7 +188,7 @@ fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Refuse
             tags.push((tag.to_owned(), text(value, field)?.to_owned()));
         }
     }
-    if let Some(result) = fields.given("result") {
+    if let Some(result) = fields.get("result") {
         tags.push((format.result.to_owned(), text(result, "result")?.to_owned()));
     }
     for (index, value) in list_in(fields, "tags")?.iter().enumerate() {

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 
 use azpy_core::game::{Player, Turn};
 use azpy_core::text::Position;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::line::{go_board, go_name, is_go};
 use crate::object::{Limits, Object, Refused, Repr, list_in, list_of, number, object_of, one_of, text, whole};
+use crate::query::cut;
 use crate::shape::{Answer, Policy, Root, Shares, rounded};
 
 const PLAYERS: [&str; 4] = ["b", "black", "w", "white"];
 /// The columns of Go as GTP names them: without I.
 const COLUMNS: &str = "ABCDEFGHJKLMNOPQRST";
-const AREA: [&str; 8] =
-    ["chinese", "chinese-kgs", "chinese-ogs", "tromp-taylor", "aga", "new-zealand", "new zealand", "aga-button"];
+const AREA: [&str; 7] = ["chinese", "chinese-kgs", "chinese-ogs", "tromp-taylor", "aga", "new-zealand", "new zealand"];
 /// scoreLead where the odds are e : 1.
 const POINTS: f64 = 4.0;
 
@@ -31,6 +31,16 @@ const OTHERS: [&str; 7] = [
     "includePVVisits",
     "_kt_continuous",
 ];
+/// What azpy plays of KataGo's rules, besides the ko. The names come in pairs, of queries and of KataGo's answers.
+const PLAYED: [(&str, &str, &str); 5] = [
+    ("scoring", "scoringRule", "AREA"),
+    ("tax", "taxRule", "NONE"),
+    ("whiteHandicapBonus", "whiteHandicapBonusRule", "0"),
+    ("suicide", "multiStoneSuicideLegal", "false"),
+    ("hasButton", "hasButton", "false"),
+];
+/// The settings of `overrideSettings` that count.
+const SETTINGS: [&str; 2] = ["maxTime", "reportAnalysisWinratesAs"];
 
 /// From where winrates and leads are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +57,7 @@ pub(crate) struct Asked<'a, P> {
     /// Who is to move before the first move, if it is said.
     pub(crate) first: Option<Player>,
     /// Fields that change nothing here, and why.
-    pub(crate) ignored: Vec<&'static str>,
+    pub(crate) ignored: Vec<String>,
     /// None in other games than Go.
     pub(crate) view: Option<View>,
 }
@@ -64,12 +74,13 @@ pub(crate) fn translated<'a, P: Position>(
 }
 
 fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Result<Asked<'a, P>, Refused> {
-    let fields = asked.fields.to_mut();
+    let (fields, ignored) = (asked.fields.to_mut(), &mut asked.ignored);
     asked.first = first(fields)?;
-    let is_said = BOARD.iter().any(|name| fields.given(name).is_some());
-    if is_said && fields.given("position").is_none() {
+    let is_said = BOARD.iter().any(|name| fields.get(name).is_some());
+    if is_said && fields.get("position").is_none() {
         asked.start = board(fields, &asked.start, asked.first)?;
     }
+    let start = &asked.start;
     if let Some(Value::Array(moves)) = fields.get("moves") {
         let moved = moves.iter().enumerate().map(|(index, value)| moved(value, &format!("moves[{index}]")));
         let moved = moved.collect::<Result<Vec<_>, _>>()?;
@@ -79,19 +90,19 @@ fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Resul
     for path in ["allowMoves", "avoidMoves"] {
         let mut names = Vec::new();
         for (index, value) in list_in(fields, path)?.iter().enumerate() {
-            names.extend(chosen(value, &format!("{path}[{index}]"))?);
+            names.extend(chosen(value, path, index, ignored)?);
         }
         fields.0.insert(path.to_owned(), names.into_iter().map(named).collect());
     }
-    if let Some(visits) = fields.given("maxVisits") {
-        if fields.given("simulations").is_some() {
+    if let Some(visits) = fields.get("maxVisits") {
+        if fields.get("simulations").is_some() {
             return Err(Refused("simulations and maxVisits are the same: give one of them".to_owned()));
         }
         let visits = whole(visits, "maxVisits", 1, limits.simulations.into())?;
         fields.0.insert("simulations".to_owned(), visits.into());
     }
-    let settings = json!({});
-    let settings = object_of(fields.get("overrideSettings").unwrap_or(&settings), "overrideSettings")?;
+    let none = Map::new();
+    let settings = fields.get("overrideSettings").map_or(Ok(&none), |value| object_of(value, "overrideSettings"))?;
     let view = settings.get("reportAnalysisWinratesAs").map_or(Ok("BLACK"), |value| {
         one_of(value, "overrideSettings.reportAnalysisWinratesAs", &["BLACK", "WHITE", "SIDETOMOVE"])
     })?;
@@ -100,14 +111,14 @@ fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Resul
         "WHITE" => View::Player(Player::One),
         _ => View::ToMove,
     });
-    if let Some(time) = settings.get("maxTime").filter(|value| !value.is_null()) {
+    say_ignored(fields, settings, start, ignored);
+    if let Some(time) = settings.get("maxTime") {
         let seconds = number(time, "overrideSettings.maxTime", 0.001, 1e30)?.min(limits.seconds);
-        if fields.given("seconds").is_none() {
+        if fields.get("seconds").is_none() {
             fields.0.insert("seconds".to_owned(), seconds.into());
         }
     }
     fields.0.entry("includeLcb").or_insert(true.into()); // KataGo's answers always have it
-    asked.ignored = ignored(fields);
     for name in BOARD.iter().chain(&OTHERS) {
         fields.0.remove(*name);
     }
@@ -132,7 +143,7 @@ fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Resu
     }
     let size = sides.first().copied().unwrap_or(start.obs_shape()[1] as i64);
     let mut params = vec![("size", size.to_string())];
-    if let Some(komi) = fields.given("komi") {
+    if let Some(komi) = fields.get("komi") {
         params.push(("komi", number(komi, "komi", -1000.0, 1000.0)?.to_string()));
     }
     let mut stones = [Vec::new(), Vec::new()];
@@ -166,7 +177,7 @@ fn sgf_point(vertex: &str, size: usize) -> Option<String> {
 
 /// Who is to move at first, if it is said.
 fn first(fields: &Object) -> Result<Option<Player>, Refused> {
-    fields.given("initialPlayer").map(|value| player(value, "initialPlayer")).transpose()
+    fields.get("initialPlayer").map(|value| player(value, "initialPlayer")).transpose()
 }
 
 /// Also as azpy has them, 0 or 1.
@@ -195,39 +206,62 @@ fn moved(value: &Value, path: &str) -> Result<(String, Option<Player>), Refused>
 }
 
 /// The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, each with the player; or one move.
-fn chosen(value: &Value, path: &str) -> Result<Vec<(String, Option<Player>)>, Refused> {
+fn chosen(
+    value: &Value,
+    list: &str,
+    index: usize,
+    ignored: &mut Vec<String>,
+) -> Result<Vec<(String, Option<Player>)>, Refused> {
+    let path = format!("{list}[{index}]");
     let Some(fields) = value.as_object() else {
-        let (name, player) = moved(value, path)?;
+        let (name, player) = moved(value, &path)?;
         return Ok(vec![(go_name(&name), player)]);
     };
+    if let Some(depth) = fields.get("untilDepth")
+        && whole(depth, &format!("{path}.untilDepth"), 1, i64::MAX)? > 1
+    {
+        ignored.push(format!("{list}.untilDepth: azpy restricts the first move alone, as with 1"));
+    }
     let side = player(fields.get("player").unwrap_or(&Value::Null), &format!("{path}.player"))?;
     let path = format!("{path}.moves");
     let moves = list_of(fields.get("moves").unwrap_or(&Value::Null), &path)?.iter().enumerate();
     moves.map(|(index, one)| Ok((go_name(text(one, &format!("{path}[{index}]"))?), Some(side)))).collect()
 }
 
-/// The fields that change nothing here, and why.
-fn ignored(fields: &Object) -> Vec<&'static str> {
-    let mut said = Vec::new();
-    let wants = |name: &str| fields.given(name).is_some_and(|value| *value != Value::Bool(false));
-    if wants("includeOwnership") {
-        said.push("includeOwnership: azpy's networks tell no ownership");
+/// Says which fields change nothing here, and why.
+fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, start: &P, said: &mut Vec<String>) {
+    // What is switched off changes nothing in KataGo either.
+    let is_on = |value: &Value| *value != Value::Bool(false) && value.as_f64() != Some(0.0);
+    for (name, why) in [
+        ("includeOwnership", "azpy's networks tell no ownership"),
+        ("includeMovesOwnership", "azpy's networks tell no ownership"),
+        ("includePVVisits", "azpy does not tell the visits of later moves"),
+    ] {
+        said.extend(fields.get(name).filter(|value| is_on(value)).map(|_| format!("{name}: {why}")));
     }
-    if wants("includeMovesOwnership") {
-        said.push("includeMovesOwnership: azpy's networks tell no ownership");
+    if fields.get("rules").is_some_and(|rules| !is_played(rules, start)) {
+        said.push("rules: azpy counts areas, with positional superko: other rules are not played".to_owned());
     }
-    if fields.given("rules").is_some_and(|rules| !is_area(rules)) {
-        said.push("rules: azpy counts areas, with positional superko: other rules are not played");
+    if fields.get("position").is_some() {
+        let named = BOARD.iter().filter(|&&name| name != "initialPlayer" && fields.get(name).is_some());
+        said.extend(named.map(|name| format!("{name}: the position says it: it changes nothing")));
     }
-    said
+    if fields.get("seconds").is_some() && settings.contains_key("maxTime") {
+        said.push("overrideSettings.maxTime: seconds counts in its place".to_owned());
+    }
+    let unknown = settings.iter().filter(|(name, value)| !SETTINGS.contains(&name.as_str()) && is_on(value));
+    said.extend(unknown.map(|(name, _)| format!("overrideSettings.{}: azpy does not have this setting", cut(name))));
 }
 
-fn is_area(rules: &Value) -> bool {
+/// Whether azpy plays these rules of KataGo.
+fn is_played<P: Position>(rules: &Value, start: &P) -> bool {
+    let ko = if start.game().contains("superko=0") { "SIMPLE" } else { "POSITIONAL" };
+    let fits = |(name, other, played): (&str, &str, &str)| {
+        let value = rules.get(name).or_else(|| rules.get(other));
+        value.is_none_or(|value| value.to_string().trim_matches('"').eq_ignore_ascii_case(played))
+    };
     match rules {
-        Value::Object(rules) => {
-            let scoring = rules.get("scoring").or_else(|| rules.get("scoringRule")).and_then(Value::as_str);
-            scoring.is_some_and(|scoring| scoring.eq_ignore_ascii_case("area"))
-        }
+        Value::Object(_) => PLAYED.into_iter().chain([("ko", "koRule", ko)]).all(fits),
         Value::String(name) => AREA.contains(&name.to_lowercase().as_str()),
         _ => false,
     }

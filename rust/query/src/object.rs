@@ -63,18 +63,13 @@ impl Object {
         }
     }
 
-    /// A field; nothing if it is not there.
+    /// A field; nothing if it is not there, or null.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// A field that is there, and not null.
-    pub(crate) fn given(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
-    }
-
-    /// All fields.
+    /// All fields that are not null.
     #[must_use]
     pub fn fields(&self) -> &Map<String, Value> {
         &self.0
@@ -209,6 +204,8 @@ impl<'de> Visitor<'de> for Reader {
                 return Err(A::Error::custom(TWICE));
             }
         }
+        // In every object of a message, null says that a field is left out.
+        fields.retain(|_, value| !value.is_null());
         Ok(Value::Object(fields))
     }
 }

@@ -174,10 +174,10 @@ impl<P: Position> Query<P> {
         let moves = moves(fields, limits, players)?;
         let of_level = level.map(|level| asking.levels[level].1);
         let (simulations, seconds) = effort(fields, of_level, asking.simulations, limits)?;
-        let read = |name: &str, low: f64| fields.given(name).map(|value| number(value, name, low, FOREVER)).transpose();
+        let read = |name: &str, low: f64| fields.get(name).map(|value| number(value, name, low, FOREVER)).transpose();
         let flag = |name: &str| fields.get(name).map_or(Ok(false), |value| flag(value, name));
-        let length = fields.given("analysisPVLen").map(|value| whole(value, "analysisPVLen", 1, 1000)).transpose()?;
-        let game = fields.given("game").map(|value| text(value, "game")).transpose()?;
+        let length = fields.get("analysisPVLen").map(|value| whole(value, "analysisPVLen", 1, 1000)).transpose()?;
+        let game = fields.get("game").map(|value| text(value, "game")).transpose()?;
         let unknown = fields.fields().keys().filter(|name| !KNOWN.contains(&name.as_str()));
         let unknown = unknown.map(|name| format!("{}: no field of a query: it changes nothing", cut(name)));
         Ok(Self {
@@ -189,7 +189,7 @@ impl<P: Position> Query<P> {
             bounds: flag("includeLcb")?,
             game: game.map(cut),
             level,
-            ignored: unknown.chain(asked.ignored.iter().map(|&said| said.to_owned())).collect(),
+            ignored: unknown.chain(asked.ignored.iter().cloned()).collect(),
             allowed: Names::read(fields, "allowMoves", players)?,
             avoided: Names::read(fields, "avoidMoves", players)?,
             pv_length: length.map_or(usize::MAX, |length| length as usize),
@@ -244,7 +244,7 @@ pub(crate) fn read_position<P: Position>(
 
 /// Where an object says that its moves begin, or where the player's games do.
 pub(crate) fn start_of<P: Position>(asked: &Asked<'_, P>, asking: &Asking<'_, P>) -> Result<P, Refused> {
-    let start = match asked.fields.given("position") {
+    let start = match asked.fields.get("position") {
         Some(position) => asked.start.parse(text(position, "position")?)?,
         None => asked.start.clone(),
     };
@@ -329,13 +329,13 @@ fn play<P: Position>(line: &mut Line<P>, count: usize, (name, player): &Named) -
 
 /// The level that an object names, in any case and with - or _ for a blank.
 fn level_of(fields: &Object, levels: &[(String, u32)]) -> Result<Option<usize>, Refused> {
-    let Some(value) = fields.given("level") else { return Ok(None) };
+    let Some(value) = fields.get("level") else { return Ok(None) };
     let word = value.as_str().unwrap_or_default().trim().to_lowercase().replace(['-', '_'], " ");
     let Some(level) = levels.iter().position(|(known, _)| *known == word) else {
         let known: Vec<&str> = levels.iter().map(|(known, _)| known.as_str()).collect();
         return Err(Refused(format!("level: expected one of {}", known.join(", "))));
     };
-    match ["simulations", "maxVisits"].into_iter().find(|name| fields.given(name).is_some()) {
+    match ["simulations", "maxVisits"].into_iter().find(|name| fields.get(name).is_some()) {
         Some(name) => Err(Refused(format!("level: it has its number of simulations, so leave out {name}"))),
         None => Ok(Some(level)),
     }
@@ -349,9 +349,9 @@ fn effort(
     limits: &Limits,
 ) -> Result<(Option<u32>, Option<f64>), Refused> {
     let most = i64::from(limits.simulations);
-    let given = fields.given("simulations").map(|value| whole(value, "simulations", 1, most)).transpose()?;
+    let given = fields.get("simulations").map(|value| whole(value, "simulations", 1, most)).transpose()?;
     let given = given.map(|simulations| simulations as u32).or(of_level.map(|level| level.min(limits.simulations)));
-    let seconds = fields.given("seconds").map(|value| number(value, "seconds", 0.001, limits.seconds)).transpose()?;
+    let seconds = fields.get("seconds").map(|value| number(value, "seconds", 0.001, limits.seconds)).transpose()?;
     let usual = if seconds.is_none() { otherwise.min(limits.simulations) } else { limits.simulations };
     let simulations = given.or(Some(usual).filter(|_| seconds.is_none() || limits.simulations < ENDLESS));
     Ok((simulations, seconds.or(Some(limits.seconds).filter(|&most| most < FOREVER))))
@@ -369,7 +369,7 @@ fn priority(fields: &Object) -> Result<&'static str, Refused> {
 }
 
 /// A name, cut where it is long.
-fn cut(name: &str) -> String {
+pub(crate) fn cut(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 

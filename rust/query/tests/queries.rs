@@ -275,6 +275,71 @@ fn katagos_object_says_the_board_and_who_begins() {
     assert_eq!(found.ignored, said);
 }
 
+#[test]
+fn null_leaves_a_field_out_in_every_message() {
+    const FIELDS: &str = "model game level position moves analyzeTurns simulations seconds priority \
+        reportDuringSearchEvery allowMoves avoidMoves analysisPVLen includePolicy includeLcb includeShortNames action \
+        maxVisits boardXSize boardYSize komi initialStones initialPlayer rules overrideSettings includeOwnership \
+        includeMovesOwnership includePVVisits dead notes nodes players ranks result tags terminateId turnNumbers new";
+    let nulls: Vec<String> = FIELDS.split_whitespace().map(|name| format!("\"{name}\": null")).collect();
+    for inner in ["", r#", "overrideSettings": {"maxTime": null, "reportAnalysisWinratesAs": null}"#] {
+        let nulls = nulls.iter().filter(|null| inner.is_empty() || !null.contains("overrideSettings"));
+        let nulls = nulls.cloned().collect::<Vec<_>>().join(", ");
+        let fields = Object::read(&format!(r#"{{"id": "1", {nulls}{inner}}}"#)).unwrap();
+        for start in [go(), tic_tac_toe()] {
+            let found = Query::read(&fields, &asking(&start), &LIMITS).unwrap();
+            let plain = query(&start, json!({})).unwrap();
+            assert_eq!((found.simulations, found.seconds, found.priority), (Some(800), None, plain.priority));
+            assert_eq!((found.places.len(), found.game, found.level), (1, None, None));
+            assert_eq!(found.places[0].line.state.key(), start.key());
+            assert!(
+                found.ignored.iter().all(|said| said.starts_with("overrideSettings: no field")),
+                "{:?}",
+                found.ignored
+            );
+            show(&fields, &asking(&start), &LIMITS).unwrap();
+            assert_eq!(read(&fields, &asking(&start), &LIMITS).unwrap_err().to_string(), "text is missing");
+        }
+    }
+    assert_eq!(Object::read(r#"{"a": null, "a": 1}"#).unwrap_err().to_string(), "a key comes twice");
+}
+
+#[test]
+fn fields_of_katago_that_change_nothing_are_named() {
+    let until = |depth: i64| json!([{"player": "B", "moves": ["C3"], "untilDepth": depth}]);
+    let area = json!({"ko": "POSITIONAL", "scoring": "AREA", "tax": "NONE", "suicide": false, "hasButton": false});
+    let with = |name: &str, value: Value| {
+        let mut rules = area.clone();
+        rules[name] = value;
+        json!({ "rules": rules })
+    };
+    for (fields, said) in [
+        (json!({"avoidMoves": until(1), "rules": area}), ""),
+        (json!({"avoidMoves": until(4)}), "avoidMoves.untilDepth: "),
+        (json!({"allowMoves": until(2)}), "allowMoves.untilDepth: "),
+        (json!({"overrideSettings": {"wideRootNoise": 0.0, "useGraphSearch": false, "maxTime": 5}}), ""),
+        (json!({"overrideSettings": {"wideRootNoise": 0.04}}), "overrideSettings.wideRootNoise: "),
+        (json!({"overrideSettings": {"maxTime": 5}, "seconds": 1}), "overrideSettings.maxTime: "),
+        (json!({"includePVVisits": true}), "includePVVisits: "),
+        (json!({"includePVVisits": false, "includeOwnership": false}), ""),
+        (json!({"includeMovesOwnership": true}), "includeMovesOwnership: "),
+        (json!({"position": "(;SZ[5])", "komi": 6.5}), "komi: the position"),
+        (json!({"rootPolicyTemperature": 1.5}), "rootPolicyTemperature: "),
+        (json!({"rules": "japanese"}), "rules: "),
+        (json!({"rules": "aga-button"}), "rules: "),
+        (with("ko", json!("SIMPLE")), "rules: "),
+        (with("hasButton", json!(true)), "rules: "),
+        (with("whiteHandicapBonus", json!("N")), "rules: "),
+        (with("whiteHandicapBonus", json!("0")), ""),
+    ] {
+        let found = query(&go(), fields.clone()).unwrap().ignored;
+        assert_eq!(found.len(), usize::from(!said.is_empty()), "{fields}: {found:?}");
+        assert!(found.iter().all(|found| found.starts_with(said)), "{fields}: {found:?}");
+    }
+    let said = refusal(&go(), json!({"avoidMoves": until(0)}));
+    assert!(said.starts_with("avoidMoves[0].untilDepth: expected a whole number from 1"), "{said}");
+}
+
 fn answered<P: Position>(start: &P, fields: Value, result: &SearchResult, during: bool) -> Value {
     let query = query(start, fields).unwrap();
     let visited = result.actions.iter().zip(&result.visits).filter(|pair| *pair.1 > 0);

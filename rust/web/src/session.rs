@@ -139,8 +139,7 @@ impl<G: Position> Session<G> {
             "query_models" => more.push(("models", json!([self.player.about]))),
             "terminate" | "terminate_all" => {
                 self.terminate(fields)?;
-                let echoed =
-                    |name| fields.get(name).filter(|value| !value.is_null()).map(|value| (name, value.clone()));
+                let echoed = |name| fields.get(name).map(|value| (name, value.clone()));
                 more.extend(["terminateId", "turnNumbers"].into_iter().filter_map(echoed));
             }
             _ => {
@@ -162,7 +161,7 @@ impl<G: Position> Session<G> {
     }
 
     fn check_model(&self, fields: &Object) -> Result<(), Refused> {
-        if fields.get("model").is_none_or(Value::is_null) {
+        if fields.get("model").is_none() {
             return Ok(());
         }
         let (model, own) = (fields.text("model")?, &self.about.name);
