@@ -2,9 +2,11 @@
 
 import asyncio
 import copyreg
+import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any
+from weakref import WeakSet
 
 from azpy._core import SearchResult, stays_here
 
@@ -18,13 +20,42 @@ class Pending(Future[SearchResult]):
     def __init__(self, stop: Callable[[], object]) -> None:
         super().__init__()
         self._stop = stop
+        self._waiting: asyncio.Future[SearchResult] | None = None
 
     def stop(self) -> None:
-        """Has the request answered with what is known by now. The root is evaluated in any case."""
+        """Answer the request with what is known by now. The root is evaluated in any case."""
         self._stop()
+
+    def add_done_callback(self, fn: Callable[[Future[SearchResult]], object]) -> None:
+        """Call `fn` with this future once it is done, as `concurrent.futures.Future` does."""
+        super().add_done_callback(fn)
+        if getattr(fn, "__module__", None) == "asyncio.futures":  # of asyncio.wrap_future, and so of `await`
+            function: Any = fn
+            held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+            if (waiting := held.get("destination")) is not None:
+                self._waiting = waiting.cell_contents
+                with _lock:
+                    _awaited.add(self)
 
     def __await__(self) -> Generator[Any, None, SearchResult]:
         return asyncio.wrap_future(self).__await__()
+
+
+_awaited: WeakSet[Pending] = WeakSet()  # requests that asyncio waits for
+_lock = threading.Lock()
+
+
+def cancel_unwanted() -> None:
+    """Cancel the requests whose futures of asyncio were cancelled.
+
+    asyncio hands a cancellation on in the next turn of its loop. `Engine.close` calls this first: it may hold up the
+    loop until all requests are done.
+    """
+    with _lock:
+        awaited = list(_awaited)
+    for pending in awaited:
+        if pending._waiting is not None and pending._waiting.cancelled():
+            pending.cancel()
 
 
 copyreg.pickle(Pending, stays_here)

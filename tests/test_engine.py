@@ -148,6 +148,32 @@ def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
         assert asyncio.run(ask(engine)) == 500
 
 
+@pytest.mark.parametrize("way", ["a wrapped future", "a task", "a game's task", "a task of tasks"])
+def test_close_sees_what_asyncio_has_just_cancelled(way: str) -> None:
+    """The loop has no turn between the two calls, and has none while `close` waits."""
+
+    async def until_done(request: Any) -> Any:
+        return await request
+
+    async def cancel_and_close() -> Any:
+        engine = azpy.Engine(azpy.UniformEvaluator(), simulations=1_000_000)
+        request = engine.game(STATE).search() if "game" in way else engine.submit(STATE)
+        waiting: asyncio.Future[Any] = asyncio.wrap_future(request)
+        if "task" in way:
+            waiting = asyncio.ensure_future(until_done(request))
+        if way == "a task of tasks":
+            waiting = asyncio.gather(waiting, until_done(waiting))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        other = asyncio.ensure_future(until_done(engine.submit(STATE, 100)))
+        engine.close()
+        return request, await other
+
+    request, other = asyncio.run(cancel_and_close())
+    assert request.cancelled()
+    assert other.visits.sum() == 100
+
+
 class Told(Exception):  # noqa: N818
     """Takes other arguments than it hands on."""
 

@@ -56,7 +56,8 @@ typedef struct {
 
 /* Opens a game.
  * folder: a player, as `az-export RUN --card FOLDER` writes it, or a run of az-train. Its newest checkpoint plays, with
- *   the options of search of the run's matches. NULL: no network, but a plain tree search with random games.
+ *   the options of search of the run's matches, and after training with ranked rewards with the score that its games
+ *   were to beat. NULL: no network, but a plain tree search with random games.
  * game: such as "othello" or "go(size=9)". NULL: that of the folder. A player plays its own game. If its network has
  *   "+conv", it also plays other sizes.
  * position: where the game begins: a position in the game's notation, such as a FEN of chess, or moves by their names,

@@ -19,11 +19,25 @@ thread_local! {
     static SAID: RefCell<CString> = RefCell::default();
 }
 
+/// Characters of an error that are told: its start, which names what is wrong, and its end, which says what to do.
+const TOLD: usize = 400;
+
+/// An error that quotes a long name, without the middle.
+fn cut(error: String) -> String {
+    let count = error.chars().count();
+    if count <= 2 * TOLD {
+        return error;
+    }
+    let (start, end): (String, String) =
+        (error.chars().take(TOLD).collect(), error.chars().skip(count - TOLD).collect());
+    format!("{start} ... {end}")
+}
+
 /// What `body` finds; after an error or a panic `failed`, and a text for `azpy_error`.
 pub fn guarded<T>(failed: T, body: impl FnOnce() -> Result<T, String>) -> T {
     let broke = |_| Err("azpy itself failed, and said why on standard error: close the game".to_owned());
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(broke).unwrap_or_else(|error| {
-        SAID.set(c_text(&error));
+        SAID.set(c_text(&cut(error)));
         failed
     })
 }

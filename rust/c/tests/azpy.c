@@ -1,4 +1,4 @@
-/* What a program in C sees of azpy. The argument is a folder of players. */
+/* What a program in C sees of azpy. The arguments are two folders of players: those of azpy, and those of c.rs. */
 #include "azpy.h"
 
 #include <math.h>
@@ -139,9 +139,48 @@ static void three_players_have_a_value_each(void) {
     azpy_close(game);
 }
 
+static void a_ranked_player_searches_for_its_score(const char *made) {
+    /* One move is left, and the game ends with 4 pegs: a score of -0.5, where -0.75 was to beat. */
+    azpy_game *game = azpy_open(player(made, "ranked"), NULL, ".x./.../x.x..xx/......./......./.../...");
+    CHECK(game != NULL && azpy_search(game, 10) == 51);
+    CHECK(azpy_look(game)->num_players == 1 && azpy_look(game)->moves[0].value == 1.0f);
+    CHECK(azpy_play(game, 51) == 0 && azpy_look(game)->values[0] == -0.5f); /* what it got */
+    azpy_close(game);
+}
+
+static void damaged_players_are_refused(const char *made) {
+    CHECK(azpy_open(player(made, "changed"), NULL, NULL) == NULL);
+    SAYS("model.safetensors differs from manifest.json");
+    CHECK(azpy_open(player(made, "unvouched"), NULL, NULL) == NULL);
+    SAYS("manifest.json cannot be read");
+    CHECK(azpy_open(player(made, "unread"), NULL, NULL) == NULL);
+    SAYS("metrics.jsonl has a line that is not JSON");
+}
+
+static void long_texts_make_short_errors(void) {
+    const size_t length = 20 * 1000 * 1000;
+    char *text = malloc(length + 1);
+    CHECK(text != NULL);
+    memset(text, 'a', length);
+    text[length] = '\0';
+    azpy_game *game = opened("chess", NULL);
+    CHECK(azpy_open(text, NULL, NULL) == NULL && strlen(azpy_error()) < 1000);
+    SAYS("give a run, or a folder of --card");
+    CHECK(azpy_open(NULL, text, NULL) == NULL && strlen(azpy_error()) < 1000);
+    SAYS("unknown game");
+    CHECK(azpy_open(NULL, "chess", text) == NULL && strlen(azpy_error()) < 1000);
+    CHECK(azpy_action(game, text) == AZPY_ERROR && strlen(azpy_error()) < 1000);
+    azpy_close(game);
+    free(text);
+}
+
 static void errors_are_texts_and_leave_the_game_as_it_was(const char *players) {
     CHECK(azpy_open(NULL, NULL, NULL) == NULL);
     SAYS("folder and game are both NULL");
+    CHECK(azpy_open("", NULL, NULL) == NULL && azpy_open("", "chess", NULL) == NULL);
+    SAYS("folder is empty");
+    CHECK(azpy_open(NULL, "", NULL) == NULL);
+    SAYS("unknown game");
     CHECK(azpy_open(NULL, "chequers", NULL) == NULL);
     SAYS("unknown game");
     CHECK(azpy_open(NULL, "\xff", NULL) == NULL);
@@ -177,7 +216,7 @@ static void errors_are_texts_and_leave_the_game_as_it_was(const char *players) {
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 2 && strcmp(azpy_error(), "") == 0);
+    CHECK(argc == 3 && strcmp(azpy_error(), "") == 0);
     a_player_plays_a_game_to_its_end(argv[1]);
     a_win_is_found_and_its_tree_comes_back(argv[1]);
     equal_calls_give_equal_results(argv[1]);
@@ -185,6 +224,9 @@ int main(int argc, char **argv) {
     dice_are_thrown_by_the_caller();
     three_players_have_a_value_each();
     errors_are_texts_and_leave_the_game_as_it_was(argv[1]);
+    a_ranked_player_searches_for_its_score(argv[2]);
+    damaged_players_are_refused(argv[2]);
+    long_texts_make_short_errors();
     puts("all right");
     return 0;
 }

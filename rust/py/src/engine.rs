@@ -456,6 +456,7 @@ impl Engine {
             ));
         }
         let limit = settings::limit(seconds)?;
+        py.import("azpy.pending")?.call_method0("cancel_unwanted")?;
         self.named().closed = true;
         let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) else {
             return Ok(());

@@ -263,17 +263,28 @@ impl<G: Game, T> Desk<G, T> {
         }
     }
 
-    /// Ends the searches for which another round would probably be too long, and those whose owners wish it.
+    /// Ends the searches for which another round would probably be too long, and those whose owners wish it. Their answer
+    /// still needs the root's evaluation. To get it they count as play from then on: as analysis or pondering they would
+    /// wait for the others.
     fn end_due(&mut self, now: Instant) {
         // And a quarter more, as the next round may be longer still.
         let longest = self.lengths.iter().max().copied().unwrap_or_default().mul_f64(1.25);
-        for open in &mut self.waiting {
-            if (self.wish)(&open.request.token) == Wish::Stop {
-                open.search.cut_short(Stop::Stopped);
-            }
-            if open.request.deadline.is_some_and(|deadline| deadline.saturating_duration_since(now) <= longest) {
-                open.search.cut_short(Stop::Interrupted);
-            }
+        let wish = self.wish;
+        let is_late = |deadline: Instant| deadline.saturating_duration_since(now) <= longest;
+        let needs_its_root = |open: &mut Open<G, T>| {
+            let why = match wish(&open.request.token) {
+                Wish::Stop => Stop::Stopped,
+                _ if open.request.deadline.is_some_and(is_late) => Stop::Interrupted,
+                _ => return false,
+            };
+            open.search.cut_short(why);
+            !open.search.is_done() && open.request.priority != Priority::Play
+        };
+        let urgent: Vec<_> = self.waiting.extract_if(.., needs_its_root).collect();
+        for mut open in urgent {
+            open.request.priority = Priority::Play;
+            open.turn = self.next_turn(Priority::Play);
+            self.queue(open);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::common::engine::*;
 use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Priority, Request};
+use azpy_core::engine::{Desk, Open, Priority, Request, Wish};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::search::Stop;
 use azpy_core::toy::Toy;
@@ -146,6 +146,31 @@ fn a_search_that_ponders_goes_on_only_while_there_is_nothing_else() {
     };
     assert_eq!(ended[0].request.token, 1);
     assert!(!serving.desk.is_empty());
+}
+
+#[test]
+fn an_ended_search_gets_its_root_on_a_busy_engine() {
+    for priority in [Priority::Analysis, Priority::Ponder] {
+        for by_deadline in [false, true] {
+            let mut serving = serving(one_leaf(), 1, None);
+            let mut evaluator = Recording::new();
+            join(&mut serving, 0, u32::MAX);
+            assert!(round(&mut serving, &mut evaluator).is_empty());
+            let deadline = by_deadline.then_some(evaluator.now);
+            wish(1, if by_deadline { Wish::GoOn } else { Wish::Stop });
+            let ended = Request { priority, deadline, ..request(1, u32::MAX) };
+            serving.join(Asked::new(1, Toy::chain(4000)), ended);
+            assert!(serving.desk.look(evaluator.now).is_empty() && serving.desk.has_work(false));
+            let ended: Vec<_> = (0..2).flat_map(|_| round(&mut serving, &mut evaluator)).collect();
+            let [Open { search, request, .. }] = &ended[..] else { panic!("{priority:?} waits for the others") };
+            let stop = if by_deadline { Stop::Interrupted } else { Stop::Stopped };
+            assert_eq!((request.token, search.stop(), search.stats().evaluations), (1, stop, 1));
+            wish(0, Wish::Leave);
+            assert_eq!(serving.desk.look(evaluator.now).len(), 1);
+            assert!(serving.desk.is_empty() && !serving.desk.in_earnest());
+            wish(0, Wish::GoOn);
+        }
+    }
 }
 
 #[test]
