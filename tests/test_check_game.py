@@ -276,6 +276,7 @@ def test_the_command_sums_up_what_was_proved(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().out
     for text in ("keeps what a game must keep", "are all there is to see", "20 random games", "in another process"):
         assert text in said
+    assert re.search(r"The shortest of these games\..*\n  moves:  \w.*\n(    .*\n)+  result: Player [01] wins", said)
     assert "Warning" not in said
 
 

@@ -85,7 +85,18 @@ def test_seeds_with_equal_scores_have_an_unknown_interval(
     report = json.loads(capsys.readouterr().out)
     assert (report["score"], report["low"], report["high"]) == (0.5, None, None)
     assert main([*COMMAND, "--seeds", "2"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
+    assert "times the rows" not in said
+
+
+def test_unequal_fitting_is_named(
+    training: FakeTraining, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": [1, 1], "rows_fitted": [1000, 1500]}
+    monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
+    assert main([*COMMAND, "--seeds", "2"]) == 0
+    assert "B was fitted to 1.50 times the rows of A" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

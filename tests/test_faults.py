@@ -307,7 +307,6 @@ TAKES_LISTS: dict[str, tuple[Callable[[Any], object], list[int]]] = {
     "captured": (BOARD.captured, [1, 2]),
     "of_actions": (lambda given: azpy.GameRecord.of_actions(BOARD, given, 0.5), [1, 2]),
     "outcome of_actions": (lambda given: azpy.GameRecord.of_actions(given_by("x", 0, **OVER), [], given), [0, 1]),
-    "weights": (lambda given: azpy.Ensemble([Hashed(9)] * 2, given), [1, 2]),
 }
 LISTS: list[Callable[[list[int]], Any]] = [tuple, np.array, collections.deque]
 NO_LISTS: list[Callable[[list[int]], Any]] = [

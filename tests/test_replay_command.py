@@ -296,6 +296,14 @@ def test_a_game_is_shown_as_the_record_and_the_rules_have_it(
         assert (state.outcome(), state.result_text()) == (found["outcome"], found["result"])
 
 
+def test_several_games_are_checked_by_one_command(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = [str(record.game_id) for record in games(collected)][:3]
+    assert main([str(collected), *numbers, "--check"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("the same, bit for bit") == 3
+    assert all(f"game {number} of" in said for number in numbers)
+
+
 def test_the_text_shows_boards_thoughts_and_the_action_played(
     collected: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

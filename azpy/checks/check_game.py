@@ -45,6 +45,7 @@ class Report:
     plies: int = 0  # of all of them
     lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
     results: Counter[Any] = field(default_factory=Counter)  # games by outcome, as `State.outcome` gives it
+    example: tuple[Sequence[str], str, str] | None = None  # the shortest: its moves, last board, and result in words
     zero_sum: bool = True  # of two players
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
@@ -78,6 +79,7 @@ def check_game(
         report.failure = checker.shown(broken)
     else:
         report.warnings = [checker.shown(warning) for warning in checker.warnings()]
+        report.example = checker.example()
     report.positions = len(checker.known)
     report.seconds = time.monotonic() - begin
     return report
@@ -92,6 +94,7 @@ class _Checker:
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()  # of two players, until the start says otherwise
         self.warned: dict[str, Broken] = {}  # by rule
+        self.shortest: Line | None = None  # of the random games
         self.opaque = False  # two different positions may look the same
 
     def begin(self) -> None:
@@ -251,6 +254,8 @@ class _Checker:
         self._end(tuple(taken), outcome, walk.game_object, at_random=True)
         report.games, report.plies = report.games + 1, report.plies + len(taken)
         report.results[outcome] += 1
+        if self.shortest is None or len(taken) < len(self.shortest):
+            self.shortest = tuple(taken)
         return len(taken)
 
     def _end(self, line: Line, outcome: Any, game: Any = None, *, at_random: bool) -> None:
@@ -325,6 +330,13 @@ class _Checker:
         """A fault with its lines by name, and its boards."""
         broken.shown = [self._shown(line) for line in (broken.line, broken.other) if line is not None]
         return broken
+
+    def example(self) -> tuple[Sequence[str], str, str] | None:
+        """The shortest random game: the names of its moves, its last board, and its result in words."""
+        if self.shortest is None:
+            return None
+        with asked(self.shortest):
+            return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
 
     def _shown(self, line: Line) -> tuple[Sequence[str], str]:
         """A line by name, and the last board that can be shown."""

@@ -18,6 +18,7 @@ from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
+_MOST_MOVES = 40  # of a game that is shown
 _MOST_RESULTS = 8  # outcomes that are shown: with several players there are many
 
 
@@ -46,6 +47,11 @@ def _text(report: Report) -> list[str]:
         return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} positions that were right."]
     lines = [f"{report.game} keeps what a game must keep, as far as was seen:"]
     lines += [f"  - {line}" for line in _proved(report)]
+    if report.example is not None:
+        names, board, result = report.example
+        moves = ", ".join(names[:_MOST_MOVES]) + (f", and {len(names) - _MOST_MOVES} more" * (len(names) > _MOST_MOVES))
+        lines += ["", "The shortest of these games. Is this its result by your rules?", f"  moves:  {moves}"]
+        lines += [*(f"    {row}" for row in board.splitlines()), f"  result: {result}"]
     for warning in report.warnings:
         lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
     return lines

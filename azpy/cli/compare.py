@@ -31,6 +31,8 @@ from azpy.runs import storage
 from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
 
+_ALIKE = 1.1  # ratio of rows up to which two fits count as equal
+
 
 def _compare(arguments: Sequence[str]) -> int:
     parser = Parser("az-compare", __doc__)
@@ -102,6 +104,9 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
         mean, low, high = (format(row[name], form) for name in ends)
         cells.append([str(row["seed"]), mean, f"[{low}, {high}]", *work])
     lines = columns(cells, ">>>>>")
+    a, b = (sum(row["rows_fitted"][side] for row in rows) for side in (0, 1))
+    if max(a, b) > _ALIKE * min(a, b):
+        lines.append(f"B was fitted to {b / max(a, 1):.2f} times the rows of A: part of the score may come from that")
     low, high, mean, n = summary["low"], summary["high"], summary[ends[0]], summary["n"]
     if low is None:
         return [*lines, f"{what} {mean:{form}}, n = {n}, interval unknown: give more --seeds, until scores differ"]

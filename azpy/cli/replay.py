@@ -6,12 +6,13 @@ is the share that a network learns from this position.
 In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
 
 --check plays the game again with the settings in config.toml and the model that played it, and says whether every
-visit, prior and value has the same bits. A run deletes old models (it keeps the newest three and every tenth
-checkpoint): --model gives one that you have kept.
+visit, prior and value has the same bits. It takes several games. A run deletes old models (it keeps the newest three
+and every tenth checkpoint): --model gives one that you have kept.
 
 Exit code 1: --check found a difference.
 """
 
+import argparse
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -31,9 +32,9 @@ def _replay(arguments: Sequence[str]) -> int:
     parser = Parser("az-replay", __doc__)
     add = parser.add_argument
     add("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
-    add("game_id", metavar="GAME_ID", type=int, help="number of the game in its run, from 0")
+    add("game_ids", metavar="GAME_ID", type=int, nargs="+", help="number of the game in its run, from 0")
     add("--game", metavar="module:Class", help=GAME_OF_RUN)
-    add("--json", action="store_true", help="one JSON object instead of text")
+    add("--json", action="store_true", help="one JSON object a game instead of text")
     add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: the game's model, where the run no longer has it"
     add("--model", type=not_empty, metavar="FILE", help=text)
@@ -41,7 +42,13 @@ def _replay(arguments: Sequence[str]) -> int:
     if options.model and not options.check:
         raise SettingsError("--model goes with --check")
     run = StoredRun(options.run, options.game)
-    iteration, record = run.find_game(options.game_id)
+    differs = [_shown(run, number, options) for number in options.game_ids]
+    return int(any(differs))
+
+
+def _shown(run: StoredRun, number: int, options: argparse.Namespace) -> bool:
+    """Prints a game, or what comes of its check; returns whether that found a difference."""
+    iteration, record = run.find_game(number)
     rules = None  # the objection of the rules to this game, its outcome included
     try:
         check_rules(run.start, [record])
@@ -54,8 +61,8 @@ def _replay(arguments: Sequence[str]) -> int:
             raise RunError(rules)
         comparison = repeat_game(run, record, options.model)
         found |= {"plies": [], "check": vars(comparison)}
-    print(json.dumps(found) if options.json else _text(found, comparison))
-    return int(comparison is not None and comparison.difference is not None)
+    print(json.dumps(found) if options.json else _text(found, comparison), flush=True)
+    return comparison is not None and comparison.difference is not None
 
 
 def _game(
