@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from datetime import datetime
 from pathlib import Path
 
 import chess
@@ -151,6 +152,33 @@ def test_of_a_file_of_many_games_one_is_chosen(
     board.one("open_load").click()
     assert not board.one("load_which").is_displayed()
     board.one("load_cancel").click()
+
+
+@pytest.mark.parametrize(("clock", "told"), [("", "-"), ("3+2", "180+2"), ("10/5x30", None)])
+def test_a_game_that_is_played_here_says_who_and_when(
+    clock: str, told: str | None, board: Board, address: str, saved: Path
+) -> None:
+    board.open(address, "chess")
+    board.choose("clock", clock)
+    assert board.load("e2e4") == ""
+    text = board.save(saved / "chess.pgn")
+    assert '[Termination "unterminated"]' in text
+    board.one("resign").click()
+    board.until(lambda: board.state == "over")
+    game = chess.pgn.read_game(io.StringIO(board.save(saved / "chess.pgn")))
+    assert game is not None
+    names = ("White", "Black", "Date", "TimeControl", "Termination", "Result")
+    today = f"{datetime.now().astimezone():%Y.%m.%d}"
+    assert [game.headers.get(name) for name in names] == ["person", "chess", today, told, "normal", "1-0"]
+
+
+def test_a_game_of_go_that_is_played_here_says_who_and_when(board: Board, address: str, saved: Path) -> None:
+    board.open(address, "go")
+    board.choose("clock", "10/5x30")
+    assert board.load("C3") == ""
+    game = sgf.Sgf_game.from_string(board.save(saved / "go_size_5_komi_7_5_superko_1.sgf"))
+    told = [game.get_root().get(name) for name in ("PB", "DT", "TM", "OT")]
+    assert told == ["person", f"{datetime.now().astimezone():%Y-%m-%d}", 600, "5x30 byo-yomi"]
 
 
 def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, address: str, saved: Path) -> None:

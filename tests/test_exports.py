@@ -23,7 +23,9 @@ from azpy.cli.export import main
 from azpy.errors import RunError
 from azpy.runs import exports
 from azpy.runs.folder import RunFolder
+from azpy.runs.imports import Filters, import_games
 from azpy.runs.reader import StoredRun
+from azpy.runs.storage import SealedGames
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from oracles import Countdown
@@ -42,6 +44,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CHESS = azpy.make_game("chess", max_plies=40)
+GO = azpy.make_game("go(size=5)")
 
 
 def numbered(played: list[azpy.GameRecord]) -> list[tuple[int, azpy.GameRecord]]:
@@ -105,8 +108,46 @@ def test_pgn_has_a_tag_for_whatever_is_known_of_a_game(tmp_path: Path) -> None:
         tags = dict(re.findall(r'^\[(\w+) "(.*)"\]$', lines, re.MULTILINE))
         assert list(tags)[:7] == ["Event", "Site", "Date", "Round", "White", "Black", "Result"]
         assert tags["Round"] == f"1.{record.game_id}"
+        assert (tags["TimeControl"], tags["Termination"]) == ("-", "unterminated" if record.capped else "normal")
         assert tags["Result"] == moves.split()[-1] == {1.0: "1-0", -1.0: "0-1", 0.0: "1/2-1/2"}[record.outcome]
         assert max(map(len, moves.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "text", "told"),
+    [
+        (
+            "a.pgn",
+            CHESS,
+            '[Event "Cup"]\n[Site "?"]\n[White "Ann"]\n[Black "\u014cno"]\n[Date "2001.02.03"]\n[Result "0-1"]\n\n'
+            "1. f3 e5 2. g4 Qh4# 0-1\n",
+            ['[Event "Cup"]', '[White "Ann"]', '[Black "\u014cno"]', '[Date "2001.02.03"]', '[Site "?"]'],
+        ),
+        (
+            "a.sgf",
+            GO,
+            "(;SZ[5]KM[7.5]PB[Ann]PW[\u014cno]DT[2001-02-03]EV[Cup]RE[B+R]"
+            ";B[aa];W[bb];B[cc];W[dd];B[ee];W[ab];B[bc];W[cd];B[de];W[ae])",
+            ["PB[Ann]", "PW[\u014cno]", "DT[2001-02-03]", "EV[Cup]"],
+        ),
+    ],
+)
+def test_imported_games_keep_their_players_and_dates(
+    name: str, start: azpy.State, text: str, told: list[str], tmp_path: Path
+) -> None:
+    """Records have no names: an export had networks in their place."""
+    (tmp_path / name).write_text(text)
+    found, sealed = import_games([str(tmp_path / name)], start, 0, Filters()), SealedGames(tmp_path / "games", {})
+    (tmp_path / "games").mkdir()
+    sealed.write(0, found.records, found.tags)
+    games = [(0, game) for game in sealed.read(0)]
+    out, write = (tmp_path / "out", exports.to_sgf) if start is GO else (tmp_path / "x.pgn", exports.to_pgn)
+    write(out, start, games, "a run", sealed.tags(0))
+    written = (out / "000000.sgf" if start is GO else out).read_text()
+    assert [one for one in told if one not in written] == []
+    assert "network" not in written
+    sealed.write(1, found.records)
+    assert sealed.tags(1) == {}
 
 
 @pytest.mark.parametrize("names", [{}, {0: "", 1: " \n"}])

@@ -92,6 +92,17 @@ def test_workers_at_a_folder_give_the_same_games_and_weights(straight: tuple[str
     assert workers.said == ["the run has ended"] * 2
 
 
+def test_workers_end_with_a_run_that_the_clock_cuts_in_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They waited ten minutes for the next az-train."""
+    monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda _, positions: positions == 0)
+    monkeypatch.setattr("azpy.training.budget.Budget.is_over", lambda _, iteration: iteration > 0)
+    with Workers(tmp_path / "place", 1) as workers:
+        with_folder(tmp_path, iterations=None, minutes=1, deterministic=False)
+        workers.join()
+    assert workers.said == ["the run has ended"]
+    assert StoredRun(tmp_path / "run").checkpoints()
+
+
 def rubbish(path: Path) -> Iterator[Path]:
     """Things in the place of a file that do harm to a careless reader."""
     path.mkdir()

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from azpy.errors import RunError
 from azpy.fleet import worker
 from azpy.fleet.channels import Backend, Channel, Message
 from azpy.fleet.examine import Examiner, RefusedError
-from azpy.fleet.fleet import Lineup, digest_of_lineup
+from azpy.fleet.fleet import Lineup, digest_of_lineup, digest_of_run
 from azpy.fleet.head import Head
 from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
@@ -465,6 +465,21 @@ def test_only_a_parent_that_is_gone_ends_a_child_without_an_error(read: str, sen
     program = TALK.replace("{read}", read).replace("{sent}", sent)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+
+
+def test_runs_are_told_apart_by_all_that_changes_their_games() -> None:
+    """A worker of a run with another seed played on until its first game was examined."""
+    run = settings()
+    changes: dict[str, Any] = {
+        "seed": 1,
+        "game": "connect_four",
+        "deterministic": False,
+        "simulations": 3,
+        "c_puct": 9.0,
+    }
+    told = {digest_of_run(replace(run, **{name: value})) for name, value in changes.items()}
+    assert len({digest_of_run(run), *told}) == 6
+    assert digest_of_run(replace(run, slots=7, workers=3, learning_rate=0.5)) == digest_of_run(run)
 
 
 def test_lineups_are_told_apart_by_who_plays_and_how() -> None:

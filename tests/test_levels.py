@@ -91,6 +91,8 @@ def test_what_is_no_stronger_than_less_effort_is_left_out(run: Path) -> None:
     store(run, step(1, 2.0, 0.0), step(1, 0.0, 150.0), step(4, 0.0, 140.0), step(16, 0.0, 400.0))
     ladder = ladder_of(run, 800, True)
     assert [(one.simulations, one.elo) for one in ladder.steps] == [(1, 0.0), (4, 140.0), (16, 400.0)]
+    store(run, step(1, 2.0, 0.0), step(1, 0.0, 140.0), step(4, 0.0, 140.0), step(16, 0.0, 400.0))
+    assert [one.simulations for one in ladder_of(run, 800, True).steps] == [1, 4, 16], "of equal ones the last"
     store(run, step(1, 2.0, 0.0), step(1, 0.0, -30.0), step(4, 0.0, 170.0))
     assert [one.elo for one in ladder_of(run, 800, True).steps] == [0.0, 200.0]
     store(run, step(4, 0.0, 0.0))

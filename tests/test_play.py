@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import chess
@@ -164,6 +165,9 @@ def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Pat
     assert game is not None
     assert (game.headers["White"], game.headers["Black"], game.headers["Result"]) == ("person", "uniform", "0-1")
     assert "{Black wins by resignation}" in text
+    today = f"{datetime.now().astimezone():%Y.%m.%d}"
+    facts = [game.headers[name] for name in ("Date", "TimeControl", "Termination")]
+    assert facts == [today, "-", "normal"]
     file.write_text('[Event "Club"]\n[White "Ann"]\n[Result "0-1"]\n\n1. e4 {!} (1. d4 d5) e5 2. Nf3 0-1')
     said = typed("chess", f"load {file}", f"save {file}", "Nc6", f"save {tmp_path}/b.pgn", side="first")
     told = "3 moves; White: Ann; result: 0-1; left out: moves of variations: 2; "
@@ -173,6 +177,7 @@ def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Pat
     game = chess.pgn.read_game(io.StringIO((tmp_path / "b.pgn").read_text()))
     assert game is not None
     assert [game.headers[name] for name in ("Event", "White", "Black", "Result")] == ["Club", "Ann", "person", "*"]
+    assert game.headers["Date"] == "????.??.??"  # nobody knows when the game of the file was played
     assert [move.uci() for move in game.mainline_moves()][:4] == ["e2e4", "e7e5", "g1f3", "b8c6"]
 
 

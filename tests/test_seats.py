@@ -15,6 +15,7 @@ from azpy.cli import compare
 from azpy.cli.match import main
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
+from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.ratings import bradley_terry, elo, expected_score, round_interval
@@ -229,7 +230,12 @@ def test_saved_games_have_the_players_by_their_seats(tmp_path: Path) -> None:
     own = "mcts (4 simulations)"
     for game in saved[:6]:
         assert [game["players"].index(own), game["players"].count(own)] == [game["number"] % 3, 1]
-        assert len(game["outcome"]) == len(game["faults"]) == 3
+        assert len(game["faults"]) == 3
+        state = make_game(THREE)
+        for name in (*game["opening"], *game["moves"]):
+            state.play(*state.parse_actions(name))
+        assert game["outcome"] == list(state.outcomes())
+    assert any(game["outcome"] != game["outcome"][::-1] for game in saved[:6])
     assert sorted(game["players"] for game in saved[6:]) == [[own]] * 6 + [["random"]] * 6
     assert all(isinstance(game["outcome"], float) for game in saved[6:])
 

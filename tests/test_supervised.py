@@ -396,7 +396,7 @@ def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
 
 
 def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(self: storage.SealedGames, iteration: int, records: Any) -> None:
+    def killed(self: storage.SealedGames, iteration: int, records: Any, tags: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

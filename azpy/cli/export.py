@@ -93,11 +93,12 @@ def _export(arguments: Sequence[str]) -> int:
         _check_page(run, crate)
     if wants_games:
         games, event = _games(run, options.iterations), str(run.path)
+        told = run.tags({iteration for iteration, _ in games})
         writers: dict[str, Callable[..., int]] = {
             "npz": exports.to_npz,
             "jsonl": exports.to_jsonl,
-            "pgn": partial(exports.to_pgn, event=event),
-            "sgf": partial(exports.to_sgf, event=event),
+            "pgn": partial(exports.to_pgn, event=event, told=told),
+            "sgf": partial(exports.to_sgf, event=event, told=told),
         }
         for name in [name for name in writers if name in targets]:
             count = f"{writers[name](targets[name], run.start, games):,}"

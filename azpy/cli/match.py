@@ -164,7 +164,8 @@ class _Table:
             plies = given.opening_plies
             plies = (settings_of(specs) or Settings).match_opening_plies if plies is None else plies
             self.book = Book(start, plies, self.seed)
-        self.saved = None if given.save is None else SavedGames(given.save, start, self.seed)
+        timed = any(spec.program is not None and spec.program.movetime is not None for spec in specs)
+        self.saved = None if given.save is None else SavedGames(given.save, start, self.seed, timed=timed)
         self.unsaved: RunError | None = None  # why games are not saved any more
 
     @property

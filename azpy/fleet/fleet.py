@@ -93,8 +93,12 @@ class Fleet(Protocol):
     def finish(self) -> list[GameRecord]:
         """Ends all play. Returns the finished games that were not taken, and those of the last `take` once more."""
 
-    def close(self) -> None:
-        """Ends all play at once. Nothing is left: no thread, no process."""
+    def close(self, *, ended: bool = True) -> None:
+        """End all play at once. Nothing is left: no thread, no process.
+
+        Args:
+            ended: whether the run is over. If not, far workers wait for the process that goes on with it.
+        """
 
     @property
     def stats(self) -> Counter[str]:

@@ -192,13 +192,13 @@ class Head(Fleet):
                 self._exchange(_WAIT)
         return [*self._taken, *self._arrived]
 
-    def close(self) -> None:
-        """See `Fleet`. The workers of a run that has ended end too."""
+    def close(self, *, ended: bool = True) -> None:
+        """See `Fleet`."""
         if not self._finishing:
             self._acknowledge()
         while self.members:
             self.members.pop().line.close()
-        self._backend.close(ended=not self._finishing)
+        self._backend.close(ended=ended)
 
     # The lines
 

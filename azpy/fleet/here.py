@@ -75,7 +75,7 @@ class Here(Fleet):
         self._self_play.pause()
         return [*self._taken, *self._self_play.take_finished()]
 
-    def close(self) -> None:
+    def close(self, *, ended: bool = True) -> None:
         """See `Fleet`."""
         self.unfinished = self.begun
         if self._self_play is not None:

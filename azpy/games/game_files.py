@@ -7,7 +7,7 @@ from typing import Any
 
 from azpy._core import State, Variations, notation_of
 from azpy.games.lines import replayed
-from azpy.games.notations import line_of, result_of, tags_of, written
+from azpy.games.notations import line_of, result_of, tags_of, tags_of_today, written
 
 JSON = ".json"
 
@@ -145,6 +145,8 @@ def game_text(
     # Names of files may hold what no text can.
     names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in players]
     own = dict(zip(notation.players, names, strict=True))
+    if not tags:  # the game was not loaded
+        own |= tags_of_today(notation)
     if end is None or said is None:
         return start.write_variations(line_of(start, actions), own | dict(tags))
     own |= tags_of(notation, "az-play", "1", *end)

@@ -3,6 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,19 @@ def tags_of(notation: Notation, event: str, number: str, outcome: float, end: st
     """
     if notation.name == "pgn":
         tags = {"Event": event, "Round": number, "Result": _PGN_RESULTS[int(np.sign(outcome))]}
-        unusual = {"capped": "unterminated", "fault": "rules infraction"}
-        return tags | ({"Termination": unusual[end]} if end in unusual else {})
+        return tags | {"Termination": {"capped": "unterminated", "fault": "rules infraction"}.get(end, "normal")}
     won = f"{'B' if outcome > 0 else 'W'}+"
     # A game that was counted says its score itself.
     results = {"capped": "Void", "resigned": f"{won}R", "fault": f"{won}F"}
     return {"EV": event, "RO": number} | ({"RE": results[end]} if end in results else {})
+
+
+def tags_of_today(notation: Notation, *, timed: bool = False) -> dict[str, str]:
+    """The tags of a game that is played now: its date, and in PGN that it has no clock, unless it is `timed`."""
+    today = datetime.now().astimezone().date()
+    if notation.name != "pgn":
+        return {"DT": today.isoformat()}
+    return {"Date": f"{today:%Y.%m.%d}"} | ({} if timed else {"TimeControl": "-"})
 
 
 def result_of(state: State, outcome: Any, end: str) -> str:

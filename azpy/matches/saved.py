@@ -8,7 +8,7 @@ from typing import Any
 
 from azpy._core import Notation, State, notation_of
 from azpy.errors import RunError, SettingsError
-from azpy.games.notations import line_of, result_of, tags_of, written
+from azpy.games.notations import line_of, result_of, tags_of, tags_of_today, written
 from azpy.matches.arena import Board
 from azpy.runs import storage
 from azpy.system import lock
@@ -21,14 +21,15 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         path: the file; its name ends in .jsonl, or in .pgn for chess and .sgf for Go.
         start: where games usually begin.
         seed: of the match.
+        timed: whether a player has a time for its moves.
 
     Raises:
         SettingsError: a name that ends otherwise.
         RunError: a file that cannot be written, or that another process appends to.
     """
 
-    def __init__(self, path: Path, start: State, seed: int) -> None:
-        self._path, self._usual, self._seed = path, start, seed
+    def __init__(self, path: Path, start: State, seed: int, *, timed: bool = False) -> None:
+        self._path, self._usual, self._seed, self._timed = path, start, seed, timed
         notation = notation_of(start.game)
         forms = {".jsonl": None} | ({} if notation is None else {f".{notation.name}": notation})
         suffix = path.suffix.lower()
@@ -58,7 +59,7 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         text = ""
         for board in boards:
             players = [names[player] for player in board.seats]
-            text += self._json(board, players) if self._notation is None else _written(self._notation, board, players)
+            text += self._json(board, players) if (form := self._notation) is None else self._text(form, board, players)
         with storage.disk_errors(self._path):
             storage.append(self._file, text.encode())
 
@@ -73,16 +74,15 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         game["faults"] = [[fault.text for fault in board.faults[player]] for player in board.seats]
         return json.dumps(game, allow_nan=False) + "\n"
 
-
-def _written(notation: Notation, board: Board, players: Sequence[str]) -> str:
-    """A game as PGN or SGF."""
-    number = f"{board.number // 2 + 1}.{board.number % 2 + 1}"
-    # Names of files may hold what no text can.
-    names = ("".join(letter if letter.isprintable() else "?" for letter in player) for player in players)
-    tags = dict(zip(notation.players, names, strict=True))
-    outcome, end = _outcome(board), _end(board)
-    tags |= tags_of(notation, "az-match", number, outcome, end)
-    return written(notation, board.start, board.actions, tags, result_of(board.state, outcome, end)) + "\n"
+    def _text(self, notation: Notation, board: Board, players: Sequence[str]) -> str:
+        """A game as PGN or SGF."""
+        number = f"{board.number // 2 + 1}.{board.number % 2 + 1}"
+        # Names of files may hold what no text can.
+        names = ("".join(letter if letter.isprintable() else "?" for letter in player) for player in players)
+        tags = dict(zip(notation.players, names, strict=True)) | tags_of_today(notation, timed=self._timed)
+        outcome, end = _outcome(board), _end(board)
+        tags |= tags_of(notation, "az-match", number, outcome, end)
+        return written(notation, board.start, board.actions, tags, result_of(board.state, outcome, end)) + "\n"
 
 
 def _outcome(board: Board) -> Any:

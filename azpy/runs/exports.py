@@ -8,7 +8,7 @@ written.
 import json
 import os
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from azpy.games.notations import result_of, tags_of, written
 from azpy.runs import storage
 
 Games = Sequence[tuple[int, GameRecord]]  # (iteration, game)
+Told = Mapping[int, Mapping[str, str]]  # tags by game id
+NOTHING: Told = {}
 
 
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
@@ -138,36 +140,47 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     return about | {"plies": plies}
 
 
-def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
-    """Writes games of chess as PGN, moves in SAN, with `event` as the tag Event; returns the number of games."""
+def to_pgn(path: str | os.PathLike[str], start: State, games: Games, event: str, told: Told = NOTHING) -> int:
+    """Write games of chess as PGN, moves in SAN, and return their number.
+
+    Args:
+        path: of the file.
+        start: of the games.
+        games: to write.
+        event: the tag Event, unless `told` has one.
+        told: tags of imported games, by game id.
+    """
     with storage.output(path) as file:
         for iteration, record in games:
-            file.write(f"{_written(start, iteration, record, event)}\n".encode())
+            file.write(f"{_written(start, iteration, record, event, told)}\n".encode())
     return len(games)
 
 
-def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: str) -> int:
-    """Writes games of Go as SGF, a file each (`000017.sgf` is game 17), with `event` as EV; returns their number.
+def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: str, told: Told = NOTHING) -> int:
+    """Write games of Go as SGF, a file each (`000017.sgf` is game 17), and return their number.
 
-    Player 0 is Black. The folder is made if it is missing.
+    Player 0 is Black. The folder is made if it is missing. The other arguments are those of `to_pgn`, with EV as event.
     """
     target = Path(folder)
     with storage.disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for iteration, record in games:
         with storage.output(target / f"{record.game_id:06}.sgf") as file:
-            file.write(_written(start, iteration, record, event).encode())
+            file.write(_written(start, iteration, record, event, told).encode())
     return len(games)
 
 
-def _written(start: State, iteration: int, record: GameRecord, event: str) -> str:
+def _written(start: State, iteration: int, record: GameRecord, event: str, told: Told) -> str:
     if (notation := notation_of(start.game)) is None:  # az-export looks before
         raise RunError(f"games of {start.game} have no notation that other programs read")
     players = {seat: _network_name(record, player) for player, seat in enumerate(notation.players)}
     end = end_of(record)
     tags = tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end)
+    if notation.name == "pgn" and not record.imported:
+        tags["TimeControl"] = "-"
     *_, last = replayed(start, record.actions.tolist())
-    return written(notation, start, record.actions, tags | players, result_of(last, record.outcome, end))
+    tags |= players | dict(told.get(record.game_id, {}) if record.imported else {})
+    return written(notation, start, record.actions, tags, result_of(last, record.outcome, end))
 
 
 def end_of(record: GameRecord) -> str:

@@ -5,6 +5,7 @@ cannot be read, by the reason.
 """
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,28 @@ _MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
 _MOVES_OF_A_GAME = 40  # Lichess takes a game's time for that of its first 40 moves
+_Game = tuple[GameRecord, dict[str, str]]  # with what its file says of it
+# Tags of PGN and SGF that an export writes again.
+_KEPT = [
+    "Event",
+    "Site",
+    "Date",
+    "Round",
+    "White",
+    "Black",
+    "WhiteElo",
+    "BlackElo",
+    "TimeControl",
+    "PB",
+    "PW",
+    "BR",
+    "WR",
+    "EV",
+    "DT",
+    "RO",
+    "PC",
+]
+_LONGEST_TAG = 200  # letters
 _PGN_RESULTS = {"1-0": 1.0, "0-1": -1.0, "1/2-1/2": 0.0}
 _SGF_RESULT = re.compile(r"(?:([bw])\+(.*)|(0|draw|jigo))", re.IGNORECASE)
 _FORFEITS = re.compile(r"time|forfeit|abandon|infraction|illegal|stall|death|emergency", re.IGNORECASE)
@@ -66,6 +89,7 @@ class Imported:
 
     files: int = 0  # that were looked at; of an archive, those in it
     records: list[GameRecord] = field(default_factory=list)  # the games to learn from, in the order of the files
+    tags: list[str] = field(default_factory=list)  # of each record: a JSON object with those of `_KEPT`
     left_out: Counter[str] = field(default_factory=Counter)  # games, by their reason in `REASONS`
     files_left_out: Counter[str] = field(default_factory=Counter)  # by their reason in `FILE_REASONS`
     first: dict[str, str] = field(default_factory=dict)
@@ -108,11 +132,12 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
             for where, game in games:
                 if isinstance(game, str):
                     imported.leave_out(game, where)
-                elif (key := _digest(game)) in seen:
+                elif (key := _digest(game[0])) in seen:
                     imported.leave_out("duplicate", where)
                 else:
                     seen.add(key)
-                    imported.records.append(game.as_imported(game_id=len(imported.records), seed=seed))
+                    imported.records.append(game[0].as_imported(game_id=len(imported.records), seed=seed))
+                    imported.tags.append(json.dumps(game[1], ensure_ascii=False))
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
@@ -154,7 +179,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
         yield from found
 
 
-def _files_in(path: Path, start: State, filters: Filters) -> Iterator[Iterable[tuple[str, GameRecord | str]]]:
+def _files_in(path: Path, start: State, filters: Filters) -> Iterator[Iterable[tuple[str, _Game | str]]]:
     """The games of each file in a file, each with the place where it stands; of one that is left out the reason."""
     if _is_sealed(path):
         yield _sealed_games(path, start)
@@ -185,7 +210,7 @@ def _is_sealed(path: Path) -> bool:
         return False  # it is read once more, and named
 
 
-def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterator[tuple[str, GameRecord | str]]:
+def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterator[tuple[str, _Game | str]]:
     """The games of a text."""
     written = notation_of(start.game)
     notation = written.name.upper() if written else "sealed games of azpy (.npz)"
@@ -206,7 +231,7 @@ def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterato
         yield f"{name} holds no game, expected {notation}", "empty"
 
 
-def _written(game: _core.WrittenGame, start: State, filters: Filters, *, is_sgf: bool) -> GameRecord | str:
+def _written(game: _core.WrittenGame, start: State, filters: Filters, *, is_sgf: bool) -> _Game | str:
     if game.unfit is not None or game.actions is None:
         return game.unfit or "action"
     tags = game.tags
@@ -226,7 +251,8 @@ def _written(game: _core.WrittenGame, start: State, filters: Filters, *, is_sgf:
     seconds = _sgf_seconds(tags) if is_sgf else _pgn_seconds(tags.get("TimeControl", ""))
     if seconds is not None and seconds < filters.min_seconds:
         return "time"
-    return GameRecord.of_actions(start, game.actions, outcome)
+    kept = {name: text[:_LONGEST_TAG] for name in _KEPT if (text := tags.get(name, "")).strip("?.* ")}
+    return GameRecord.of_actions(start, game.actions, outcome), kept
 
 
 def _pgn_result(tags: Mapping[str, str], behind: str | None) -> tuple[float | None, bool]:
@@ -273,7 +299,7 @@ def _sgf_seconds(tags: Mapping[str, str]) -> float | None:
         return None
 
 
-def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, GameRecord | str]]:
+def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, _Game | str]]:
     try:
         records = storage.sealed_in(path, _MOST_BYTES)
     except RunError as error:
@@ -289,7 +315,7 @@ def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, GameRecord | 
         yield f"{path}, game {record.game_id}", _sealed(record, rules)
 
 
-def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> GameRecord | str:
+def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> _Game | str:
     """A game of a run: its searched plies say more than the action played, so they stay as they are."""
     if record.capped:
         return "result"
@@ -300,4 +326,4 @@ def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> GameRecord | str:
         return "action"
     if len(record) < _LEAST_PLIES and record.resigned:
         return "short"
-    return imported if imported.positions else "short"
+    return (imported, {}) if imported.positions else "short"

@@ -136,6 +136,13 @@ class StoredRun:
             for record in self._sealed.read(iteration):
                 yield iteration, record
 
+    def tags(self, iterations: Iterable[int]) -> dict[int, dict[str, str]]:
+        """The players, date and event of imported games, as far as their files say them, by game id."""
+        found = dict[int, dict[str, str]]()
+        for iteration in iterations:
+            found |= self._sealed.tags(iteration)
+        return found
+
     def find_game(self, game_id: int) -> tuple[int | None, GameRecord]:
         """A game and its iteration, None for the iteration in play."""
         journal = self.path / "games/journal.bin"

@@ -433,9 +433,9 @@ class SealedGames:
 
     Its arrays are `payload` (uint8: the records' bytes, one after another) and `offsets` (int64 [N + 1] into it);
     for readers without azpy also `game_id` (int64 [N]), `outcome` (float32 [N], for player 0; of several players
-    without a zero sum [N, P]) and `length` (int32 [N], plies). `label` (text: a JSON object) names the iteration
-    and the run. `folder` may be missing; `run` are facts that identify
-    the run, by name.
+    without a zero sum [N, P]) and `length` (int32 [N], plies). Imported games have `tags` too (uint8: a line of JSON a
+    game, with its players, date and event). `label` (text: a JSON object) names the iteration and the run. `folder`
+    may be missing; `run` are facts that identify the run, by name.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
@@ -449,8 +449,8 @@ class SealedGames:
         """Iterations that have a file, ascending."""
         return numbered(self._folder, ".npz")
 
-    def write(self, iteration: int, records: Sequence[GameRecord]) -> None:
-        """Seals the games of an iteration."""
+    def write(self, iteration: int, records: Sequence[GameRecord], tags: Sequence[str] = ()) -> None:
+        """Seal the games of an iteration; of imported games with the `tags` of each, a JSON object."""
         payloads = [record.to_bytes() for record in records]
         arrays: dict[str, NDArray[Any]] = {
             "payload": np.frombuffer(b"".join(payloads), np.uint8),
@@ -460,6 +460,8 @@ class SealedGames:
             "length": np.array([len(record) for record in records], np.int32),
             "label": np.array(json.dumps({"iteration": iteration, **self._run})),
         }
+        if any(text != "{}" for text in tags):
+            arrays["tags"] = np.frombuffer("\n".join(tags).encode(), np.uint8)
         buffer = io.BytesIO()
         # Level 1 takes half of the time of numpy's level 6, and 5 to 11 % more space.
         with zipfile.ZipFile(buffer, "w") as file:
@@ -474,6 +476,12 @@ class SealedGames:
         """Ids of an iteration's games, ascending; its games are not read. Errors are those of `read`."""
         with self._opened(iteration) as (_, ids):
             return ids
+
+    def tags(self, iteration: int) -> dict[int, dict[str, str]]:
+        """What the files of an iteration's imported games say of them, by game id. Errors are those of `read`."""
+        with self._opened(iteration) as (arrays, ids):
+            lines = arrays["tags"].tobytes().decode().split("\n") if "tags" in arrays.files else []
+            return {game: dict(json.loads(line)) for game, line in zip(ids, lines, strict=bool(lines))}
 
     def read(self, iteration: int) -> list[GameRecord]:
         """Games of an iteration, in order of game id.

@@ -121,7 +121,7 @@ class Loop:
                 self._last_first.callback(self._note_stop)
             if (under_way or self._cut_short) and not self._settings.deterministic:
                 self._last_first.callback(lambda: self._run.keep_in_play(self._fleet.unfinished))
-            self._last_first.callback(self._fleet.close)
+            self._last_first.callback(self._fleet.close, ended=not under_way)
             if under_way or self._cut_short:
                 self._last_first.callback(self._keep_rest)
 

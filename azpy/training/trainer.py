@@ -275,7 +275,7 @@ class Trainer(Loop):
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
         row |= {"left_out": left_out, "seconds": self._budget.elapsed()}
         self._run.append_metrics(row)  # first: without the games it counts for nothing
-        self._run.sealed.write(0, imported.records)
+        self._run.sealed.write(0, imported.records, imported.tags)
         return Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
     def _iterate(self, iteration: int) -> Generator[Event, None, bool]:

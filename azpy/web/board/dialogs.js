@@ -96,7 +96,10 @@ export function bindFiles({ play, settings, start, picture }) {
     await copyText(text);
     return "It is on the clipboard.";
   };
-  const written = () => writeGame(play.game, settings.model.format, ask);
+  const written = () => {
+    const players = settings.options.players.map((player) => player || "person");
+    return writeGame(play.game, settings.model.format, players, settings.clock, ask);
+  };
   tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await written()));
   tried("copy_game", async () => copy(await written()));
   tried("copy_link", () => copy(linkTo(settings.model.game, play.game)));

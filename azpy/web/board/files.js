@@ -101,13 +101,39 @@ function isEnd(one) {
  * Writes a game with its variations in the game's notation, and with how the players ended its main line.
  * @param {Game} game
  * @param {string | null} format of the notation
+ * @param {string[]} players who play here
+ * @param {import("./clock.js").Rules | null} clock by which they play
  * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
  * @returns {Promise<string>}
  */
-export async function writeGame(game, format, ask) {
+export async function writeGame(game, format, players, clock, ask) {
   const { ended, ...record } = game.toNodes();
   const result = record.result ?? resultOf(game.end.ended, format);
-  return (await ask({ action: "write", ...record, ...(result === null ? {} : { result }) })).text;
+  // Nothing is known of a game that was loaded, besides what its file says.
+  const own = game.about === null ? { players, tags: tagsOf(game.end, format, clock) } : {};
+  return (await ask({ action: "write", ...own, ...record, ...(result === null ? {} : { result }) })).text;
+}
+
+/**
+ * What a notation says of a game that is played here.
+ * @param {import("./game.js").Position} end
+ * @param {string | null} format
+ * @param {import("./clock.js").Rules | null} clock
+ * @returns {[string, string][]}
+ */
+function tagsOf(end, format, clock) {
+  const date = new Date().toLocaleDateString("sv"); // as 2026-11-28, of here
+  const { limit = null, more = 0, periods = 0, period = 0 } = clock ?? {};
+  const [seconds, each] = [`${(limit ?? 0) / 1000}`, more / 1000];
+  if (format === "pgn") {
+    const how = end.ended?.why === "on time" ? "time forfeit" : end.outcome === null ? "unterminated" : "normal";
+    /** @type {[string, string][]} */
+    const timed = periods > 0 ? [] : [["TimeControl", limit === null ? "-" : `${seconds}${each > 0 ? `+${each}` : ""}`]];
+    return [["Date", date.replaceAll("-", ".")], ...timed, ["Termination", how]];
+  }
+  if (limit === null) return [["DT", date]];
+  const over = periods > 0 ? `${periods}x${period / 1000} byo-yomi` : each > 0 ? `${each} fischer` : "";
+  return [["DT", date], ["TM", seconds], ...(over === "" ? [] : [/** @type {[string, string]} */ (["OT", over])])];
 }
 
 /**

@@ -353,6 +353,7 @@ fn a_record_holds_a_number_for_each_player_and_no_other_ones_pass() {
             let two = |record: &mut GameRecord| {
                 (record.num_players, record.outcomes) = (2, vec![0.0]);
                 record.root_values = vec![0.0; record.plies.len()];
+                record.plies.iter_mut().for_each(|ply| ply.player %= 2);
             };
             assert!(said(two).contains("it is a record of 2 players and zero sum, the game has"));
         }
