@@ -15,7 +15,7 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 
-from azpy.cli.common import Parser, add_number, add_player, command
+from azpy.cli.common import Parser, add_number, add_player, command, when_told_to_end
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, pip_install
@@ -69,7 +69,9 @@ def _board(model: Model, player: str, game: str | None, port: int, opens: bool) 
         if opens:
             # It may take seconds, and must not keep the server from answering.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        Server(site, _DRAIN_SECONDS).run([place])
+        server = Server(site, _DRAIN_SECONDS)
+        when_told_to_end(server.handle_exit)
+        server.run([place])
     return 0
 
 
