@@ -252,6 +252,7 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
         for name in NAMES[1:]:
             layout = Settings if settings.deterministic else settings
             default = vars(Settings) | {"eval_batch": auto_eval_batch(layout.slots, layout.pipelines)}
+            default["slots"] = min(Settings.slots, settings.games_per_iteration)
             layer = next((layer for layer in (typed, in_file, preset) if name in layer), default)
             assert getattr(settings, name) == layer[name], name
 

@@ -129,8 +129,8 @@ class Settings:
     )
 
     slots: int = _layout(
-        "games in play, over all pipelines; on CUDA, where no number is given, as many as games of an iteration, from "
-        "128 to 2,048",
+        "games in play, over all pipelines; where no number is given, at most as many as games of an iteration, and on "
+        "CUDA as many, from 128 to 2,048",
         128,
         1,
         2**20,
@@ -487,9 +487,14 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
     devices = name_devices(*given)
     groups = len(devices)
-    if "slots" not in chosen and all(name.startswith("cuda") for name in devices):
+    if "slots" not in chosen:
         wanted = checked("games_per_iteration", chosen.get("games_per_iteration", Settings.games_per_iteration))
-        chosen["slots"] = min(max(Settings.slots, wanted), _MOST_CUDA_SLOTS)
+        if all(name.startswith("cuda") for name in devices):
+            chosen["slots"] = min(max(Settings.slots, wanted), _MOST_CUDA_SLOTS)
+        elif wanted < Settings.slots:
+            # Each pipeline has a game at least. More games than an iteration has would be played by older networks.
+            pipelines = 1 if is_auto("pipelines", chosen.get("pipelines", "auto")) else chosen["pipelines"]
+            chosen["slots"] = max(wanted, checked("pipelines", pipelines) * groups)
     if is_auto("pipelines", chosen.setdefault("pipelines", "auto")):
         slots = checked("slots", chosen.get("slots", Settings.slots))
         chosen["pipelines"] = auto_pipelines(slots // groups, devices[0])

@@ -1,12 +1,15 @@
 """`azpy.train`: a training run from Python."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
+from azpy.runs.storage import numbered
 from azpy.settings.choosing import choose
+from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized
@@ -59,6 +62,7 @@ def train(
     typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
     chosen, folder, _ = choose(typed, config, out, sized, placed)
     files = [supervised] if isinstance(supervised, str) else supervised
+    warn_of_idle(chosen, typed, supervised=bool(files) or 0 in numbered(Path(folder, "games"), ".npz"))
     for stage in stages(chosen, folder, size_schedule, bool(files)):
         if not _trained(stage, files, on_iteration):
             break
