@@ -40,6 +40,9 @@ if sys.platform == "win32":
 else:
     OWN_GROUP: dict[str, Any] = {"start_new_session": True}
 HANGUP: int | None = getattr(signal, "SIGHUP", None)  # the signal; None where there is none
+# Signals by which terminals, batch systems and service managers tell a process to end; Ctrl-C is none of them.
+_ENDING = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+ENDING = tuple(signal.Signals[name] for name in _ENDING if hasattr(signal, name))
 _FAILED = ("EIO", "ESTALE", "EREMOTEIO", "ENXIO", "ETIMEDOUT")
 FAILED_DEVICE = {getattr(errno, name) for name in _FAILED if hasattr(errno, name)}  # of a disk or its network
 _HELD_SECONDS = 2.0  # that another process may have a file open on Windows

@@ -1,5 +1,6 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import errno
 import importlib
 import io
 import os
@@ -167,8 +168,8 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert text in one_line(main, arguments, "az-train: ")
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_and_sigterm_save_and_say_how_to_go_on(
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
     ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
@@ -186,26 +187,48 @@ from azpy.cli.common import run_command
 
 def command(given):
     assert os.getpid() == int(given[0]) or given[0] == "0"
+    number = signal.Signals[given[1]]
     try:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         time.sleep(20)
         return 1
     finally:
-        os.kill(os.getpid(), signal.SIGTERM)  # `timeout` tells the process and its group
+        os.kill(os.getpid(), number)  # `timeout` tells the process and its group
         print("kept")
 
 sys.exit(run_command("az-x", command))
 """
 
 
-@pytest.mark.parametrize("first", [[], ["unshare", "--pid", "--fork"]], ids=["a process", "process 1"])
-def test_sigterm_ends_a_command_once_with_143(first: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [(["unshare", "--pid", "--fork"], "SIGTERM"), *(([], f"SIG{name}") for name in ("TERM", "HUP", "USR1", "USR2"))],
+)
+def test_a_signal_ends_a_command_once_with_its_code(first: list[str], name: str) -> None:
     if first and subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
         pytest.skip("unshare --pid needs the rights of root")
-    done = subprocess.run(
-        [*first, sys.executable, "-c", STOPPED, "1" if first else "0"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (143, "kept\nstopped\n", "")
+    command = [*first, sys.executable, "-c", STOPPED, "1" if first else "0", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "kept\nstopped\n", "")
+
+
+def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is gone, nothing can be printed."""
+
+    def gone(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def command(_: object) -> int:
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        except KeyboardInterrupt:
+            gone()
+        return 0
+
+    monkeypatch.setattr("azpy.cli.common._drop_output", lambda: None)
+    assert run_command("az-x", command, []) == 129
+    with pytest.raises(OSError, match="Input/output error"):  # of a disk
+        run_command("az-x", gone, [])
 
 
 def test_a_second_sigterm_interrupts_what_the_first_one_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,21 +248,22 @@ def test_a_second_sigterm_interrupts_what_the_first_one_began(monkeypatch: pytes
     assert reached == ["saving"]
 
 
-def test_a_handler_of_sigterm_stays_where_it_was_and_an_ignored_signal_stays_ignored() -> None:
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_handlers_stay_and_an_ignored_signal_stays_ignored(number: int) -> None:
+    before = signal.getsignal(number)
     inside = []
 
     def look(_: object) -> int:
-        inside.append(signal.getsignal(signal.SIGTERM))
+        inside.append(signal.getsignal(number))
         return 0
 
     try:
-        for handler in (signal.SIG_DFL, signal.SIG_IGN):
-            signal.signal(signal.SIGTERM, handler)
+        for handler in (signal.SIG_DFL, signal.SIG_IGN):  # nohup ignores SIGHUP
+            signal.signal(number, handler)
             assert run_command("az-x", look, []) == 0
-            assert signal.getsignal(signal.SIGTERM) is handler
+            assert signal.getsignal(number) is handler
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
     assert inside[0] is not signal.SIG_DFL
     assert inside[1] is signal.SIG_IGN
 
@@ -418,7 +442,7 @@ def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
         Path(f"{name}.toml").write_text(text)
         assert main(["--config", f"{name}.toml", "--collect-only", *TINY, "--iterations", "1", "--out", name]) == code
         said = capsys.readouterr().err
-        assert said.startswith(f"az-train: {name}.toml: a [2Jb c d")
+        assert said.startswith(f"az-train: {name}.toml: ab c d")
         assert said.count("\n") == 1
         assert said.removesuffix("\n").isprintable()
         assert len(said) < 2_100

@@ -94,12 +94,20 @@ def test_it_ends_when_its_answers_are_read_no_more(name: str) -> None:
         assert process.wait(PATIENCE) == 141
 
 
-@pytest.mark.parametrize(("name", "moves"), [("uci", 1), ("kata-analyze", 0), ("genmove", 0)])
-def test_a_signal_ends_a_search(name: str, moves: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "moves", "number"),
+    [
+        ("uci", 1, signal.SIGTERM),
+        ("uci", 1, signal.SIGHUP),
+        ("kata-analyze", 0, signal.SIGUSR1),
+        ("genmove", 0, signal.SIGUSR2),
+    ],
+)
+def test_a_signal_ends_a_search(name: str, moves: int, number: int) -> None:
     command, lines, sign = SEARCHES[name]
     with started(command) as process:
         begin(process, lines, sign)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         said = output(process).read()
         assert process.wait(PATIENCE) == 0
     assert said.count("bestmove") + said.count("play") == moves

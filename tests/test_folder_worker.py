@@ -204,7 +204,7 @@ def test_a_worker_waits_for_the_folder(
     assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
 def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -316,15 +316,16 @@ def test_messages_that_are_too_long_end_the_connection_alone() -> None:
     assert httpx.get(f"http://{PLAIN}/health").status_code == 200
 
 
-def test_sigterm_answers_what_was_asked() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_to_end_answers_what_was_asked(number: int) -> None:
     with process("uniform:50", "--game", "hex(size=5)") as (address, server), connect(f"ws://{address}/ws") as web:
-        for number in range(256):
-            web.send(json.dumps({"id": str(number), "game": str(number), "simulations": 300}))
+        for index in range(256):
+            web.send(json.dumps({"id": str(index), "game": str(index), "simulations": 300}))
         found = answers_before(web, "query_version")
-        server.send_signal(signal.SIGTERM)
+        server.send_signal(number)
         while len(found) < 256:
             found.append(json.loads(web.recv(PATIENCE)))
-        assert sorted(one["id"] for one in found) == sorted(str(number) for number in range(256))
+        assert sorted(one["id"] for one in found) == sorted(str(index) for index in range(256))
         assert all(one["rootInfo"]["visits"] == 300 for one in found)
         assert server.wait(PATIENCE) == 0
 

@@ -5,15 +5,15 @@ import signal
 import sys
 
 from azpy.fleet.channels.pipe import talk
-from azpy.system import inherited_socket
+from azpy.system import ENDING, inherited_socket
 
 
 def main(kind: str, number: str) -> None:
     """Works at the other end of a socket that this process inherited."""
-    # Both are for the parent, which takes what its children have finished and then ends them. SLURM and systemd send
-    # SIGTERM to all processes at once.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # These are for the parent, which takes what its children have finished and then ends them. SLURM and systemd send
+    # them to all processes at once.
+    for each in (signal.SIGINT, *ENDING):
+        signal.signal(each, signal.SIG_IGN)
     with inherited_socket(number) as connection:
         line = talk(connection)
         if kind == "learner":

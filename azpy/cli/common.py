@@ -23,10 +23,11 @@ from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean,
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
 from azpy.settings.run import parse
+from azpy.system import ENDING
 
 _EXIT_CODES = """
 Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 ended by Ctrl-C, 143 ended by
-SIGTERM, 141 nobody reads the output any more.
+SIGTERM (129 SIGHUP, 138 SIGUSR1, 140 SIGUSR2), 141 nobody reads the output any more.
 """
 GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
 
@@ -118,7 +119,8 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 
-_ONE_SIGNAL = 1.0  # seconds: `timeout` and others send SIGTERM to a process and to its group, which is one wish to end
+# Seconds: `timeout` sends SIGTERM to a process and to its group, and systemd may add SIGHUP: that is one wish to end.
+_ONE_SIGNAL = 1.0
 _LONGEST = 2_000  # characters of an error
 
 
@@ -153,8 +155,8 @@ def run_command(
 ) -> int:
     """Runs a command, a function of its arguments that returns the exit code; returns the exit code.
 
-    SIGTERM is Ctrl-C, with an exit code of its own, for commands without a handler. After either of them this function
-    prints `stopped`, with the command line in place of `{command}`; nothing for an empty text.
+    The signals of `ENDING` do what Ctrl-C does, with exit codes of their own, for commands without handlers. After any
+    of them this function prints `stopped`, with the command line in place of `{command}`; nothing for an empty text.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
@@ -164,10 +166,16 @@ def run_command(
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any bytes
     _import_games_from_here(given)
     try:
-        with _sigterm_as_ctrl_c() as came:
-            code = _run(prog, command, given, stopped, came)
-        sys.stdout.flush()
-        return 143 if came and code == 130 else code
+        with _ending_as_ctrl_c() as came:
+            try:
+                code = _run(prog, command, given, stopped, came)
+                sys.stdout.flush()
+            except OSError as error:
+                if error.errno != errno.EIO or not came:
+                    raise
+                _drop_output()  # the terminal is gone, which SIGHUP said
+                code = 130
+        return 128 + came[0] if came and code == 130 else code
     except BrokenPipeError:  # such as `| head`
         _drop_output()
         return 141
@@ -180,28 +188,43 @@ def run_command(
         return 2
 
 
+def when_told_to_end(handler: Callable[[int, Any], object]) -> dict[int, Any]:
+    """Set the handler of the signals of `ENDING`, and return the handlers before.
+
+    Ignored signals stay ignored, as `nohup` has SIGHUP.
+    """
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in ENDING}
+    for number, old in before.items():
+        if old is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    return before
+
+
 @contextlib.contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[list[float]]:
-    """Has SIGTERM raise what Ctrl-C raises; gives the times at which it came.
+def _ending_as_ctrl_c() -> Iterator[list[int]]:
+    """Have the signals of `ENDING` raise what Ctrl-C raises; give those that came.
 
     It takes a handler: without one the kernel keeps SIGTERM from process 1, the command of a container.
     """
-    came: list[float] = []
+    came: list[int] = []
+    first = 0.0
 
-    def stop(*_: object) -> None:
-        came.append(time.monotonic())
-        if came[-1] - came[0] >= _ONE_SIGNAL or len(came) == 1:
+    def stop(number: int, _: object) -> None:
+        nonlocal first
+        came.append(number)
+        first = first or time.monotonic()
+        if len(came) == 1 or time.monotonic() - first >= _ONE_SIGNAL:
             raise KeyboardInterrupt
 
-    ignored = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    if ignored or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    before = when_told_to_end(stop)
     try:
         yield came
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _import_games_from_here(given: Sequence[str]) -> None:
@@ -217,7 +240,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str, came: list[float]) -> int:
+def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], stopped: str, came: list[int]) -> int:
     try:
         with warnings.catch_warnings():
             # A build of ONNX Runtime for GPUs warns of missing libraries that it may not need.
@@ -263,7 +286,7 @@ def _show_warning(
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C or SIGTERM is the cause of an error: torch's exporter raises an error of its own."""
+    """Return whether Ctrl-C or a signal is the cause of an error: torch's exporter raises an error of its own."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

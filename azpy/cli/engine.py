@@ -7,13 +7,12 @@ for az-match.
 import argparse
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from azpy.cli.common import Parser, add_player, command, not_empty
+from azpy.cli.common import Parser, add_player, command, not_empty, when_told_to_end
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, open_player
@@ -50,16 +49,16 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
 
 
 def _listen(talk: Conversation, answers_all: bool) -> None:
-    """Has SIGTERM end the conversation, the second one at once; ends the process if nobody reads what it says."""
+    """Have a signal end the conversation, and a second one at once; end the process if nobody reads what it says."""
 
     def end(number: int, _: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + number))
+        when_told_to_end(lambda *_: os._exit(128 + number))
         if not answers_all:
             raise SystemExit(0)
         talk.leave(_PATIENCE)
         talk.end()
 
-    signal.signal(signal.SIGTERM, end)
+    when_told_to_end(end)
     # A search may go on for hours, and whoever asked for it was killed.
     talk.watch(lambda: os._exit(_NOBODY_READS))
 

@@ -16,7 +16,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 
-from azpy.cli.common import Parser, add_number, add_player, command
+from azpy.cli.common import Parser, add_number, add_player, command, when_told_to_end
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install
@@ -73,7 +73,9 @@ def _board(model: Model, player: str, game: str | None, port: int | None, opens:
         if opens:
             # It may take seconds, and must not keep the server from answering.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        Server(site, _DRAIN_SECONDS).run([place])
+        server = Server(site, _DRAIN_SECONDS)
+        when_told_to_end(server.handle_exit)
+        server.run([place])
     return 0
 
 

@@ -20,15 +20,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from azpy.cli.common import Parser, add_number, add_player, command, not_empty
+from azpy.cli.common import Parser, add_number, add_player, command, not_empty, when_told_to_end
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import Model, open_model
 from azpy.system import HANGUP
 
 _EXIT_CODES = """
-Exit codes: 0 ended by SIGTERM or Ctrl-C, 2 something the user can put right (one line on stderr), 143 ended at once by
-SIGTERM, which came twice or while models were opened, 130 so by Ctrl-C, 141 nobody reads the output any more.
+Exit codes: 0 ended by SIGTERM, SIGUSR1, SIGUSR2 or Ctrl-C, 2 something the user can put right (one line on stderr), 143
+ended at once by SIGTERM, which came twice or while models were opened, 130 so by Ctrl-C, 141 nobody reads the output.
 """
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
@@ -151,11 +151,13 @@ def _serve(arguments: Sequence[str]) -> int:
         )
         place = stack.enter_context(listening(given.address, given.port))
         log_to_stderr()
+        server = Server(site, given.drain_seconds)
+        when_told_to_end(server.handle_exit)
         if HANGUP is not None:
             signal.signal(HANGUP, lambda *_: site.reload())
         address, port = place.getsockname()[:2]
         print(f"http://{f'[{address}]' if ':' in address else address}:{port}/", flush=True)
-        Server(site, given.drain_seconds).run([place])
+        server.run([place])
     return 0
 
 

@@ -27,6 +27,7 @@ from azpy.playing.selfplay import on_devices
 from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
 from azpy.settings.choosing import Placing, Sizing, choose, listed
+from azpy.settings.idle import warn_of_idle
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
@@ -143,6 +144,9 @@ def _train(arguments: Sequence[str]) -> int:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     if options.tune:
         settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
+    given = {name: value for name, value in vars(options).items() if name in ABOUT}
+    began = bool(options.supervised) or 0 in storage.numbered(Path(out, "games"), ".npz")
+    warn_of_idle(settings, given, supervised=began, collects=options.collect_only, has_model=options.model is not None)
     if options.size_schedule and options.collect_only:
         raise SettingsError("--collect-only is for one size of the board: leave out --size-schedule")
     for stage in stages(settings, out, options.size_schedule, bool(options.supervised)):

@@ -1,7 +1,8 @@
 """Plays games for an az-train that runs with --workers folder:PLACE, on any machine that shares the folder.
 
 It may start before az-train, and as often as you like. It ends when the run ends, when the file PLACE/stop is there,
-after SIGTERM or Ctrl-C, and when az-train gives no sign for long. Nothing is lost: its games are played by others.
+after SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or Ctrl-C, and when az-train gives no sign for long. Nothing is lost: other
+workers play its games.
 """
 
 import os
@@ -9,7 +10,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
+from azpy.cli.common import Parser, add_number, add_setting, command, not_empty, when_told_to_end
 from azpy.errors import RunError
 from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
 from azpy.settings.run import checked
@@ -31,9 +32,11 @@ def _work(arguments: Sequence[str]) -> int:
     names = ("device", "slots", "pipelines", "threads")
     layout = {name: checked(name, value) for name, value in vars(given).items() if name in names}
     told: list[int] = []
-    before = {
-        each: signal.signal(each, lambda number, _: told.append(number)) for each in (signal.SIGTERM, signal.SIGINT)
-    }
+
+    def end(number: int, _: object) -> None:
+        told.append(number)
+
+    before = when_told_to_end(end) | {signal.SIGINT: signal.signal(signal.SIGINT, end)}
     try:
         _await(given.place, given.patience, told)
         if not told:

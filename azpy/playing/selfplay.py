@@ -74,6 +74,15 @@ def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core
         return next(play)
 
 
+def check_options(settings: Settings, start: _core.State) -> None:
+    """Refuse options that self-play of the game cannot have, before anything is made.
+
+    Raises:
+        SettingsError: such an option; the text names it.
+    """
+    _open(settings, start, _core.UniformEvaluator(), slots=1, pipelines=1).close()
+
+
 def _open(settings: Settings, start: _core.State, evaluator: Any, **layout: Any) -> _core.SelfPlay:
     try:
         options: dict[str, Any] = settings.search_options() | {"seed": settings.seed, "games": 0} | layout

@@ -18,7 +18,7 @@ from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_game
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.resignation import Resignation
-from azpy.playing.selfplay import rates
+from azpy.playing.selfplay import check_options, rates
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings, only_here_in
 from azpy.system import made_with
@@ -52,6 +52,7 @@ class Loop:
         self._settings = settings
         self._budget = Budget(settings, opponents)
         self._start = make_game(settings.game)
+        check_options(settings, self._start)
         self._resignation = Resignation(settings.resign_below)
         self._ranked = RankedReward(settings, self._start)
         self._time = TimeShares()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from azpy._core import listed
@@ -9,7 +10,9 @@ from azpy.errors import SettingsError
 from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
+from azpy.runs.storage import numbered
 from azpy.settings.choosing import choose
+from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized
@@ -66,6 +69,7 @@ def train(
         files = [os.fspath(path) for path in given]
     except TypeError as error:
         raise SettingsError(f"supervised must be a file or a list of files: {error}") from error
+    warn_of_idle(chosen, typed, supervised=bool(files) or 0 in numbered(Path(folder, "games"), ".npz"))
     for stage in stages(chosen, folder, size_schedule, bool(files)):
         if not _trained(stage, files, on_iteration):
             break

@@ -121,6 +121,7 @@ class Trainer(Loop):
                     "--supervised-held-out"
                 )
         self._board: Board | None = None
+        self._said_few = False  # that there are fewer positions than a batch has
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         self._beside: LearnerProcess | None = None
@@ -353,7 +354,14 @@ class Trainer(Loop):
             imported = self._has_imported
             events = fit(self._learner, window.buffer, settings, self._budget, iteration, due, imported=imported)
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
-        share, reported = 1.0, 0.0
+        share, reported, fewer = 1.0, 0.0, 0 < window.buffer.num_positions < settings.batch_size
+        if fewer and not self._said_few:
+            self._said_few = True
+            none = "" if due else "; this iteration takes no gradient steps"
+            yield Noticed(
+                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
+                f"are, so a batch repeats some{none}: give a smaller --batch-size or more --games-per-iteration"
+            )
         for event in events:
             if isinstance(event, Fitted):
                 metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
