@@ -131,7 +131,7 @@ class Site:
     async def drain(self, seconds: float) -> None:
         """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
         self.ready = False
-        engines = [model.engine for model in self.models.values()]
+        engines = [engine for model in self.models.values() for engine in model.engines]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
         await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._clients)))
         until = time.monotonic() + _SENT_SECONDS
