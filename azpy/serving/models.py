@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, warn_once
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer, softened
 from azpy.matches.levels import FULL_STRENGTH, WARMEST, Ladder, ladder_of, plain_ladder
@@ -193,6 +193,8 @@ def open_player(
     if not 0 <= temperature <= WARMEST:
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
+    if device != "cpu" and all(each.model is None for each in (spec, *map(parse_player, others))):
+        warn_once(f"--device {device} has no effect: {text} has no network")
     specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
     run = next((each.run for each in specs if each.run is not None), None)
     settings = None if run is None else StoredRun(run).settings
