@@ -1,7 +1,9 @@
 """Threads that use an engine at once: no request is lost, no lock waits for another, nothing stays that nobody has."""
 
 import gc
+import json
 import os
+import queue
 import subprocess
 import sys
 import textwrap
@@ -16,7 +18,9 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.serving.models import Model, Served
+from azpy._core import Message
+from azpy.serving.models import Model, Served, open_engine
+from azpy.serving.queries import Analyst
 from oracles import Constant, Countdown, Hashed, Held
 
 STATE = azpy.make_game("tic_tac_toe")
@@ -366,3 +370,58 @@ def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
         for thread in threads:
             thread.join(PATIENCE)
         assert (most, model.served.name) == ([1], "player 80")
+
+
+def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
+    scores, said = iter((0.1, 0.2, 0.3)), queue.Queue[Any]()
+
+    def opened() -> Served:
+        options, state = {"score_to_beat": next(scores)}, azpy.make_game("peg_solitaire")
+        return Served(f"player {options}", state, azpy.UniformEvaluator(), 1, options, has_model=False)
+
+    def ends() -> None:
+        for thread in threading.enumerate():
+            if thread.name == "azpy-engine-end":
+                thread.join(PATIENCE)
+
+    first = opened()
+    model = Model(first, open_engine(first), opened)
+    old, analyst = model.engine, Analyst({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    for query in ({"id": "long", "game": "g", "simulations": 10**9}, {"id": "own", "simulations": 10**9}):
+        analyst.take(Message(json.dumps(query)))
+    assert model.renew()
+    assert model.engines == [model.engine, old]
+    analyst.take(Message('{"id": "new", "game": "g", "simulations": 2}'))  # the game goes on in the new engine
+    assert said.get(timeout=PATIENCE)["id"] == "new"
+    analyst.take(Message('{"id": "end", "action": "terminate_all"}'))
+    assert {said.get(timeout=PATIENCE)["id"] for _ in range(3)} == {"end", "long", "own"}
+    ends()
+    assert model.engines == [model.engine]
+    with pytest.raises(RuntimeError, match="this engine is closed"):
+        old.submit(first.start, 1)
+    analyst.take(Message('{"id": "last", "simulations": 1000000000}'))
+    assert model.renew()
+    model.close()
+    assert "the search was cancelled" in said.get(timeout=PATIENCE)["error"]
+    ends()
+
+
+def test_a_query_finds_the_engine_that_came_meanwhile() -> None:
+    served = Served("one", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
+    model, said = Model(served, open_engine(served)), queue.Queue[Any]()
+    closed, analyst = model.engine, Analyst({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+
+    class Late:
+        """The engine that a query has taken, and that is replaced before the query is begun."""
+
+        def submit(self, *given: Any, **options: Any) -> Any:
+            model.engine = open_engine(served)
+            return closed.submit(*given, **options)
+
+    closed.close()
+    model.engine = Late()  # type: ignore[assignment]
+    analyst.take(Message('{"id": "1"}'))
+    assert "rootInfo" in said.get(timeout=PATIENCE)
+    model.close()
+    analyst.take(Message('{"id": "2"}'))
+    assert "this engine is closed" in said.get(timeout=PATIENCE)["error"]

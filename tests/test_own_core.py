@@ -213,7 +213,9 @@ def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Pa
     assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.stderr
     done = python(site, *export, "--crate", str(tree / "examples" / "hexapawn"))
     assert done.returncode == 0, done.stderr
-    assert {"index.html", "player.json", "weights.safetensors"} <= {path.name for path in (tmp_path / "page").iterdir()}
+    assert {"index.html", "player.json", "weights.safetensors"} <= {
+        path.name for path in (tmp_path / "page").rglob("*")
+    }
 
 
 def test_the_unit_tests_of_the_crates_pass(tree: Path) -> None:

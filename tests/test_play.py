@@ -24,7 +24,7 @@ from azpy._core import Message
 from azpy.cli import play
 from azpy.cli.play import main
 from azpy.cli.terminal_view import captured
-from azpy.errors import pip_install
+from azpy.errors import SettingsWarning, pip_install, warn_once
 from azpy.runs.reader import BOX
 from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_model
@@ -313,6 +313,22 @@ def test_a_folder_does_not_replace_a_player_while_it_plays(tmp_path: Path, monke
     assert not model.renew()
     assert model.served.name == before
     model.close()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--terminal", "--port", "9"], "--port has no effect in the terminal"),
+        (["--no-browser", "--side", "second"], "--side has no effect on the board"),
+        (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 has no network"),
+    ],
+)
+def test_a_flag_without_effect_is_warned_of(flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    warn_once.cache_clear()
+    monkeypatch.setattr(play, "_board", lambda *_: 0)
+    monkeypatch.setattr("azpy.cli.play.Terminal.run", lambda _: 0)
+    with pytest.warns(SettingsWarning, match=said):
+        assert play._play(["uniform:2", "--game", "pig", *flags]) == 0
 
 
 def test_the_games_of_a_run_can_be_looked_at(tmp_path: Path) -> None:

@@ -140,6 +140,18 @@ def test_an_answered_search_leaves_no_tree_behind() -> None:
         gc.enable()
 
 
+def test_a_client_that_leaves_takes_its_trees_along() -> None:
+    with azpy.Engine(azpy.UniformEvaluator()) as engine:
+        analyst, said = analyst_of(engine)
+        for name in ("a", "b"):
+            analyst.ask(id=name, game=name, simulations=3)
+        analyst.wait()
+        assert len(said) == 2
+        trees = [weakref.ref(track) for track in analyst._games.values()]
+        analyst.close()
+        assert [tree() for tree in trees] == [None, None]
+
+
 def test_players_of_one_name_have_games_of_their_own() -> None:
     served = open_player("uniform:9", "tic_tac_toe", 9)
     models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}

@@ -102,6 +102,7 @@ def test_a_file_of_the_page_is_packed_for_who_takes_it() -> None:
         for accepted, encoding in (("br, gzip", "gzip"), ("identity", None)):
             answer = httpx.get(f"http://{address}/board/main.js", headers={"accept-encoding": accepted})
             assert (answer.headers.get("content-encoding"), answer.content) == (encoding, content)
+            assert "accept-encoding" in answer.headers["vary"].lower()  # a cache between keeps both
 
 
 def test_a_websocket_is_a_client_with_games_of_its_own() -> None:
@@ -254,6 +255,8 @@ def test_bounds_have_a_refusal_each() -> None:
             assert next(lines)
             refused = post(address, {"id": "2", "simulations": 2})
             assert (refused.status_code, refused.json()["error"]) == (429, "1 requests of this address are open")
+            other = post(address, {"id": "2", "simulations": 2}, **{"x-forwarded-for": "10.0.0.9"})
+            assert other.status_code == 200  # of another address
         # Whose body is still on its way counts, also before the token is known.
         with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
             head = ["POST /login HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]

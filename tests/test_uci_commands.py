@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.serving.models import Served
-from azpy.serving.uci import _UNUSED, Positions
+from azpy.serving.uci import _UNUSED
+from azpy.serving.uci_positions import Positions
 from sound_games import Nim
 from talks import COMMAND, PATIENCE
 from uci_talks import all_heard, answers, talk, talk_to

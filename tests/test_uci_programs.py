@@ -10,7 +10,7 @@ import chess.engine
 import pytest
 
 from azpy.games.names import make_game
-from azpy.serving.uci import Positions
+from azpy.serving.uci_positions import Positions
 from talks import COMMAND
 
 CHESS = [*COMMAND, "uniform:20", "--game", "chess", "--protocol", "uci"]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from azpy.cli.common import Parser, add_number, add_player, command, when_told_to_end
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
-from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install
+from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install, warn_once
 from azpy.matches.players import parse_player
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Model, open_model
@@ -42,7 +42,7 @@ def _play(arguments: Sequence[str]) -> int:
     add_player(add, 200, several=False)
     add("--terminal", action="store_true", help="play in the terminal")
     text = "of people, in the terminal: first (the default), second, ... with commas between; all, or both of two"
-    add("--side", default="first", help=text)
+    add("--side", help=text)
     text = f"of the board; 0 takes a free one (default {_PORT}, or the next free one)"
     add_number(add, "--port", text, low=0, high=65_535)
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
@@ -55,7 +55,12 @@ def _play(arguments: Sequence[str]) -> int:
         if in_terminal:
             if not given.terminal:
                 print("no display is there: playing in the terminal (--no-browser prints the board's address)")
-            return Terminal(model, sides_of(given.side, model.served.start)).run()
+            if given.port is not None:
+                warn_once("--port has no effect in the terminal")
+            side = "first" if given.side is None else given.side
+            return Terminal(model, sides_of(side, model.served.start)).run()
+        if given.side is not None:
+            warn_once("--side has no effect on the board, which asks for the sides")
         return _board(model, given.player, given.game, given.port, not given.no_browser)
 
 

@@ -107,7 +107,7 @@ class Terminal:
                 print("a newer model was loaded")
         except AzpyError as error:
             print(error, file=sys.stderr)
-        self._track.forget()
+        self._track = Track(self._model.engine)
         self._rolls.clear()
         self._jump(Line(self._model.served.start))
         self._told, self._names_told = {}, ()

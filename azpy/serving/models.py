@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.errors import SettingsError
+from azpy.errors import SettingsError, warn_once
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer, softened
 from azpy.matches.levels import FULL_STRENGTH, WARMEST, Ladder, ladder_of, plain_ladder
@@ -62,6 +62,12 @@ class Model:
     opened: Callable[[], Served | None] = lambda: None
     options: Mapping[str, Any] = field(default_factory=dict)
     _renewing: threading.Lock = field(default_factory=threading.Lock)
+    _before: list[_core.Engine] = field(default_factory=list)  # engines whose last searches go on
+
+    @property
+    def engines(self) -> list[_core.Engine]:
+        """The engine, and those before it whose searches go on."""
+        return [self.engine, *self._before]
 
     def renew(self) -> bool:
         """Loads the player's newest checkpoint, if its network is another one; returns whether it is.
@@ -77,14 +83,23 @@ class Model:
                 return False
             if served.options == self.served.options:
                 self.engine.load("main", served.evaluator)
-            else:  # of one player: a newer score to beat. Games under way keep the engine that they have.
+            else:  # a player of one-player games has a newer score to beat
+                before = self.engine
+                self._before.append(before)
                 self.engine = open_engine(served, **self.options)
+                threading.Thread(target=self._end, args=(before,), name="azpy-engine-end", daemon=True).start()
             self.served = served
             return True
 
+    def _end(self, engine: _core.Engine) -> None:
+        """Close an engine once its searches have ended."""
+        engine.close()
+        self._before.remove(engine)
+
     def close(self) -> None:
-        """Ends the searches of the engine that the player has by then."""
-        self.engine.close(cancel=True)
+        """Cancel all searches for the player, and close its engine."""
+        for engine in self.engines:
+            engine.close(cancel=True)
 
 
 def open_engine(served: Served, **options: Any) -> _core.Engine:
@@ -178,6 +193,8 @@ def open_player(
     if not 0 <= temperature <= WARMEST:
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
+    if device != "cpu" and all(each.model is None for each in (spec, *map(parse_player, others))):
+        warn_once(f"--device {device} has no effect: {text} has no network")
     specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
     run = next((each.run for each in specs if each.run is not None), None)
     settings = None if run is None else StoredRun(run).settings

@@ -190,11 +190,7 @@ class Analyst:
                 raise queue.Full(f"{self._limits.searches} searches of this client are open: wait for an answer")
             self._open[id(one)] = one
         try:
-            if query.game is not None and not anew:
-                game = self._track(model, query.game).follow(query.start, query.played)
-                one.pending = game.search(query.simulations, seconds=query.seconds, **options)
-            else:
-                one.pending = model.engine.submit(query.state, query.simulations, seconds=query.seconds, **options)
+            one.pending = self._submit(query, model, anew, options)
         except BaseException:
             self._forget(one)
             raise
@@ -202,11 +198,26 @@ class Analyst:
             one.pending.cancel()
         one.pending.add_done_callback(lambda pending: self._done(one, pending))
 
+    def _submit(self, query: _core.Query, model: Model, anew: bool, options: dict[str, Any]) -> Pending:
+        """Begins the search of a query."""
+        options |= {"simulations": query.simulations, "seconds": query.seconds}
+        while True:
+            engine = model.engine
+            try:
+                if query.game is None or anew:
+                    return engine.submit(query.state, **options)
+                return self._track(model, query.game).follow(query.start, query.played).search(**options)
+            except RuntimeError:  # a closed engine
+                if model.engine is engine:
+                    raise
+
     def _track(self, model: Model, game: str) -> Track:
-        """The game of this name, whose tree is kept."""
+        """The game of this name, whose tree is kept while the player keeps its engine."""
         key = (id(model), game)
         with self._changed:
-            track = self._games.pop(key, None) or Track(model.engine)
+            track = self._games.pop(key, None)
+            if track is None or track.engine is not model.engine:
+                track = Track(model.engine)
             self._games[key] = track
             if len(self._games) > self._limits.games:
                 self._games.popitem(last=False)

@@ -131,7 +131,7 @@ class Site:
     async def drain(self, seconds: float) -> None:
         """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
         self.ready = False
-        engines = [model.engine for model in self.models.values()]
+        engines = [engine for model in self.models.values() for engine in model.engines]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
         await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._clients)))
         until = time.monotonic() + _SENT_SECONDS
@@ -435,9 +435,10 @@ def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:
             # What the rules say of the end is told with the game: it takes its positions.
             "result": result_of(run.start, record.outcome, end_of(record)),
         }
-        for _, record in islice(run.games(chosen), _MOST_LISTED)
+        for _, record in islice(run.games(chosen), _MOST_LISTED + 1)
     ]
-    return {"iterations": there, "iteration": next(iter(chosen), None), "games": games}
+    more = len(games) > _MOST_LISTED
+    return {"iterations": there, "iteration": next(iter(chosen), None), "games": games[:_MOST_LISTED], "more": more}
 
 
 def _game(run: StoredRun, number: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ The program is `board/azpy.wasm.gz`, which `make wasm` builds of rust/web, or of
 docs/board.md says how the page is served.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -32,8 +33,8 @@ _WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; wor
 _HEAD = '<meta charset="utf-8">'
 # What a server would say of itself. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
-# Of a script: a fifth of the board's files.
-_COMMENTS = re.compile(rb"^[ \t]*(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
+# The comments of a script, a fifth of the board's files; and texts between backticks, as group 1, which may look so.
+_COMMENTS = re.compile(rb"(`(?:\\[\s\S]|[^`\\])*`)|^[ \t]*(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 """Media types of the page's files, by what their names end with."""
 
@@ -42,6 +43,11 @@ def assets() -> dict[str, bytes]:
     """The page's own files by name: index.html, and those of its folder `board`."""
     found = (files("azpy.web") / "board").iterdir()
     return {file.name: file.read_bytes() for file in found if file.name.rpartition(".")[2] in TYPES}
+
+
+def without_comments(script: bytes) -> bytes:
+    """Return a script without the comments that have lines of their own."""
+    return _COMMENTS.sub(rb"\1", script)
 
 
 def check_page(game: str, crate: Path | None = None) -> None:
@@ -112,7 +118,10 @@ def _program(crate: Path | None) -> bytes:
 def write_page(
     folder: Path, served: Served, network: Mapping[str, Any] | None, weights: bytes, crate: Path | None = None
 ) -> dict[str, int]:
-    """Writes a page on which people play `served`, whole or not at all.
+    """Write a page on which people play `served`, whole or not at all.
+
+    All files but index.html are in a folder that is named by their content. So a browser that kept files of an older
+    page of the same address does not take them for files of this one.
 
     Args:
         folder: a new one.
@@ -137,15 +146,21 @@ def write_page(
     }
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.replace(*_WITH_PROGRAM)}">'
     page = {
-        f"board/{name}": _COMMENTS.sub(b"", data) if name.endswith(".js") else data for name, data in assets().items()
+        f"board/{name}": without_comments(data) if name.endswith(".js") else data for name, data in assets().items()
     }
-    page["index.html"] = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
+    index = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
     page |= {"player.json": json.dumps(player, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
     if network is not None:
         page["weights.safetensors"] = weights
     with storage.output_folder(folder) as new:
         page[f"board/{_PROGRAM}"] = _program(crate)
-        (new / "board").mkdir()
+        content = hashlib.sha256()
+        for name, data in sorted(page.items()):
+            content.update(f"{name} {len(data)} ".encode() + data)
+        version = content.hexdigest()[:16]
+        page = {f"{version}/{name}": data for name, data in page.items()}
+        page["index.html"] = index.replace(b'"board/', f'"{version}/board/'.encode())
+        (new / version / "board").mkdir(parents=True)
         for name, data in page.items():
             storage.write_synced(new / name, data)
     return {name: len(data) for name, data in page.items()}

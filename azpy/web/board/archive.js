@@ -26,6 +26,7 @@ export function bindArchive({ start, goBack, plays }) {
       iterations.value = `${found.iteration}`;
       fill(byId("archive_games"), found.games.map(row));
       said.textContent = found.games.length === 0 ? "The run has finished no iteration yet." : "";
+      if (found.more) said.textContent = `Only the first ${found.games.length} games of this iteration are listed.`;
     } catch (error) {
       said.textContent = `The games cannot be read: ${messageOf(error)}`;
     }

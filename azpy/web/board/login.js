@@ -2,12 +2,14 @@
 
 import { byId } from "./dom.js";
 
+const ABOUT = new URL("../about", import.meta.url); // of a page without a server beside its scripts
+
 /** @returns {Promise<any>} what the server says of itself, once it lets the page in */
 export async function enter() {
-  let answer = await fetch("about");
+  let answer = await fetch(ABOUT);
   while (answer.status === 401) {
     await askForToken();
-    answer = await fetch("about");
+    answer = await fetch(ABOUT);
   }
   if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
   return answer.json();
