@@ -51,10 +51,11 @@ _FORFEITS = re.compile(r"time|forfeit|abandon|infraction|illegal|stall|death|eme
 
 @dataclass(frozen=True)
 class Filters:
-    """What a user wants of imported games."""
+    """What a user wants of imported games, and how the run counts their scores."""
 
     min_rating: int | None = None  # of both players, in PGN and SGF; None: all games, also without ratings
     min_seconds: int = 0  # a player has at least so long for 40 moves, where the file says it
+    score_to_beat: float | None = None  # the run's own
 
 
 @dataclass
@@ -112,7 +113,8 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
                     imported.leave_out("duplicate", where)
                 else:
                     seen.add(key)
-                    imported.records.append(game.as_imported(game_id=len(imported.records), seed=seed))
+                    own = {"game_id": len(imported.records), "seed": seed}
+                    imported.records.append(game.as_imported(**own, score_to_beat=filters.score_to_beat))
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
@@ -300,4 +302,4 @@ def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> GameRecord | str:
         return "action"
     if len(record) < _LEAST_PLIES and record.resigned:
         return "short"
-    return imported if imported.positions else "short"
+    return record if imported.positions else "short"
