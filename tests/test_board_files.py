@@ -92,7 +92,7 @@ def test_a_pgn_keeps_its_comments_glyphs_and_headers(board: Board, address: str,
 
 
 def is_loaded(board: Board, text: str) -> bool:
-    return board.one("load_text").get_attribute("value") == text
+    return bool(board.one("load_text").get_attribute("value") == text)
 
 
 def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: str, tmp_path: Path) -> None:
