@@ -4,6 +4,7 @@ The other modules name none of it (tests/test_imports.py): no `fcntl`, no signal
 `/proc`. On Windows the forge's quick suite runs; az-match with programs and az-engine have not been tried there.
 """
 
+import codecs
 import contextlib
 import ctypes
 import errno
@@ -278,6 +279,22 @@ def _cgroups() -> Iterator[Path]:
             yield folder
             yield from (parent for parent in folder.parents if parent == base or base in parent.parents)
     yield _CGROUPS
+
+
+def plain_text(data: bytes) -> str:
+    """Decode a text that a person wrote: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
+
+    Notepad and PowerShell write a mark before UTF-8 too. It is not part of the text.
+
+    Raises:
+        UnicodeDecodeError: the bytes are neither.
+
+    Example:
+        >>> plain_text("a = 1".encode("utf-8-sig")) == plain_text("a = 1".encode("utf-16"))
+        True
+    """
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if is_wide else "utf-8-sig")
 
 
 def _read(path: Path) -> str:

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import chess
@@ -91,6 +92,29 @@ def test_a_pgn_keeps_its_comments_glyphs_and_headers(board: Board, address: str,
     assert str(ours.accept(chess.pgn.StringExporter(headers=False))) == str(
         theirs.accept(chess.pgn.StringExporter(headers=False))
     )
+
+
+def is_loaded(board: Board, text: str) -> bool:
+    return bool(board.one("load_text").get_attribute("value") == text)
+
+
+def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: str, tmp_path: Path) -> None:
+    board.open(address, "go")
+    board.one("open_load").click()
+    for encoding, stated, letters in (
+        ("utf-16", "", "表示能力ソ"),
+        ("shift_jis", "", "表示能力ソ"),
+        ("shift_jis", "CA[Shift_JIS]", "ソ"),
+        ("big5", "", "許功蓋"),
+        ("windows-1251", "CA[windows-1251]", "Иванов"),
+        ("latin-1", "", "Réti"),
+    ):
+        text = f"(;{stated}SZ[5]PB[{letters}];B[cc];W[dd])"
+        (tmp_path / "game.sgf").write_bytes(text.encode(encoding))
+        board.one("load_file").send_keys(str(tmp_path / "game.sgf"))
+        board.until(partial(is_loaded, board, text))
+        board.script("document.getElementById('load_file').value = ''")
+    board.one("load_cancel").click()
 
 
 def pasted(board: Board) -> str:

@@ -431,6 +431,28 @@ def test_names_in_any_encoding_are_read_and_spoil_no_move(name: str) -> None:
     assert game.actions == [12, 18]
 
 
+@pytest.mark.parametrize(
+    ("name", "letters", "is_known"),
+    [
+        # A name or a comment ends in the byte of a backslash, or of a bracket.
+        ("shift_jis", "表示能力ソ", True),
+        ("shift_jis", "人工頭脳", True),
+        ("big5", "許功蓋", True),
+        ("big5", "成功", True),
+        ("cp949", "조훈현", False),
+        ("gb18030", "古力", False),
+        ("cp1251", "Иванов", False),
+        ("cp1252", "“très chargé”", False),
+        ("latin-1", "João Conceição é", True),
+    ],
+)
+def test_an_encoding_that_is_not_named_spoils_no_move(name: str, letters: str, is_known: bool) -> None:
+    text = f"(;GM[1]SZ[5]KM[7.5]PB[{letters}]PW[{letters}]C[{letters}];B[cc]C[{letters}];W[dd])"
+    (game,) = GameReader(GO, decoded(text.encode(name)))
+    assert game.actions == [12, 18]
+    assert (game.tags["PB"] == letters) == is_known
+
+
 def selfplay(games: int = 6) -> list[azpy.GameRecord]:
     with azpy.SelfPlay(GO, azpy.UniformEvaluator(), slots=4, simulations=4, games=games, seed=1) as play:
         return sorted(play, key=lambda record: record.game_id)

@@ -3,6 +3,7 @@
 What each game refuses, and that no text does harm, is checked in Rust (rust/games/tests/all/notation.rs).
 """
 
+import json
 import random
 import re
 import sys
@@ -12,6 +13,9 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy import _core, make_game, parse_state
+from azpy.serving.limits import NO_LIMITS
+from azpy.serving.models import open_player
 from oracles import Countdown, DiceCountdown, after
 
 GAMES = [
@@ -152,6 +156,34 @@ def test_two_actions_of_one_name_cannot_be_told_apart() -> None:
 
     with pytest.raises(ValueError, match='"take", which names more than one of the legal ones: take, take'):
         azpy.parse_state(Twins(7), "take")
+
+
+@pytest.mark.parametrize(
+    ("game", "text"),
+    [
+        ("chess", "8/8/8/8/8/5k2/8/5K1R w - - 0 1"),
+        ("chess", "1. e4 e5"),
+        ("go(size=9)", "(;GM[1]SZ[9];B[cc])"),
+        ("backgammon", "4HPwATDgc/ABMA:MIHlAAAAAAAE"),
+        ("othello", "d3 c3"),
+        ("hex(size=5)", "a1 c3"),
+        ("wall_game", "Ca7 Cb7"),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_a_text(game: str, text: str) -> None:
+    start, expected = make_game(game), parse_state(game, text).key()
+    assert parse_state(game, "\ufeff" + text).key() == expected
+    assert parse_state(game, "\ufeff" + text, plies=99).key() == expected
+    start.read_variations("\ufeff" + text)
+    asked = json.dumps({"id": "1", "action": "show", "position": "\ufeff" + text}, ensure_ascii=False)
+    for message in ("\ufeff" + asked, f"\ufeff{asked}\n".encode()):
+        shown = json.loads(_core.Message(message).show(open_player("uniform", game, 1), NO_LIMITS))
+        assert parse_state(game, shown["text"]).turn == parse_state(game, text).turn
+    if game.split("(")[0] in ("hex", "othello"):
+        assert start.parse_actions("\ufeff" + text) == start.parse_actions(text)
+    if (notation := _core.notation_of(game)) is not None and text[0] in "(1":
+        text += " *\n" if notation.name == "pgn" else "\n"
+        assert [read.unfit for read in _core.GameReader(start, f"\ufeff{text}\ufeff{text}")] == [None, None]
 
 
 @pytest.mark.parametrize(

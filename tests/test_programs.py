@@ -43,6 +43,8 @@ if how == "broken":
     sys.exit("no network here")
 if how == "mute":
     time.sleep(600)
+if how == "marked":  # as programs of .NET begin
+    print("\ufeff", end="")
 
 # The core alone: numpy, which the package needs, takes ten times as long to load.
 azpy = types.ModuleType("azpy")
@@ -420,6 +422,12 @@ def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, f
 @one_protocol
 def test_a_program_may_take_its_time_to_start(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "late-once", "timeout=1", pairs=1)
+    assert pairs[0].faults == ((), ())
+
+
+@protocols
+def test_a_program_may_begin_with_a_byte_order_mark(protocol: str, folder: Path) -> None:
+    pairs = play(folder, protocol, "marked", pairs=1)
     assert pairs[0].faults == ((), ())
 
 

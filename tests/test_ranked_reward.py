@@ -18,6 +18,7 @@ from azpy.matches.players import load_players, parse_player
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.exports import game_as_dict
+from azpy.runs.imports import Filters, import_games
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_model
 from azpy.settings import Settings
@@ -169,6 +170,25 @@ def test_a_worker_s_game_that_is_to_beat_another_score_is_refused() -> None:
     plain.play(Lineup([azpy.UniformEvaluator()]))
     with pytest.raises(RefusedError, match=r"game 0 is to beat the score 0\.25"):
         plain.look_at(game(0.25))
+
+
+def test_imported_scores_count_as_those_of_the_run(ranked: tuple[StoredRun, Any]) -> None:
+    run, _ = ranked
+    played = dict[bytes, azpy.GameRecord]()
+    for _, game in run.games([1, 2, 3]):
+        played.setdefault(game.actions.tobytes(), game)
+    kept = 0
+    for to_beat in (None, -1.0, next(iter(played.values())).score_to_beat):
+        games = import_games([str(run.path / "games")], run.start, 0, Filters(score_to_beat=to_beat)).records
+        assert len(games) == len(played)
+        for game in games:
+            own = played[game.actions.tobytes()]
+            assert (game.outcome, game.score_to_beat) == (own.outcome, to_beat)
+            assert to_beat is not None or game.rewards == (own.outcome,)
+            values = own.root_values if own.score_to_beat == to_beat else np.full(len(game), game.rewards[0])
+            assert (game.root_values == np.where(own.flags != 0, values, 0)).all()
+            kept += own.score_to_beat == to_beat
+    assert 0 < kept < len(played)
 
 
 def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:

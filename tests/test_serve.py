@@ -401,7 +401,7 @@ def test_a_server_answers_to_the_names_that_it_is_given() -> None:
 
 def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
     secret = tmp_path / "token"
-    secret.write_text(TOKEN + "\n")
+    secret.write_text(TOKEN + "\n", "utf-8-sig")  # as Notepad saves it
     with process("uniform:9", "--game", "pig", "--token-file", str(secret)) as (address, server):
         post(address, {"id": "1"}, authorization=f"Bearer {TOKEN}")
         httpx.post(f"http://{address}/login", json={"token": TOKEN})
@@ -482,7 +482,9 @@ def test_settings_that_cannot_be_served_are_refused(
 
 def test_players_and_limits_come_from_a_file(tmp_path: Path) -> None:
     config = tmp_path / "az-serve.toml"
-    config.write_text('player = "uniform:7"\ngame = "pig"\nmax_simulations = 50\n[models]\nstrong = "uniform:40"\n')
+    config.write_text(
+        'player = "uniform:7"\ngame = "pig"\nmax_simulations = 50\n[models]\nstrong = "uniform:40"\n', "utf-16"
+    )
     with process("--config", str(config)) as (address, _):
         assert post(address, {"id": "1"}).json()["rootInfo"]["visits"] == 7
         assert post(address, {"id": "1", "model": "strong"}).json()["rootInfo"]["visits"] == 40

@@ -257,6 +257,12 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
             assert getattr(settings, name) == layer[name], name
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_settings_may_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "run.toml").write_text('game = "pig"\r\nseed = 3\r\n', encoding)
+    assert read_config(tmp_path / "run.toml") == {"game": "pig", "seed": 3}
+
+
 def test_the_game_may_come_from_the_file_and_the_command_line_wins(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('game = "pig"\nseed = 3\n')
     from_file, out = settings_from(["--config", str(tmp_path / "run.toml")])

@@ -24,7 +24,7 @@ from azpy.cli.common import Parser, add_number, add_player, command, not_empty, 
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import Model, open_model
-from azpy.system import HANGUP
+from azpy.system import HANGUP, plain_text
 
 _EXIT_CODES = """
 Exit codes: 0 ended by SIGTERM, SIGUSR1, SIGUSR2 or Ctrl-C, 2 something the user can put right (one line on stderr), 143
@@ -76,7 +76,7 @@ def _settings(arguments: Sequence[str]) -> argparse.Namespace:
 def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
     """What a file says, as if it were typed."""
     try:
-        file = tomllib.loads(path.read_text(encoding="utf-8"))
+        file = tomllib.loads(plain_text(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise SettingsError(f"--config {path}: {error}") from error
     for name in {"config", "token"} & file.keys():
@@ -104,7 +104,7 @@ def _token(given: argparse.Namespace) -> str | None:
     token = os.environ.get("AZPY_TOKEN")
     if given.token_file is not None:
         try:
-            token = given.token_file.read_text(encoding="utf-8").strip()
+            token = plain_text(given.token_file.read_bytes()).strip()
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"--token-file {given.token_file}: {error}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):

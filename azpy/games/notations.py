@@ -1,6 +1,6 @@
 """How other programs write whole games: PGN for chess, SGF for Go. The core reads and writes them."""
 
-import codecs
+import contextlib
 import re
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,6 +10,7 @@ import numpy as np
 
 from azpy._core import Notation, State
 from azpy.games.lines import replayed
+from azpy.system import plain_text
 
 _PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the sign of the outcome for player 0
 
@@ -21,28 +22,49 @@ _ENCODINGS = re.compile(
 )
 
 
-def decoded(data: bytes) -> str:
-    """The text of a file of games: UTF-8, UTF-16 with its mark, as SGF's CA says, or else Latin-1.
+# Encodings in which the second byte of a letter may be that of "[", "\\" or "]", and the first bytes of usual letters.
+# Not GBK: there usual letters end in no such byte, and a name in Cyrillic letters would be taken for Chinese.
+_TWO_BYTES = (("cp932", 0x81, 0x9F), ("big5", 0xA4, 0xC6))
 
-    Letters that are not ASCII's stand only in names and comments, so that any file can be read.
+
+def decoded(data: bytes) -> str:
+    """The text of a file of games: UTF-8, UTF-16 with its mark, as SGF's CA says, or else what it looks like.
+
+    A file that says nothing is Shift-JIS or Big5 if most of its letters are words of these; else Latin-1. Letters
+    that are not ASCII's stand only in names and comments, so that any file can be read.
 
     Example:
         >>> decoded("(;CA[Shift_JIS]PB[ソ]AB[aa])".encode("shift_jis"))
         '(;CA[Shift_JIS]PB[ソ]AB[aa])'
+        >>> decoded("(;PB[青山一郎]C[表示能力ソ];B[aa])".encode("shift_jis"))
+        '(;PB[青山一郎]C[表示能力ソ];B[aa])'
     """
-    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        return data.decode("utf-16" if is_wide else "utf-8-sig")
-    except UnicodeDecodeError:
-        pass
+    with contextlib.suppress(UnicodeDecodeError):
+        return plain_text(data)
     stated = re.search(rb"CA\s*\[\s*([A-Za-z0-9_-]{1,20})\s*\]", data[:4096])
     name = "" if stated is None else stated[1].decode()
+    # Files that say GB2312 have the letters of its successors.
+    name = "gb18030" if name.lower().startswith("gb") else name
+    if _ENCODINGS.fullmatch(name):
+        with contextlib.suppress(LookupError):
+            return data.decode(name, errors="replace")
+    guesses = (text for usual in _TWO_BYTES if (text := _in_two_bytes(data, *usual)))
+    return next(guesses, data.decode("latin-1"))
+
+
+def _in_two_bytes(data: bytes, name: str, low: int, high: int) -> str:
+    """The text in an encoding, if most of its letters are usual ones and many stand beside others; else nothing."""
     try:
-        # Files that say GB2312 have the letters of its successors.
-        name = "gb18030" if name.lower().startswith("gb") else name
-        return data.decode(name if _ENCODINGS.fullmatch(name) else "latin-1", errors="replace")
-    except LookupError:
-        return data.decode("latin-1")
+        text = data.decode(name)
+    except UnicodeDecodeError:
+        return ""
+    words = re.findall(r"[^\0-\x7f]+", text)
+    letters = [letter.encode(name) for letter in "".join(words)]
+    usual = [letter for letter in letters if len(letter) == 2 and low <= letter[0] <= high]
+    beside = sum(len(word) for word in words if len(word) > 1)
+    is_likely = len(usual) >= 0.8 * len(letters) and beside >= 0.5 * len(letters)
+    # Without a second byte of ASCII it may be another encoding, and Latin-1 spoils no move.
+    return text if is_likely and any(letter[1] < 0x80 for letter in usual) else ""
 
 
 def tags_of(notation: Notation, event: str, number: str, outcome: float, end: str) -> dict[str, str]:

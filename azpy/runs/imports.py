@@ -74,10 +74,11 @@ _FORFEITS = re.compile(r"time|forfeit|abandon|infraction|illegal|stall|death|eme
 
 @dataclass(frozen=True)
 class Filters:
-    """What a user wants of imported games."""
+    """What a user wants of imported games, and how the run counts their scores."""
 
     min_rating: int | None = None  # of both players, in PGN and SGF; None: all games, also without ratings
     min_seconds: int = 0  # a player has at least so long for 40 moves, where the file says it
+    score_to_beat: float | None = None  # the run's own
 
 
 @dataclass
@@ -136,7 +137,8 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
                     imported.leave_out("duplicate", where)
                 else:
                     seen.add(key)
-                    imported.records.append(game[0].as_imported(game_id=len(imported.records), seed=seed))
+                    own = {"game_id": len(imported.records), "seed": seed}
+                    imported.records.append(game[0].as_imported(**own, score_to_beat=filters.score_to_beat))
                     imported.tags.append(json.dumps(game[1], ensure_ascii=False))
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
@@ -326,4 +328,4 @@ def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> _Game | str:
         return "action"
     if len(record) < _LEAST_PLIES and record.resigned:
         return "short"
-    return (imported, {}) if imported.positions else "short"
+    return (record, {}) if imported.positions else "short"

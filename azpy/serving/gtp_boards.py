@@ -203,7 +203,7 @@ class _Go(Board):
         """The line with the komi of now, which counts for earlier positions too."""
         if line.start.params["komi"] == self._komi:
             return line
-        text = re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:g}]", line.start.to_text())
+        text = re.sub(r"KM\[[^]]*\]", f"KM[{self._komi:.1f}]", line.start.to_text())
         with_komi = Line(_core.parse_state(self._rules(self._komi), text))
         for action in line.played:
             with_komi.play(with_komi.state.action_name(action))
@@ -320,7 +320,7 @@ class _Go(Board):
         if self.line.state.board():
             raise RequestError("board not empty")
         stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
-        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:g}]AB{stones}PL[W])"
+        text = f"(;GM[1]FF[4]SZ[{self.size}]KM[{self._komi:.1f}]AB{stones}PL[W])"
         self.clear()
         self.line = Line(_core.parse_state(self._rules(self._komi), text))
         return " ".join(self._first.action_name(cell) for cell in points)
@@ -331,10 +331,13 @@ class _Go(Board):
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
             first = next(_core.GameReader(self._first, text), None)
-            stated = first.tags.get("KM") if first is not None else None
-            komi = float(stated) if stated else self._komi
-            rules = self._rules(komi)
-            game = rules.read_variations(_core.parse_state(rules, text, plies=plies).to_text())
+            stated = first.tags.get("KM", "") if first is not None else ""
+            position = _core.parse_state(self._rules(self._komi), text, plies=plies)
+            komi = float(position.params["komi"])
+            other = _core.parse_state(self._rules(float(self._komi == 0)), text, plies=0)
+            if stated and other.params["komi"] != komi:  # the komi of the rules stands in for one that they cannot have
+                raise ValueError(f"KM[{stated}] is not a komi: expected a half or a whole number")
+            game = self._rules(komi).read_variations(position.to_text())
         except (OSError, ValueError, AzpyError) as error:
             raise RequestError(f"cannot load file: {error}") from None
         self.clear()

@@ -20,6 +20,7 @@ from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.games.names import must_be_typed
 from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, is_auto, unused
 from azpy.system import made_with as versions
+from azpy.system import plain_text
 
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
@@ -35,7 +36,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         RunError: a newer version wrote it, in a format that this one does not know.
     """
     try:
-        found = tomllib.loads(Path(path).read_text("utf-8"))
+        found = tomllib.loads(plain_text(Path(path).read_bytes()))
     except RecursionError as error:
         raise ValueError("brackets within brackets, too many") from error
     made = _made_with(found)

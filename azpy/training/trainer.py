@@ -107,11 +107,15 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             self._begun_with = f"the network begins as that of {self._begin_with(Path(settings.init))}"
         if supervised and settings.ranked_reward:
-            raise SettingsError("--supervised learns scores as they are: leave out --ranked-reward, or the files")
+            raise SettingsError(
+                "--supervised needs one way to count scores, and --ranked-reward changes it from game to game: leave "
+                "out --ranked-reward or the files"
+            )
         self._supervised, self._imported = list(map(path_argument, supervised)), None
         self._has_imported = False  # iteration 0 holds imported games
         if supervised and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
-            filters = Filters(settings.supervised_min_rating, settings.supervised_min_seconds)
+            rating, seconds = settings.supervised_min_rating, settings.supervised_min_seconds
+            filters = Filters(rating, seconds, settings.score_to_beat)
             # Before the folder is made: a bad file leaves nothing behind.
             self._imported = import_games(supervised, self._start, settings.seed, filters)
             records, share = self._imported.records, settings.supervised_held_out

@@ -1,6 +1,7 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
 import { byId, complain, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
+import { decoded } from "./encoding.js";
 import { copyText, gamesIn, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
@@ -26,7 +27,7 @@ export function bindFiles({ play, settings, start, picture }) {
   load.addEventListener("close", () => ++serial); // nobody wants the text that is still read
   byId("load_file").addEventListener("change", async () => {
     const [file] = byId("load_file").files;
-    if (file !== undefined) byId("load_text").value = await file.text();
+    if (file !== undefined) byId("load_text").value = decoded(new Uint8Array(await file.arrayBuffer()));
   });
   byId("load_form").addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();

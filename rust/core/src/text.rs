@@ -320,6 +320,12 @@ pub fn shown(text: &str) -> String {
     }
 }
 
+/// A text without the byte order mark that some programs for Windows write before it.
+#[must_use]
+pub fn unmarked(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
+}
+
 /// The position that a line of play leads to from `start`: what [`Notation::parse`] is for a game without a notation of
 /// positions, and for one that has a notation where a text is not in it.
 ///

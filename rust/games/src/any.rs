@@ -7,7 +7,7 @@ use std::any;
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game, Payoff, Player};
-use azpy_core::text::{Notation, Position};
+use azpy_core::text::{Notation, Position, unmarked};
 use azpy_core::written::{Bounds, Variations};
 use azpy_core::{declared, handed_on, of_game, of_notation};
 
@@ -51,10 +51,10 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
         self.inner.outcome()
     }
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, String> {
-        Ok(boxed(self.inner.parse(text)?))
+        Ok(boxed(self.inner.parse(unmarked(text))?))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, String> {
-        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
+        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(unmarked(text), bounds)?;
         Ok(Variations { start: boxed(start), moves, tags, notes, left_out })
     }
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<G::Payoff>>> {

@@ -223,14 +223,20 @@ impl GameRecord {
     }
 
     /// The same game as an imported one: its actions, searches and outcome. How it came to its end is not kept.
-    #[pyo3(signature = (*, game_id, seed))]
+    ///
+    /// Args:
+    ///     game_id, seed: what it is called in its run.
+    ///     score_to_beat: of the run. Values of searches that counted another one are replaced by the reward.
+    #[pyo3(signature = (*, game_id, seed, score_to_beat = None))]
     fn as_imported(
         &self,
         #[pyo3(from_py_with = whole)] game_id: i128,
         #[pyo3(from_py_with = whole)] seed: i128,
+        score_to_beat: Option<f32>,
     ) -> PyResult<Self> {
         let (game_id, seed) = (within("game_id", game_id, 0, U64)?, within("seed", seed, 0, U64)?);
-        Ok(Self(Arc::new(CoreRecord { game_id, seed, ..self.0.as_imported() })))
+        let named = CoreRecord { game_id, seed, ..CoreRecord::clone(&self.0) };
+        Ok(Self(Arc::new(named.as_imported(score_to_beat))))
     }
 
     /// The record in azpy's own format.

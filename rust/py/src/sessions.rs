@@ -9,6 +9,7 @@ use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, Payoff, PlayError, Player, Turn, Values};
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::rng::Stream;
+use azpy_core::text::unmarked;
 use azpy_core::written::{Bounds, Variations, WrittenGame};
 use pyo3::prelude::*;
 
@@ -42,10 +43,10 @@ impl<G: Hosted> AnyState for Typed<G> {
         self.0.outcome().each()
     }
     fn parse(&self, text: &str) -> Result<Box<dyn AnyState>, String> {
-        Ok(Box::new(Typed(self.0.parse(text)?)))
+        Ok(Box::new(Typed(self.0.parse(unmarked(text))?)))
     }
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn AnyState>, String> {
-        Ok(Box::new(Typed(self.0.parse_plies(text, plies)?)))
+        Ok(Box::new(Typed(self.0.parse_plies(unmarked(text), plies)?)))
     }
     fn read_game(&self, text: &str) -> Result<Option<(WrittenGame, Option<f32>, usize)>, String> {
         let Some((game, rest)) = self.0.read_game(text)? else { return Ok(None) };
@@ -58,7 +59,7 @@ impl<G: Hosted> AnyState for Typed<G> {
         Ok(Some((game, outcome, text.len() - rest.len())))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn AnyState>>, String> {
-        let Variations { start, moves, tags, notes, left_out } = self.0.read_variations(text, bounds)?;
+        let Variations { start, moves, tags, notes, left_out } = self.0.read_variations(unmarked(text), bounds)?;
         Ok(Variations { start: Box::new(Typed(start)), moves, tags, notes, left_out })
     }
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn AnyState>> {

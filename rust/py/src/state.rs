@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use azpy_core::game::{Player, Turn, Value, Values};
-use azpy_core::text::result_words;
+use azpy_core::text::{result_words, unmarked};
 use azpy_core::written::Variations as CoreVariations;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
@@ -458,7 +458,7 @@ impl State {
     ///     >>> azpy.make_game("hex", size=5).parse_actions("a1 c3 b2")
     ///     [0, 12, 6]
     fn parse_actions(&self, text: &str) -> PyResult<Vec<u32>> {
-        let read = caught(|| Ok(self.inner.parse_actions(text)));
+        let read = caught(|| Ok(self.inner.parse_actions(unmarked(text))));
         self.inner.take_error()?;
         read?.map_err(PyValueError::new_err)
     }

@@ -69,7 +69,8 @@ impl GameReader {
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<WrittenGame>> {
         let text = &self.text[self.at..];
-        let blank = text.len() - text.trim_start().len();
+        // Files that were joined have a byte order mark between their games too.
+        let blank = text.len() - text.trim_start_matches(|one: char| one.is_whitespace() || one == '\u{feff}').len();
         self.line += lines(&text[..blank]);
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);

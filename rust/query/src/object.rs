@@ -4,6 +4,7 @@
 
 use std::fmt::{self, Write};
 
+use azpy_core::text::unmarked;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -55,6 +56,7 @@ impl Object {
     /// assert_eq!(Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string(), "a key comes twice");
     /// ```
     pub fn read(text: &str) -> Result<Self, Refused> {
+        let text = unmarked(text);
         check_depth(text)?;
         match serde_json::from_str(text) {
             Ok(Strict(Value::Object(fields))) => Ok(Self(fields)),

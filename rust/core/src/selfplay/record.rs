@@ -250,14 +250,22 @@ impl GameRecord {
         record.check(start).map(|()| record)
     }
 
-    /// The same game as an imported one: its searches and its outcome are kept. How it came to its end and the score to
-    /// beat are not.
+    /// The same game as an imported one of a run that counts scores against `score_to_beat`. Its searches and its outcome
+    /// are kept, and how it came to its end is not.
     #[must_use]
-    pub fn as_imported(&self) -> Self {
-        let (capped, resigned, control) = (false, false, false);
-        let (resign_ply, simulations, score_to_beat) = (None, None, None);
+    pub fn as_imported(&self, score_to_beat: Option<f32>) -> Self {
+        let (capped, resigned, control, resign_ply, simulations) = (false, false, false, None, None);
         let own = self.clone();
-        Self { imported: true, capped, resigned, control, resign_ply, simulations, score_to_beat, ..own }
+        let mut record =
+            Self { imported: true, capped, resigned, control, resign_ply, simulations, score_to_beat, ..own };
+        if score_to_beat != self.score_to_beat {
+            // The searches counted other wins than the run that learns. What the outcome is worth there stands in for
+            // their values, so that a value target mixes numbers of one scale.
+            let reward = record.reward_of(Player::Zero);
+            let searched = record.plies.iter().zip(&mut record.root_values).filter(|(ply, _)| ply.is_searched());
+            searched.for_each(|(_, value)| *value = reward);
+        }
+        record
     }
 
     /// Whether every array is as long as the others say, and each ply is of a player that there is.

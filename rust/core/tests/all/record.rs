@@ -120,8 +120,8 @@ fn games_may_have_simulations_of_their_own() {
     assert_eq!(own.to_bytes(), stored(8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
     assert_eq!(GameRecord::from_bytes(&own.to_bytes()), Ok(own.clone()));
     let ranked = GameRecord { score_to_beat: Some(0.5), ..own.clone() };
-    assert_eq!((ranked.as_imported().simulations, ranked.as_imported().score_to_beat), (None, None));
-    own.as_imported().check(&toy()).unwrap();
+    assert_eq!((ranked.as_imported(None).simulations, ranked.as_imported(None).score_to_beat), (None, None));
+    own.as_imported(None).check(&toy()).unwrap();
     for wrong in [GameRecord { simulations: Some(0), ..game() }, GameRecord { simulations: Some(1), ..imported() }] {
         assert!(wrong.check(&toy()).unwrap_err().contains("simulations that no game of self-play has"));
     }

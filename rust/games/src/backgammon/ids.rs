@@ -6,6 +6,9 @@
 //! XGID=-b----E-C---eE---c-e----B-:0:0:1:31:0:0:0:7:10
 //! ```
 //!
+//! An id may stand in what the programs show and copy around it: eXtreme Gammon puts the XGID on a line above the board,
+//! and GNU Backgammon has `Position ID: 4HPwATDgc/ABMA` and `Match ID   : MIHlAAAAAAAE`, on one line or on two.
+//!
 //! The player that both programs call X, player 1 of GNU Backgammon, is x here. Neither form knows how many plies were
 //! played: there are none so far. Neither knows the opening roll: any roll may follow where no dice are there.
 //!
@@ -33,7 +36,9 @@ const POINTS: usize = 26; // letters of XGID's board: the bar of the upper playe
 pub(super) fn read(start: &Backgammon, text: &str) -> Option<Result<Backgammon, String>> {
     let text = text.trim();
     if text.contains(char::is_whitespace) {
-        return None;
+        let xgid = text.split_whitespace().find_map(|word| word.strip_prefix(XGID));
+        let gnu = || Some(read_gnu(start, labelled(text, "position id")?, labelled(text, "match id")));
+        return xgid.map(|fields| read_xgid(start, fields)).or_else(gnu);
     }
     if let Some(fields) = text.strip_prefix(XGID) {
         return Some(read_xgid(start, fields));
@@ -44,6 +49,12 @@ pub(super) fn read(start: &Backgammon, text: &str) -> Option<Result<Backgammon, 
         Some((position, of_match)) => Some(read_gnu(start, position, Some(of_match))),
         None => (text.len() == POSITION && bits(text).is_some()).then(|| read_gnu(start, text, None)),
     }
+}
+
+/// The word behind a label and a colon, in any case.
+fn labelled<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_at(text.to_ascii_lowercase().find(label)? + label.len());
+    rest.trim_start().strip_prefix(':')?.split_whitespace().next()
 }
 
 /// A board, a player to move, and the dice, where they are rolled.

@@ -186,11 +186,16 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                 last.push(None);
                 continue;
             };
+            let is_of_fox =
+                node.properties.iter().any(|property| property.name == "AP" && property.values == ["foxwq"]);
             for property in node.properties.iter().filter(|property| !property.says_nothing()) {
                 match &property.name[..] {
                     "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
-                    "KM" if is_shown => line.read_komi(property, last.len() == 1),
-                    "KM" => property.value().and_then(|komi| check_komi(komi, rules.komi())).map_err(Unfit::Komi)?,
+                    "KM" if is_shown => line.read_komi(property, is_of_fox, last.len() == 1),
+                    "KM" => property
+                        .value()
+                        .and_then(|komi| check_komi(komi, is_of_fox, rules.komi()))
+                        .map_err(Unfit::Komi)?,
                     "AB" | "AW" | "AE" => {
                         if node.is_main && before > 0 && is_shown {
                             let why = format!("{} after move {played}", property.name);
@@ -258,7 +263,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
     }
 
     /// Takes the komi of a game that is shown, where the rules can have it. The game has one, that of its first node.
-    fn read_komi(&mut self, property: &Property, is_first: bool) {
+    fn read_komi(&mut self, property: &Property, is_of_fox: bool, is_first: bool) {
         let rules = &self.root.rules;
         if !is_first {
             let (text, komi) = (shown(&property.values.join(" ")), rules.komi());
@@ -266,7 +271,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
             self.late_komi.get_or_insert(Wrong { at: property.at, why });
             return;
         }
-        let read = |text: &str| Go::new(rules.size(), text.parse().ok()?, rules.superko()).ok();
+        let read = |text: &str| Go::new(rules.size(), komi_of(text, is_of_fox)?, rules.superko()).ok();
         let found = property.value().ok().and_then(read);
         let said = || {
             format!(
@@ -409,8 +414,24 @@ fn check_size(value: &str, size: usize) -> Result<(), String> {
     Err(format!("the game is of size {value}, expected {size}"))
 }
 
-fn check_komi(value: &str, komi: f32) -> Result<(), String> {
-    if value.parse() == Ok(komi) {
+/// The komi that a value says, in points.
+///
+/// Chinese servers and collections count in stones, each of two points, or write hundredths: 3.75, 375 and 750 all are
+/// 7.5 points. KataGo reads the same numbers so, and that of Fox's games with a handicap, 50, is 0.5 there. Some programs
+/// write a comma.
+fn komi_of(value: &str, is_of_fox: bool) -> Option<f32> {
+    const HUNDREDTHS: [&str; 8] = ["275", "325", "350", "375", "550", "650", "700", "750"];
+    let text = value.trim().replace(',', ".");
+    let number: f32 = text.parse().ok()?;
+    let is_hundredths = HUNDREDTHS.contains(&&text[..]) || (is_of_fox && text == "50");
+    let number = if is_hundredths { number / 100.0 } else { number };
+    // No game has a quarter of a point as its komi.
+    let is_in_stones = (is_hundredths && (2.0..4.0).contains(&number)) || (4.0 * number).rem_euclid(2.0) == 1.0;
+    Some(if is_in_stones { 2.0 * number } else { number })
+}
+
+fn check_komi(value: &str, is_of_fox: bool, komi: f32) -> Result<(), String> {
+    if komi_of(value, is_of_fox) == Some(komi) {
         return Ok(());
     }
     Err(format!("the game has komi {value}, expected {komi}"))

@@ -149,6 +149,22 @@ fn ids_of_other_programs_are_positions() {
     same("-b----E-C---eE---c-e----B-:1:-1:-1:00", &format!("{start} turn=o"));
     let (x, o) = ("x=24:1,13:4,7:2,6:4,5:2,1:1,off:1", "o=bar:1,15:1,13:5,8:4,6:4");
     same("XGID=aA---BDB--a-eD---d-d----A-:0:0:1:63:0:0:0:0:10", &format!("{x} {o} turn=x roll=6-3"));
+    // What the programs show and copy around an id.
+    let board = "\n +13-14-15-16-17-18------19-20-21-22-23-24-+\n | X           O    |   | O              X |\n";
+    let xgid = "XGID=-b----E-C---eE---c-e----B-:0:0:1:52:0:0:0:0:10";
+    same(
+        &format!("{xgid}\n\nX:Player 1   O:Player 2\nScore is X:0 O:0. Unlimited Game{board}X to play 52\n"),
+        &format!("{start} turn=x roll=5-2"),
+    );
+    same(&format!("Position 3\r\n{xgid}\r\n"), &format!("{start} turn=x roll=5-2"));
+    for text in [
+        "GNU Backgammon  Position ID: 4HPwATDgc/ABMA\n                 Match ID   : MIHlAAAAAAAE\n +12-11-10-",
+        "Position ID: 4HPwATDgc/ABMA Match ID: MIHlAAAAAAAE",
+        "position id : 4HPwATDgc/ABMA\tmatch id:MIHlAAAAAAAE",
+    ] {
+        same(text, &format!("{start} turn=o roll=3-1"));
+    }
+    same("GNU Backgammon  Position ID: 4HPwATDgc/ABMA", &format!("{start} turn=x"));
     // No checker of x leaves the bar by 3-1: the turn passes at once.
     let (x, o) = ("x=bar:1,6:14", "o=12:3,6:2,5:2,4:2,3:2,2:2,1:2");
     same("XGID=------N------c-----bbbbbbA:0:0:1:31:0:0:0:0:10", &format!("{x} {o} turn=o"));
@@ -183,6 +199,9 @@ fn ids_that_are_none_are_refused_with_the_reason() {
     assert!(refused("4HPwATDgc/ABMA:cBkPAAAAAAAE").starts_with("the match id says that a double is offered"));
     assert!(refused("4HPwATDgc/ABMA:cCkPAAAAAAAE").starts_with("the match id says that a resignation is offered"));
     assert!(refused("4HPwATDgc/ABMA:cAsPAAAAAAAE").starts_with("the match id says that a player gave up"));
+    assert_eq!(refused("Position ID: 4HPw Match ID: MIHlAAAAAAAE"), format!("{letters}\"4HPw\""));
+    assert!(refused("Position ID: 4HPwATDgc/ABMA Match ID: MIH").starts_with("the match id must be 12 letters"));
+    assert!(refused("X to move\nXGID=-b:0").starts_with("an XGID must be BOARD:CUBE:OWNER:TURN:DICE"));
     let xgid = |rest: &str| refused(&format!("XGID={rest}"));
     assert!(xgid("").starts_with("an XGID must be BOARD:CUBE:OWNER:TURN:DICE and what follows, got \"\""));
     assert!(xgid("-b----E-C---eE---c-e----B:0:0:1:00").starts_with("the board of an XGID must be 26 letters"));
@@ -210,7 +229,8 @@ fn ids_that_are_none_are_refused_with_the_reason() {
     }
 }
 
-const TEXTS: [&str; 7] = [
+const TEXTS: [&str; 8] = [
+    "GNU Backgammon  Position ID: 4HPwATDgc/ABMA\n Match ID : MIHlAAAAAAAE",
     "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=1 closed=24 plies=2",
     "x=bar:1,13:5,6:4,1:2,off:3 o=23:2,8:7,6:6 turn=o roll=4-4 left=4-4 closed=8",
     "x=1:1,off:14 o=bar:15 turn=x",

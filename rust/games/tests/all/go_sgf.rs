@@ -332,16 +332,53 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     assert_eq!(shapes[..2], [("label", "1", "C7"), ("label", "]", "D6")]);
     assert_eq!(shapes[2..].iter().map(|mark| mark.2).collect::<Vec<_>>(), ["A9", "B9", "A8", "B8"]);
     assert!(check_written(&go(9), &game).contains("KM[0.5]"));
-    // A komi that the rules cannot have, such as 3.75 written in hundredths.
-    let odd = read("(;SZ[9]KM[3.75];B[aa])").unwrap();
+    // A komi that the rules cannot have.
+    let odd = read("(;SZ[9]KM[3.7];B[aa])").unwrap();
     assert_eq!((odd.start.komi(), odd.moves.all().len()), (7.5, 1));
-    assert_eq!(odd.left_out, ["KM[\"3.75\"] is no komi of these rules: it counts as 7.5"]);
+    assert_eq!(odd.left_out, ["KM[\"3.7\"] is no komi of these rules: it counts as 7.5"]);
     // The komi of a variation is none of the game.
     let late = read("(;FF[4]SZ[9]KM[6.5];B[cc](;W[dd])\n(;W[ee]KM[0.5]))").unwrap();
     assert_eq!((late.start.komi(), late.moves.all().len()), (6.5, 3));
     assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is behind the first node, and left out: the komi is 6.5"]);
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
+}
+
+#[test]
+fn komi_is_read_as_servers_write_it() {
+    for (written, points) in [
+        ("KM[6.50]", 6.5),
+        ("KM[ 6,5 ]", 6.5),
+        ("KM[+5]", 5.0),
+        ("KM[0]", 0.0),
+        ("KM[-5.5]", -5.5),
+        ("KM[]", 7.5),
+        // Stones of two points, and hundredths of points or of such stones.
+        ("KM[3.75]", 7.5),
+        ("KM[2,75]", 5.5),
+        ("KM[375]", 7.5),
+        ("KM[350]", 7.0),
+        ("KM[325]RU[Chinese]AP[foxwq]", 6.5),
+        ("KM[650]", 6.5),
+        ("KM[750]", 7.5),
+        ("KM[50]HA[2]AB[aa][bb]AP[GNU Go:3.8]AP[foxwq]", 0.5),
+        // So many points are a komi of azpy.
+        ("KM[50]", 50.0),
+        ("KM[375.0]", 375.0),
+        ("KM[400]", 400.0),
+    ] {
+        let text = format!("(;SZ[9]{written};W[cc])");
+        let game = read(&text).unwrap();
+        assert_eq!((game.start.komi(), &game.left_out[..]), (points, &[][..]), "{text}");
+        let rules = Go9::new(9, points, true).unwrap();
+        let learned = rules.read_game(&text.replace(";W[cc]", ";W[];B[];W[]")).unwrap().unwrap().0.actions;
+        assert!(!matches!(learned, Err(Unfit::Komi(_))), "{text}: {learned:?}");
+        assert_eq!(rules.parse(&rules.to_text().unwrap()).unwrap().komi(), points, "{text}");
+    }
+    for written in ["KM[6.3]", "KM[x]", "KM[3751]"] {
+        let game = read(&format!("(;SZ[9]{written};B[cc])")).unwrap();
+        assert_eq!((game.start.komi(), game.left_out.len()), (7.5, 1), "{written}");
+    }
 }
 
 #[test]

@@ -89,6 +89,8 @@ fn put_property(text: &mut String, name: &str, values: &[String]) {
 /// over.
 fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
     let (size, komi) = (rules.size(), rules.komi());
+    // With its point, no komi can be taken for hundredths.
+    let komi = if komi.abs() < 100.0 { komi.to_string() } else { format!("{komi:.1}") };
     let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
     // Cannot fail: a string takes all that is written to it.
     let mut put = |part: std::fmt::Arguments<'_>| {
