@@ -68,8 +68,9 @@ class RandomPlayer:
 class SearchPlayer:
     """Searches every position with `simulations` and plays the most visited action, without noise.
 
-    With a `temperature` T above 0 it draws actions, so it plays weaker ones too: each with a probability proportional to
-    its visits to the power 1/T. One simulation says nothing but what the network says, so priors stand in for its visit.
+    With a `temperature` T above 0 it draws actions, so it plays weaker ones too. The probability of an action is
+    proportional to its visits to the power 1/T. One simulation says nothing but what the network says: there the
+    priors take the place of the visits.
     `evaluator` is anything with `evaluate_batch`, or one of azpy's own; None means one random rollout a leaf. Of the
     options of `Search`, `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
