@@ -250,6 +250,17 @@ def test_trees_keep_to_the_budget_and_the_least_used_goes_first() -> None:
         assert endless.result(PATIENCE).stop == "memory"
 
 
+def test_searches_end_before_their_trees_outgrow_the_bound() -> None:
+    """However many share a batch: those that another lane has, and the growth to come, count."""
+    with azpy.Engine(azpy.UniformEvaluator(), total_memory_mb=12, max_batch=16) as engine:
+        endless = [engine.submit(STATE, 2**32 - 1, seed=number) for number in range(4)]
+        results = [each.result(PATIENCE) for each in endless]
+    held = [result.stats["memory_bytes"] for result in results]
+    assert {result.stop for result in results} == {"memory"}
+    assert all(each <= 12 * 2**20 for each in held)
+    assert max(held) > 12 * 2**20 / 2, "the last one has them for itself"
+
+
 def test_a_close_with_a_time_answers_with_what_is_known() -> None:
     engine = azpy.Engine(Hashed(7))
     pending = [engine.submit(STATE, 2**32 - 1, seed=seed) for seed in range(5)]

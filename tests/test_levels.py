@@ -20,7 +20,7 @@ from azpy.cli.calibrate import _report
 from azpy.cli.match import main
 from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
-from azpy.matches.arena import SearchPlayer, softened
+from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
@@ -166,13 +166,29 @@ def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable
 def test_one_simulation_is_the_network_alone_whose_prior_is_softened() -> None:
     [result] = searched(1)
     expected = np.exp(np.arange(9) / 2) ** (1 / 2)
-    np.testing.assert_allclose(softened(result, 2.0), expected / expected.sum(), rtol=1e-5)
-    assert softened(searched(50)[0], 2.0) == pytest.approx(searched(50)[0].policy(2.0))
+    np.testing.assert_allclose(result._softened(2.0), expected / expected.sum(), rtol=1e-5)
+    assert searched(50)[0]._softened(2.0) == pytest.approx(searched(50)[0].policy(2.0))
     # The player of a match draws with these probabilities.
     states = [make_game(GAME)] * 4_000
     drawn = np.bincount(SearchPlayer(Known(), 1, 2.0).select_actions(states, 5), minlength=9) / len(states)
     np.testing.assert_allclose(drawn, expected / expected.sum(), atol=0.03)
     assert list(SearchPlayer(Known(), 1, 0.0).select_actions(states[:3], 5)) == [8, 8, 8]
+
+
+@pytest.mark.parametrize("simulations", [1, 50])
+@pytest.mark.parametrize("temperature", [1e-320, 1e-3, 0.01])
+def test_a_small_temperature_draws_the_best_action(simulations: int, temperature: float) -> None:
+    """No power of a prior or of a share of the visits vanishes or overflows, even of 361 equal ones."""
+    states = [make_game(GAME)] * 20
+    assert set(SearchPlayer(Known(), simulations, temperature).select_actions(states, 5)) == {8}
+    [result] = searched(simulations)
+    assert chosen(known(seed=1), states[0], result, temperature) == 8
+    go = make_game("go")
+    even = _core.VectorSearch([go], _core.UniformEvaluator())
+    even.run(simulations)
+    policy = even.results()[0]._softened(temperature)
+    assert policy.sum() == pytest.approx(1)
+    assert np.count_nonzero(policy) == (go.num_actions if simulations == 1 else simulations)
 
 
 def searched(simulations: int) -> list[_core.SearchResult]:

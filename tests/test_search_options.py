@@ -115,7 +115,7 @@ def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> 
     for _ in range(4):
         assert result.visits.sum() >= 5_000
         assert result.stats["unexpanded"] > 0
-        assert result.stats["memory_bytes"] <= 0.25 * 2**20
+        assert 0.95 * 0.25 * 2**20 < result.stats["memory_bytes"] <= 0.25 * 2**20, "the bound is what memory is"
         assert result.action is not None
         search.advance(result.action)
         result = search.run()

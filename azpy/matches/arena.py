@@ -72,7 +72,9 @@ class RandomPlayer:
 class SearchPlayer:
     """Searches every position with `simulations` and plays the most visited action, without noise.
 
-    With a `temperature` T above 0 it draws actions, see `softened`, so it plays weaker ones too.
+    With a `temperature` T above 0 it draws actions, so it plays weaker ones too. The probability of an action is
+    proportional to its visits to the power 1/T. One simulation says nothing but what the network says: there the
+    priors take the place of the visits.
     `evaluator` is anything with `evaluate_batch`, or one of azpy's own; None means one random rollout a leaf. Of the
     options of `Search`, `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
@@ -90,21 +92,8 @@ class SearchPlayer:
         if self._temperature == 0 or self._simulations > 1:
             return search.select_actions(self._temperature)
         rng = np.random.default_rng(seed)
-        policies = [softened(result, self._temperature) for result in search.results()]
+        policies = [result._softened(self._temperature) for result in search.results()]
         return np.array([rng.choice(len(policy), p=policy) for policy in policies])
-
-
-def softened(result: _core.SearchResult, temperature: float) -> NDArray[np.float64]:
-    """Probabilities [A] of the actions at a temperature T: their visits to the power 1/T, with the sum 1.
-
-    A search of one simulation says nothing but what the network says: above 0 the prior takes the place of the visits.
-    """
-    if temperature == 0 or result.visits.sum() > 1:
-        policy = result.policy(temperature).astype(np.float64)
-    else:
-        policy = np.zeros(len(result.policy()))
-        policy[result.actions] = result.priors.astype(np.float64) ** (1 / temperature)
-    return np.asarray(policy / policy.sum())
 
 
 def mcts(simulations: int, c_puct: float = 1.5, **options: Any) -> SearchPlayer:

@@ -41,7 +41,7 @@ class Level:
     """A way to play."""
 
     simulations: int  # of a move, each with a tree of its own; 1 is the network alone
-    temperature: float  # of the actions played, see `softened`
+    temperature: float  # of the actions played, see `SearchPlayer`
     elo: float  # above the first level of the ladder
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from azpy import _core
 from azpy.errors import SettingsError, warn_once
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
-from azpy.matches.arena import SearchPlayer, softened
+from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import FULL_STRENGTH, WARMEST, Ladder, ladder_of, plain_ladder
 from azpy.matches.players import load_players, parse_player
 from azpy.runs.reader import StoredRun
@@ -155,13 +155,13 @@ def open_model(
 def chosen(served: Served, state: _core.State, result: _core.SearchResult, temperature: float | None = None) -> int:
     """The action that a player plays at a position that was searched.
 
-    At temperature 0 it is the search's own, else one drawn, see `softened`: with a seed always the same one.
+    At temperature 0 it is the search's own, else one drawn as `SearchPlayer` draws: with a seed always the same one.
     `temperature` is in place of the player's own.
     """
     temperature = served.temperature if temperature is None else temperature
     if temperature == 0 and result.action is not None:
         return result.action
-    policy = softened(result, temperature)
+    policy = result._softened(temperature)
     rng = np.random.default_rng(None if served.seed is None else [served.seed, state.key()])
     return int(rng.choice(len(policy), p=policy))
 

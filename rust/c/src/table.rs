@@ -59,7 +59,7 @@ pub(crate) fn open(folder: Option<&str>, game: Option<&str>, position: Option<&s
             folder.unwrap_or_default()
         ));
     }
-    Start::open(&wanted, Opening { player, position: position.map(str::to_owned) })?
+    Start::open(&wanted, Opening { player, position: position.map(str::to_owned), kept: KEPT })?
 }
 
 /// Whether a player of its `own` game plays `game`: the same, or with any board one that differs by its size alone.
@@ -82,6 +82,8 @@ fn plays(player: &Player, own: &str, game: &str) -> Result<bool, String> {
 struct Opening {
     player: Option<Player>,
     position: Option<String>,
+    /// Bytes of all trees that are kept.
+    kept: usize,
 }
 
 impl Open for Opening {
@@ -103,6 +105,7 @@ impl Open for Opening {
             seat: Seat::new(begin, config, SEED),
             rounds: Rounds::new(Workers::Serial, None),
             answers,
+            kept: self.kept,
             found: SearchResult::default(),
         }))
     }
@@ -112,6 +115,7 @@ struct Seated<P: Payoff> {
     seat: Seat<Any<P>, ()>,
     rounds: Rounds<Any<P>>,
     answers: Answers<Rollout>,
+    kept: usize,
     /// Of the last search of this position; empty where there was none.
     found: SearchResult,
 }
@@ -197,7 +201,7 @@ impl<P: Payoff> Table for Seated<P> {
             Turn::Chance => return Err("a roll is next: play its outcome, then search".to_owned()),
             Turn::Terminal => return Err("the game is over: there is nothing to search".to_owned()),
         }
-        if self.seat.memory_bytes() > KEPT {
+        if self.seat.memory_bytes() > self.kept {
             self.seat.drop_trees();
         }
         let (priority, token) = (Priority::Play, ());
@@ -212,5 +216,30 @@ impl<P: Payoff> Table for Seated<P> {
         done?;
         self.found = found;
         self.found.action.ok_or_else(|| "the search found no action".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visits(table: &mut dyn Table, simulations: u32) -> u32 {
+        table.search(simulations).unwrap();
+        table.moves().iter().map(|each| each.visits).sum()
+    }
+
+    #[test]
+    fn trees_are_dropped_once_they_are_too_large_together() {
+        let mut table =
+            Start::open("connect_four", Opening { player: None, position: None, kept: 100_000 }).unwrap().unwrap();
+        assert_eq!(visits(&mut *table, 100), 100);
+        table.play(3).unwrap();
+        assert!(visits(&mut *table, 10) > 10);
+        assert_eq!(table.undo(1), 1);
+        assert_eq!(visits(&mut *table, 2_000), 2_100, "the tree of 100 simulations was small enough");
+        table.play(3).unwrap();
+        assert_eq!(visits(&mut *table, 10), 10);
+        assert_eq!(table.undo(1), 1);
+        assert_eq!(visits(&mut *table, 10), 10);
     }
 }

@@ -79,8 +79,32 @@ static void a_win_is_found_and_its_tree_comes_back(const char *players) {
     CHECK(azpy_look(game)->values[0] == 1.0f); /* proven */
     CHECK(azpy_play(game, 0) == 0 && azpy_look(game)->moves[0].visits == 0);
     CHECK(azpy_undo(game, 1) == 1);
+    CHECK(azpy_look(game)->moves[best].visits == 0 && azpy_look(game)->values[0] == 0); /* until a search */
     CHECK(azpy_search(game, 0) == best && azpy_look(game)->moves[best].value == 1.0f);
     CHECK(azpy_action(game, "7") == 6 && azpy_play(game, 6) == 0 && azpy_look(game)->turn == AZPY_OVER);
+    azpy_close(game);
+}
+
+static uint32_t visits_after(azpy_game *game, uint32_t simulations) {
+    CHECK(azpy_search(game, simulations) >= 0);
+    uint32_t visits = 0;
+    for (size_t move = 0; move < azpy_look(game)->num_moves; ++move) visits += azpy_look(game)->moves[move].visits;
+    return visits;
+}
+
+static void the_trees_of_eight_positions_come_back(void) {
+    azpy_game *game = opened("hex(size=5)", NULL);
+    uint32_t before[10];
+    for (int ply = 0; ply < 10; ++ply) {
+        before[ply] = visits_after(game, 40);
+        CHECK(azpy_play(game, azpy_look(game)->moves[0].action) == 0);
+    }
+    CHECK(azpy_search(game, 0) >= 0);
+    for (int ply = 9; ply >= 2; --ply) {
+        CHECK(azpy_undo(game, 1) == 1 && visits_after(game, 1) == before[ply] + 1);
+    }
+    CHECK(azpy_undo(game, 1) == 1 && visits_after(game, 1) == 1); /* that of the ninth is gone */
+    CHECK(azpy_undo(game, 5) == 1 && visits_after(game, 1) == 1);
     azpy_close(game);
 }
 
@@ -219,6 +243,7 @@ int main(int argc, char **argv) {
     CHECK(argc == 3 && strcmp(azpy_error(), "") == 0);
     a_player_plays_a_game_to_its_end(argv[1]);
     a_win_is_found_and_its_tree_comes_back(argv[1]);
+    the_trees_of_eight_positions_come_back();
     equal_calls_give_equal_results(argv[1]);
     names_and_positions_are_read();
     dice_are_thrown_by_the_caller();

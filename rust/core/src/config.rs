@@ -2,6 +2,7 @@
 
 use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
+use crate::search::tree::Tree;
 use Fpu::Zero;
 
 /// The value of an untried action, for the player who chooses.
@@ -126,12 +127,11 @@ impl SearchConfig {
         (self.gumbel_actions > 0).then_some(self)
     }
 
-    /// Nodes that the tree may have, with so many sums of values beside each (see [`crate::search::tree::Tree::new`]). A
-    /// tree whose root moves along is copied, so there may be two of them.
+    /// Nodes that the tree may have, with so many sums of values beside each (see [`Tree::new`]).
     #[must_use]
     pub fn max_nodes(&self, sums: usize) -> usize {
-        let bytes = size_of::<crate::search::tree::Node>() + sums * size_of::<f64>();
-        self.max_memory_mb.map_or(usize::MAX, |mb| ((mb * f64::from(1 << 20)) as usize / (2 * bytes)).max(1))
+        let bytes = Tree::bytes_of(1, sums);
+        self.max_memory_mb.map_or(usize::MAX, |mb| ((mb * f64::from(1 << 20)) as usize / bytes).max(1))
     }
 
     /// Refuses a value out of range, and options that the search would not look at.

@@ -224,14 +224,13 @@ impl Hub {
             if total <= self.budget {
                 return;
             }
-            total -= seat.memory_bytes();
+            total = total.saturating_sub(seat.memory_bytes());
             seat.drop_trees();
         }
-        if total > self.budget {
-            let _ = models
-                .iter()
-                .max_by_key(|model| model.queue().memory_bytes())
-                .is_some_and(|model| model.queue().end_largest());
+        while total > self.budget {
+            let Some(model) = models.iter().max_by_key(|model| model.queue().largest()) else { return };
+            let Some(freed) = model.queue().end_largest() else { return };
+            total = total.saturating_sub(freed);
         }
     }
 

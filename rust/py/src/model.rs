@@ -63,7 +63,7 @@ pub(crate) struct Model<G: Hosted> {
 impl<G: Hosted> Model<G> {
     pub(crate) fn new(first: &G, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
         let ModelSettings { config, spec, number, max_batch, split_from, cache, workers, device } = settings;
-        let desk = Desk::new(config, max_batch, split_from, failed, wish);
+        let mut desk = Desk::new(config, max_batch, split_from, failed, wish);
         // A game written in Python is touched by one thread at a time.
         let workers = if first.fault().is_some() { azpy_core::batched::Workers::Serial } else { workers };
         let lanes = [(); LANES].map(|()| Mutex::new(desk.lane(workers.clone(), cache.clone())));

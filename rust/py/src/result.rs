@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use azpy_core::game::Action;
 use azpy_core::look::{Shown, Variation, standard_errors, variations as variations_of};
 use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
-use azpy_core::selfplay::sharpen;
+use azpy_core::selfplay::{sharpen, soften};
 use azpy_core::tree::Tree;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -365,6 +365,16 @@ impl SearchResult {
     fn policy<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let mut policy = vec![0.0; self.num_actions];
         fill_policy(&self.inner, check_temperature(temperature)?, &mut policy);
+        Ok(policy.into_pyarray(py))
+    }
+
+    /// float64 [A]: the probabilities of a player that plays weaker actions too: those of `policy`, or after one simulation
+    /// the priors to the power 1/temperature. Temperature 0 is all on `action`.
+    fn _softened<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut policy = vec![0.0; self.num_actions];
+        for (&action, share) in self.inner.actions.iter().zip(soften(&self.inner, check_temperature(temperature)?)) {
+            policy[action as usize] = share;
+        }
         Ok(policy.into_pyarray(py))
     }
 

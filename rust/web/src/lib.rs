@@ -12,6 +12,8 @@ mod door;
 mod games;
 mod player;
 mod session;
+#[cfg(test)]
+mod tests;
 mod track;
 
 pub use azpy_games::registry::Params;

@@ -16,7 +16,7 @@ use azpy_core::game::{Action, Game, Turn};
 use azpy_core::look::{standard_errors, variations};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop, stream_for};
-use azpy_core::selfplay::sharpen;
+use azpy_core::selfplay::soften;
 use azpy_net::Answers;
 use azpy_query::{
     Asking, Found, LONGEST_NAME, Limits, Object, Place, Position, Query, Refused, action_of, id_of, read, show,
@@ -29,6 +29,8 @@ use crate::track::{Kept, Track};
 
 /// Memory of all trees: a page has less of it than a server.
 const TREES: usize = 256 << 20;
+/// Leaves of a round, beside those of its batch, that the cache may answer.
+const KNOWN: usize = 64;
 /// Memory of the network's answers that are kept, as if every action were legal in each position.
 const ANSWERS: usize = 64 << 20;
 const MOST_ANSWERS: usize = 100_000;
@@ -65,6 +67,10 @@ impl<G: Position> Open<G> {
         &self.query.places[self.index]
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.search.as_ref().map_or(0, |search| search.tree().memory_bytes())
+    }
+
     /// Whether its time is over, or somebody stopped it.
     fn has_to_end(&self, now: f64) -> bool {
         let is_late = |(began, seconds): (f64, f64)| now - began >= 1e3 * seconds;
@@ -81,6 +87,8 @@ pub(crate) struct Session<G: Position> {
     config: SearchConfig,
     answers: Answers<Uniform>,
     rounds: Rounds<G>,
+    /// Memory of all trees, in bytes.
+    pub(crate) trees: usize,
     /// The game that was asked for last stands last.
     tracks: Vec<Track<G>>,
     open: Vec<Open<G>>,
@@ -112,6 +120,7 @@ impl<G: Position> Session<G> {
             config,
             answers,
             rounds: Rounds::new(Workers::Serial, cache),
+            trees: TREES,
             tracks: Vec::new(),
             open: Vec::new(),
             searches: 0,
@@ -325,26 +334,52 @@ impl<G: Position> Session<G> {
     fn end(&mut self, place: usize) {
         self.tell(place, false);
         let open = self.open.remove(place);
-        if let (Some(seat), Some(search)) = (open.seat, open.search) {
+        if let (Some(seat), Some(mut search)) = (open.seat, open.search) {
+            search.shrink();
             seat.borrow_mut().give_back(search, true);
             self.go_on(&seat);
         }
     }
 
-    /// Keeps the trees within their memory: kept ones go first, the least recently used before the others.
-    fn bound_memory(&mut self, running: usize) {
-        let trees = self.open.iter().filter_map(|open| open.search.as_ref());
-        let of_open: usize = trees.map(|search| search.tree().memory_bytes()).sum();
-        let kept = |tracks: &[Track<G>]| tracks.iter().map(|track| track.seat.borrow().memory_bytes()).sum::<usize>();
-        for place in 0..self.tracks.len() {
-            if of_open + kept(&self.tracks) <= TREES {
-                return;
+    /// Bytes of all trees, those that games keep among them.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let open = self.open.iter().map(Open::memory_bytes).sum::<usize>();
+        open + self.tracks.iter().map(|track| track.seat.borrow().memory_bytes()).sum::<usize>()
+    }
+
+    /// Keeps the trees within their memory before the tree of this search grows: room that no node has taken goes first,
+    /// then kept trees, the least recently used before the others. Then the search with the largest tree ends. Returns
+    /// whether the round may begin.
+    fn bound_memory(&mut self, place: usize) -> bool {
+        let own = self.open[place].memory_bytes();
+        let ahead = self.open[place].search.as_ref().map_or(own, |search| search.memory_ahead(KNOWN));
+        // In WebAssembly a vector that grows is copied.
+        let more = if ahead > own { ahead } else { 0 };
+        if self.memory_bytes() + more > self.trees {
+            let others = self.open.iter_mut().enumerate().filter(|(other, _)| *other != place);
+            others.filter_map(|(_, open)| open.search.as_mut()).for_each(Search::shrink);
+        }
+        for track in 0..self.tracks.len() {
+            if self.memory_bytes() + more <= self.trees {
+                break;
             }
-            self.tracks[place].seat.borrow_mut().drop_trees();
+            self.tracks[track].seat.borrow_mut().drop_trees();
         }
-        if of_open > TREES {
-            self.open[running].cut.get_or_insert("memory");
+        let Some(left) = self.trees.checked_sub(self.memory_bytes()).filter(|&left| left >= more) else {
+            if let Some(largest) = self.open.iter_mut().max_by_key(|open| open.memory_bytes()) {
+                largest.cut = Some("memory");
+            }
+            return false;
+        };
+        // A large tree takes at once what is left, less the places of its last two copies: no larger tree fits there,
+        // and a page gives no memory back.
+        if more > 0
+            && own >= self.trees / 16
+            && let Some(search) = &mut self.open[place].search
+        {
+            search.reserve(left.saturating_sub(own).max(ahead));
         }
+        true
     }
 }
 
@@ -361,12 +396,7 @@ fn chosen(result: &SearchResult, temperature: f64, draws: &mut Stream) -> Option
     if temperature == 0.0 && result.action.is_some() {
         return result.action;
     }
-    let weights = if temperature == 0.0 || result.visits.iter().sum::<u32>() > 1 {
-        sharpen(result, temperature)
-    } else {
-        // A search of one simulation says nothing but what the network says.
-        result.priors.iter().map(|&prior| f64::from(prior).powf(1.0 / temperature)).collect()
-    };
+    let weights = soften(result, temperature);
     let drawn = (!weights.is_empty()).then(|| draws.weighted(weights.iter().copied()))?;
     result.actions.get(drawn).copied()
 }
@@ -391,7 +421,9 @@ impl<G: Position> Asked for Session<G> {
             (!open.has_to_end(now), open.rank, open.serial)
         };
         let Some(place) = ready.min_by_key(turn) else { return false };
-        self.bound_memory(place);
+        if !self.open[place].has_to_end(now) && !self.bound_memory(place) {
+            return true;
+        }
         let open = &mut self.open[place];
         if open.began.is_none() {
             (open.began, open.told) = (Some(now), now);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::lane::KNOWN_A_ROUND;
 use super::{Lane, Open, Priority, Request, STRIDE, Took, Wish};
 use crate::batched::{RoundStats, Workers};
 use crate::cache::Cache;
@@ -12,6 +13,17 @@ use crate::search::{Search, Stop};
 
 /// Rounds of which the longest says how long the next one may take: few, so that a single slow one is soon forgotten.
 const ROUNDS_REMEMBERED: usize = 8;
+
+/// What a lane has of a desk's searches.
+#[derive(Clone, Copy, Default)]
+struct Out {
+    searches: usize,
+    /// Those that do not ponder.
+    in_earnest: usize,
+    /// Memory of their trees, once the round has let them grow.
+    bytes: usize,
+    largest: usize,
+}
 
 /// The open searches of one network.
 pub struct Desk<G: Game, T> {
@@ -24,9 +36,8 @@ pub struct Desk<G: Game, T> {
     wish: fn(&T) -> Wish,
     /// In the order of their turns.
     waiting: Vec<Open<G, T>>,
-    /// Searches in the lanes, and those of them that do not ponder.
-    out: usize,
-    out_in_earnest: usize,
+    /// What each lane has.
+    out: Vec<Out>,
     /// Rounds so far.
     rounds: u64,
     /// How long the last rounds took, and which of them is the oldest.
@@ -57,8 +68,7 @@ impl<G: Game, T> Desk<G, T> {
             broken,
             wish,
             waiting: Vec::new(),
-            out: 0,
-            out_in_earnest: 0,
+            out: Vec::new(),
             rounds: 0,
             lengths: [Duration::ZERO; ROUNDS_REMEMBERED],
             oldest: 0,
@@ -68,8 +78,9 @@ impl<G: Game, T> Desk<G, T> {
     }
 
     /// A lane for this desk's searches.
-    pub fn lane(&self, workers: Workers, cache: Option<Arc<Cache>>) -> Lane<G, T> {
-        Lane::new(workers, cache, self.max_batch, self.config.eval_batch, self.broken)
+    pub fn lane(&mut self, workers: Workers, cache: Option<Arc<Cache>>) -> Lane<G, T> {
+        self.out.push(Out::default());
+        Lane::new(self.out.len() - 1, workers, cache, self.max_batch, self.config.eval_batch, self.broken)
     }
 
     /// A search from nothing, with the desk's options.
@@ -97,13 +108,13 @@ impl<G: Game, T> Desk<G, T> {
     /// Whether there is a search that does not ponder, waiting or in a lane.
     #[must_use]
     pub fn in_earnest(&self) -> bool {
-        self.out_in_earnest > 0 || self.waiting.iter().any(|open| !open.ponders())
+        self.out.iter().any(|lane| lane.in_earnest > 0) || self.waiting.iter().any(|open| !open.ponders())
     }
 
     /// Whether there is nothing to do, and no lane has a search.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.out == 0
+        self.waiting.is_empty() && self.num_out() == 0
     }
 
     /// Searches for whose leaves the last batch had no room.
@@ -118,20 +129,36 @@ impl<G: Game, T> Desk<G, T> {
         self.stats
     }
 
-    /// Bytes of the trees that wait for their turns.
+    /// Bytes of all trees of searches that go on, in the lanes too, once their next rounds have let them grow.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.waiting.iter().map(|open| open.search.tree().memory_bytes()).sum()
+        let waiting = self.waiting.iter().filter(|open| !open.search.is_done()).map(|open| self.ahead(open));
+        waiting.chain(self.out.iter().map(|lane| lane.bytes)).sum()
     }
 
-    /// Ends the waiting search with the largest tree. Whether there was one that had begun.
-    pub fn end_largest(&mut self) -> bool {
-        let begun = self.waiting.iter_mut().filter(|open| open.begun && !open.search.is_done());
-        let largest = begun.max_by_key(|open| open.search.tree().memory_bytes());
-        largest.is_some_and(|open| {
-            open.search.cut_short(Stop::Memory);
-            true
-        })
+    /// Bytes of the largest of these trees whose search has begun.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        let waiting = self.waiting.iter().filter(|open| open.is_growing()).map(|open| self.ahead(open));
+        waiting.chain(self.out.iter().map(|lane| lane.largest)).max().unwrap_or_default()
+    }
+
+    /// Ends the search with the largest tree, if it is not in a lane, and returns the tree's bytes. The lane that has it
+    /// looks at the memory too, when it gives it back.
+    pub fn end_largest(&mut self) -> Option<usize> {
+        let largest = self.largest();
+        let place = self.waiting.iter().position(|open| open.is_growing() && self.ahead(open) == largest)?;
+        self.waiting[place].search.cut_short(Stop::Memory);
+        Some(largest)
+    }
+
+    fn ahead(&self, open: &Open<G, T>) -> usize {
+        open.search.memory_ahead(KNOWN_A_ROUND as usize / (self.waiting.len() + self.num_out()).max(1))
+    }
+
+    /// Searches in the lanes.
+    fn num_out(&self) -> usize {
+        self.out.iter().map(|lane| lane.searches).sum()
     }
 
     /// Gives a lane the searches whose turn it is, as many as fit into what its batch has left. Whether there was one.
@@ -164,10 +191,14 @@ impl<G: Game, T> Desk<G, T> {
             return false;
         }
         let mut next = took.iter().copied().peekable();
+        let bytes: Vec<_> = took.iter().map(|&index| self.ahead(&self.waiting[index])).collect();
+        let out = &mut self.out[lane.number];
+        out.bytes += bytes.iter().sum::<usize>();
+        out.largest = bytes.into_iter().fold(out.largest, usize::max);
         for (index, open) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             if next.next_if_eq(&index).is_some() {
-                self.out += 1;
-                self.out_in_earnest += usize::from(!open.ponders());
+                out.searches += 1;
+                out.in_earnest += usize::from(!open.ponders());
                 lane.open.push(open);
             } else {
                 self.waiting.push(open);
@@ -184,10 +215,7 @@ impl<G: Game, T> Desk<G, T> {
         }
         self.stats.add(&std::mem::take(&mut lane.rounds.stats));
         let mut took = std::mem::take(&mut lane.took);
-        let count = lane.open.len() + took.ended.len() + took.failed.len();
-        let ponder = |open: &Open<G, T>| usize::from(!open.ponders());
-        self.out -= count;
-        self.out_in_earnest -= lane.open.iter().chain(&took.ended).chain(&took.failed).map(ponder).sum::<usize>();
+        self.out[lane.number] = Out::default();
         self.left_over = self.waiting.len();
         for mut open in lane.open.drain(..) {
             if open.search.has_leaves() {
@@ -216,7 +244,7 @@ impl<G: Game, T> Desk<G, T> {
     /// Rows that the lane's batch may have. Where two lanes could not both have a full one, each has half of what there is.
     fn share(&self, lane: &Lane<G, T>) -> usize {
         let rows: usize = self.waiting.iter().chain(&lane.open).map(Open::rows).sum();
-        let rows = rows + self.out.saturating_sub(lane.open.len()) * self.config.eval_batch;
+        let rows = rows + self.num_out().saturating_sub(lane.open.len()) * self.config.eval_batch;
         if rows >= 2 * self.max_batch || rows < self.split_from {
             return self.max_batch;
         }
@@ -229,7 +257,7 @@ impl<G: Game, T> Desk<G, T> {
         match priority {
             Priority::Play => self.rounds,
             Priority::Analysis => {
-                let rounds = (self.waiting.len() + self.out) * self.config.eval_batch / self.max_batch;
+                let rounds = (self.waiting.len() + self.num_out()) * self.config.eval_batch / self.max_batch;
                 self.rounds + STRIDE * (1 + rounds as u64)
             }
             Priority::Ponder => u64::MAX,

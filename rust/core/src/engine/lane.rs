@@ -11,13 +11,15 @@ use crate::game::Game;
 
 /// Simulations that end in known positions (finished games, answers of the cache) in one round, over all searches. They
 /// need no evaluator, so a search in a nearly finished position could do thousands while the others wait.
-const KNOWN_A_ROUND: u64 = 1024;
+pub(super) const KNOWN_A_ROUND: u64 = 1024;
 
 /// How long a search goes on between two reports, at least: so many times as long as the last report took.
 const BETWEEN_REPORTS: u32 = 4;
 
 /// Searches that a desk has given out, for a round.
 pub struct Lane<G: Game, T> {
+    /// Tells the lanes of a desk apart.
+    pub(super) number: usize,
     pub(super) rounds: Rounds<G>,
     pub(super) open: Vec<Open<G, T>>,
     pub(super) took: Took<G, T>,
@@ -45,6 +47,7 @@ impl<G: Game, T> Default for Took<G, T> {
 
 impl<G: Game, T> Lane<G, T> {
     pub(super) fn new(
+        number: usize,
         workers: Workers,
         cache: Option<Arc<Cache>>,
         max_batch: usize,
@@ -52,7 +55,8 @@ impl<G: Game, T> Lane<G, T> {
         broken: fn(&G) -> bool,
     ) -> Self {
         let rounds = Rounds::new(workers, cache);
-        Self { rounds, open: Vec::new(), took: Took::default(), began: None, batch: 0, max_batch, eval_batch, broken }
+        let (open, took) = (Vec::new(), Took::default());
+        Self { number, rounds, open, took, began: None, batch: 0, max_batch, eval_batch, broken }
     }
 
     /// Rows that its searches have gathered, or probably will.

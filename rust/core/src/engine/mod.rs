@@ -110,6 +110,11 @@ impl<G: Game, T> Open<G, T> {
         self.request.deadline.is_some() && !self.begun
     }
 
+    /// Whether its tree has begun to grow, and goes on.
+    fn is_growing(&self) -> bool {
+        self.begun && !self.search.is_done()
+    }
+
     fn ponders(&self) -> bool {
         self.request.priority == Priority::Ponder
     }

@@ -58,10 +58,12 @@ pub trait Waiting {
     fn in_earnest(&self) -> bool;
     /// Whether no request is left.
     fn is_empty(&self) -> bool;
-    /// Bytes of the trees that wait there.
+    /// See [`Desk::memory_bytes`].
     fn memory_bytes(&self) -> usize;
-    /// Ends the waiting search with the largest tree. Whether there was one that had begun.
-    fn end_largest(&self) -> bool;
+    /// See [`Desk::largest`].
+    fn largest(&self) -> usize;
+    /// See [`Desk::end_largest`].
+    fn end_largest(&self) -> Option<usize>;
     /// What filled the batches, and how many requests the last one had no room for.
     fn stats(&self) -> (RoundStats, usize);
 }
@@ -80,7 +82,10 @@ impl<G: Game, T> Waiting for Queue<G, T> {
     fn memory_bytes(&self) -> usize {
         locked(&self.desk).memory_bytes()
     }
-    fn end_largest(&self) -> bool {
+    fn largest(&self) -> usize {
+        locked(&self.desk).largest()
+    }
+    fn end_largest(&self) -> Option<usize> {
         locked(&self.desk).end_largest()
     }
     fn stats(&self) -> (RoundStats, usize) {

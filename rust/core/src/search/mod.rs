@@ -237,6 +237,23 @@ impl<G: Game> Search<G> {
         &self.tree
     }
 
+    /// Memory of the tree once the next round has let it grow, in bytes. `known` of its leaves may get an answer from the
+    /// cache.
+    #[must_use]
+    pub fn memory_ahead(&self, known: usize) -> usize {
+        self.tree.memory_after(self.config.eval_batch + known)
+    }
+
+    /// See [`Tree::shrink`].
+    pub fn shrink(&mut self) {
+        self.tree.shrink();
+    }
+
+    /// See [`Tree::reserve`].
+    pub fn reserve(&mut self, bytes: usize) {
+        self.tree.reserve(bytes);
+    }
+
     /// Whether everything asked for is done.
     #[must_use]
     pub fn is_done(&self) -> bool {

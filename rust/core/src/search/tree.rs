@@ -52,7 +52,7 @@ pub enum Kind {
 }
 
 /// One action and the position it leads to. 32 bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Node {
     /// Sum of the values backed up through here, from the view of the player who chose this action;
     /// player 0's view at the root and below a chance node. f64: exact to far beyond 2^32 visits of f32 values.
@@ -118,15 +118,14 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
-    /// The other half of the double buffer that [`Tree::keep_subtree`] copies into.
-    spare: Vec<Node>,
     /// Nodes it may have; the root and its children come even so.
     max_nodes: usize,
+    /// The most children that a node was given.
+    widest: usize,
     /// Sums for each player that every node has beside it: P, or 0 where `Node::value_sum` says enough.
     sums: usize,
     /// What every node has beside it, one after another; empty where that is nothing.
     beside: Vec<f64>,
-    spare_beside: Vec<f64>,
 }
 
 impl Default for Tree {
@@ -142,8 +141,7 @@ impl Tree {
     pub fn new(max_nodes: usize, sums: usize) -> Self {
         // Indices are 32 bits, and one more node may always be expanded.
         let max_nodes = max_nodes.min((u32::MAX - u32::from(u16::MAX)) as usize);
-        let (nodes, spare) = (vec![Node::new(0, 1.0)], Vec::new());
-        Self { nodes, spare, max_nodes, sums, beside: vec![0.0; sums], spare_beside: Vec::new() }
+        Self { nodes: vec![Node::new(0, 1.0)], max_nodes, widest: 0, sums, beside: vec![0.0; sums] }
     }
 
     /// Forgets everything but the allocated memory.
@@ -176,11 +174,51 @@ impl Tree {
         &self.nodes
     }
 
-    /// Memory held, in bytes.
+    /// Memory that so many nodes take.
+    #[must_use]
+    pub fn bytes_of(nodes: usize, sums: usize) -> usize {
+        nodes.saturating_mul(size_of::<Node>() + sums * size_of::<f64>())
+    }
+
+    /// Memory held, in bytes. Every bound of memory counts it.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let beside = self.beside.capacity() + self.spare_beside.capacity();
-        (self.nodes.capacity() + self.spare.capacity()) * size_of::<Node>() + beside * size_of::<f64>()
+        Self::bytes_of(self.nodes.capacity(), self.sums)
+    }
+
+    /// Memory held once so many leaves more have children, as many as any node so far.
+    #[must_use]
+    pub fn memory_after(&self, leaves: usize) -> usize {
+        Self::bytes_of(self.capacity_for(self.nodes.len() + leaves * self.widest), self.sums)
+    }
+
+    /// Takes room for as many nodes as this memory holds.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.grow_to((bytes / Self::bytes_of(1, self.sums)).min(self.max_nodes));
+    }
+
+    /// Gives back the room that no node has taken.
+    pub fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.beside.shrink_to_fit();
+    }
+
+    /// Nodes that there will be room for once there are `needed`.
+    #[inline]
+    fn capacity_for(&self, needed: usize) -> usize {
+        let capacity = self.nodes.capacity();
+        if needed <= capacity {
+            return capacity;
+        }
+        // Doubling wastes up to half of a large tree; past a million nodes (32 MB) a quarter is enough, since
+        // the allocator moves pages of this size rather than copies them.
+        let grown = if capacity < 1 << 20 { capacity * 2 } else { capacity + capacity / 4 };
+        grown.min(self.max_nodes).max(needed)
+    }
+
+    fn grow_to(&mut self, capacity: usize) {
+        self.nodes.reserve_exact(capacity.saturating_sub(self.nodes.len()));
+        self.beside.reserve_exact((self.nodes.capacity() * self.sums).saturating_sub(self.beside.len()));
     }
 
     /// Whether there is room for so many children of one more node.
@@ -226,18 +264,12 @@ impl Tree {
     pub fn expand(&mut self, id: NodeId, kind: Kind, actions: &[Action], priors: &[f32]) {
         let needed = self.nodes.len() + actions.len();
         if needed > self.nodes.capacity() {
-            // Doubling wastes up to half of a large tree; past a million nodes (32 MB) a quarter is enough, since
-            // the allocator moves pages of this size rather than copies them.
-            let capacity = self.nodes.capacity();
-            let grown = if capacity < 1 << 20 { capacity * 2 } else { capacity + capacity / 4 };
-            self.nodes.reserve_exact(grown.min(self.max_nodes).max(needed) - self.nodes.len());
+            self.grow_to(self.capacity_for(needed));
         }
+        self.widest = self.widest.max(actions.len());
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
-        if self.sums > 0 {
-            self.beside.reserve_exact(self.nodes.capacity() * self.sums - self.beside.len());
-            self.beside.resize(needed * self.sums, 0.0);
-        }
+        self.beside.resize(needed * self.sums, 0.0);
         let node = &mut self.nodes[id as usize];
         node.kind = kind;
         node.first_child = first_child;
@@ -315,61 +347,56 @@ impl Tree {
     }
 
     /// Makes the root's child under `action` the new root and drops everything else; without such a child, or where it
-    /// was never expanded, the tree is cleared. Nothing may be in flight.
+    /// was never expanded, the tree is cleared. Nothing may be in flight. The nodes move up in place and keep their order,
+    /// so no second tree is needed.
     pub fn keep_subtree(&mut self, action: Action) {
-        let (mut nodes, mut beside) = (std::mem::take(&mut self.spare), std::mem::take(&mut self.spare_beside));
-        if self.copy_subtree(action, &mut nodes, &mut beside) {
-            self.spare = std::mem::replace(&mut self.nodes, nodes);
-            self.spare_beside = std::mem::replace(&mut self.beside, beside);
-        } else {
-            (self.spare, self.spare_beside) = (nodes, beside);
-            self.clear();
+        let known = |child: &Node| child.action == action && child.kind != Kind::New;
+        let Some(index) = self.children(ROOT).iter().position(known) else {
+            return self.clear();
+        };
+        let root = self.nodes[0];
+        let child = root.first_child + index as NodeId;
+        self.nodes[child as usize].value_sum = self.sum_for(child, Player::Zero, root.kind.view());
+        let mut kept = self.keep(child as usize, 1, 0);
+        // Children lie behind their parents. The first of those to keep has its parent's new place, and 1.
+        let mut next = child as usize + 1;
+        while let Some(&Node { in_flight, .. }) = self.nodes.get(next) {
+            let Some(parent) = in_flight.checked_sub(1) else {
+                next += 1;
+                continue;
+            };
+            let parent = &mut self.nodes[parent as usize];
+            parent.first_child = kept as NodeId;
+            let count = usize::from(parent.num_children);
+            kept = self.keep(next, count, kept);
+            next += count;
         }
+        self.nodes.truncate(kept);
+        self.beside.truncate(kept * self.sums);
+    }
+
+    /// Moves nodes up to `place`, and tells the first child of each where its parent is. Returns where they end.
+    fn keep(&mut self, first: usize, count: usize, place: usize) -> usize {
+        let (end, width) = (place + count, self.sums);
+        self.nodes.copy_within(first..first + count, place);
+        self.beside.copy_within(first * width..(first + count) * width, place * width);
+        self.nodes[place].in_flight = 0;
+        for id in place..end {
+            let Node { first_child, num_children, .. } = self.nodes[id];
+            if num_children > 0 {
+                self.nodes[first_child as usize].in_flight = id as u32 + 1;
+            }
+        }
+        end
     }
 
     /// The tree below an action of the root, as [`Tree::keep_subtree`] keeps it. This one stays as it is.
     #[must_use]
     pub fn subtree(&self, action: Action) -> Self {
-        let mut below = Self::new(self.max_nodes, self.sums);
-        let (mut nodes, mut beside) = (Vec::new(), Vec::new());
-        if self.copy_subtree(action, &mut nodes, &mut beside) {
-            nodes.shrink_to_fit();
-            beside.shrink_to_fit();
-            (below.nodes, below.beside) = (nodes, beside);
-        }
+        let mut below = self.clone();
+        below.keep_subtree(action);
+        below.shrink();
         below
-    }
-
-    /// Copies what lies below an action of the root into `new`; whether anything is known of it.
-    fn copy_subtree(&self, action: Action, new: &mut Vec<Node>, new_beside: &mut Vec<f64>) -> bool {
-        let known = |child: &Node| child.action == action && child.kind != Kind::New;
-        let Some(index) = self.children(ROOT).iter().position(known) else {
-            return false;
-        };
-        let (old, width) = (&self.nodes, self.sums);
-        let mut root = self.children(ROOT)[index].clone();
-        let first = old[0].first_child as usize + index;
-        root.value_sum = self.sum_for(first as NodeId, Player::Zero, old[0].kind.view());
-        new.clear();
-        // Not by doubling, so that both halves keep to the room that there is.
-        new.reserve_exact(old.len());
-        new.push(root);
-        let beside = |first: usize, count: usize| &self.beside[first * width..(first + count) * width];
-        new_beside.clear();
-        new_beside.reserve_exact(old.len() * width);
-        new_beside.extend_from_slice(beside(first, 1));
-        // Breadth first: the part of `new` not yet looked at is the queue.
-        let mut next = 0;
-        while next < new.len() {
-            let (first, count) = (new[next].first_child as usize, usize::from(new[next].num_children));
-            new[next].first_child = new.len() as NodeId;
-            new.extend_from_slice(&old[first..first + count]);
-            if width > 0 {
-                new_beside.extend_from_slice(beside(first, count));
-            }
-            next += 1;
-        }
-        true
     }
 }
 
@@ -421,5 +448,71 @@ mod tests {
         assert_eq!(tree.children(ROOT).iter().map(|child| child.action).collect::<Vec<_>>(), [1, 4, 6]);
         tree.keep_subtree(9);
         assert_eq!((tree.nodes().len(), tree.node(ROOT).kind), (1, Kind::New));
+    }
+
+    /// What is known below a node, each child by its action; in depth-first order.
+    fn below(tree: &Tree, id: NodeId, out: &mut Vec<(Action, u32, u64, Vec<u64>)>) {
+        for (child, node) in (tree.node(id).first_child..).zip(tree.children(id)) {
+            let sums = tree.sums(child).iter().map(|sum| sum.to_bits()).collect();
+            out.push((node.action, node.visits, node.value_sum.to_bits(), sums));
+            below(tree, child, out);
+        }
+    }
+
+    #[test]
+    fn a_subtree_moves_up_whole_and_alone() {
+        for seed in 0..200 {
+            let mut stream = crate::rng::Stream::keyed(&[seed]);
+            let mut tree = Tree::new(usize::MAX, [0, 3][seed as usize % 2]);
+            for _ in 0..60 {
+                let mut path = vec![ROOT];
+                while let Some(children) = Some(tree.children(path[path.len() - 1])).filter(|all| !all.is_empty()) {
+                    path.push(tree.node(path[path.len() - 1]).first_child + stream.below(children.len()) as NodeId);
+                }
+                path.iter().for_each(|&id| tree.mark(id));
+                let actions: Vec<Action> = (0..1 + stream.below(4) as Action).collect();
+                let kind = Kind::Decision(Player::ALL[stream.below(2)]);
+                tree.expand(path[path.len() - 1], kind, &actions, &[0.25, 0.25, 0.25, 0.25][..actions.len()]);
+                let value = crate::game::Values::new(&[stream.unit() as f32, 0.5, -0.5]);
+                if tree.sums == 0 {
+                    tree.ascend(&path, Value(value.each().numbers()[0]))
+                } else {
+                    tree.ascend(&path, value)
+                }
+            }
+            let action = stream.below(tree.children(ROOT).len()) as Action;
+            let child = tree.node(ROOT).first_child + action;
+            let (mut before, mut after, mut copied) = (Vec::new(), Vec::new(), Vec::new());
+            below(&tree, child, &mut before);
+            let (known, memory) = (tree.node(child).kind != Kind::New, tree.memory_bytes());
+            let copy = tree.subtree(action);
+            below(&copy, ROOT, &mut copied);
+            tree.keep_subtree(action);
+            below(&tree, ROOT, &mut after);
+            assert_eq!((&before, &before), (&after, &copied), "seed {seed}");
+            assert_eq!((tree.nodes().len(), tree.memory_bytes()), (before.len() + 1, memory));
+            assert_eq!(copy.memory_bytes(), Tree::bytes_of(before.len() + 1, tree.sums));
+            assert!(known || before.is_empty());
+            assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
+        }
+    }
+
+    #[test]
+    fn a_tree_fills_its_memory_and_tells_its_growth_before() {
+        for sums in [0, 3] {
+            let most = 2_000_003;
+            let mut tree = Tree::new(most, sums);
+            let mut id = ROOT;
+            while tree.has_room(7) {
+                let ahead = tree.memory_after(1);
+                tree.expand(id, Kind::Chance, &[0, 1, 2, 3, 4, 5, 6], &[0.1; 7]);
+                id += 1;
+                assert!(tree.memory_bytes() == ahead || id == 1);
+                let held = tree.nodes.capacity() * 32 + tree.beside.capacity() * 8;
+                assert_eq!(tree.memory_bytes(), held);
+            }
+            assert_eq!(tree.memory_bytes(), Tree::bytes_of(most, sums));
+            assert!(tree.nodes().len() + 7 > most);
+        }
     }
 }

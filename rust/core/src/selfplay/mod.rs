@@ -41,7 +41,7 @@ mod shared;
 pub mod timing;
 
 use play::check_resignation;
-pub use play::{SelfPlayConfig, choose, sharpen};
+pub use play::{SelfPlayConfig, choose, sharpen, soften};
 pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
 
 /// Self-play going on in its own threads, by evaluators that fail with an `Error`. Its threads alone know the game.

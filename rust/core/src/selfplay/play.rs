@@ -325,11 +325,23 @@ pub fn choose(result: &SearchResult, temperature: f64, stream: &mut Stream) -> O
 /// is nothing else.
 #[must_use]
 pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    sharpen_shares(result, &result.target, temperature)
+}
+
+/// As [`sharpen`], for an opponent that plays weaker actions too. A search of one simulation says nothing but what the
+/// network says: above 0 the priors take the place of the visits.
+#[must_use]
+pub fn soften(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
+    sharpen_shares(result, if visits > 1 { &result.target } else { &result.priors }, temperature)
+}
+
+fn sharpen_shares(result: &SearchResult, shares: &[f32], temperature: f64) -> Vec<f64> {
     let lost = |index: usize| result.proofs.get(index).is_some_and(|&proof| proof != 0) && result.q[index] <= -1.0;
     // What is proven to lose is not drawn as long as something else has a share.
-    let spared = (0..result.target.len()).any(|index| !lost(index) && result.target[index] > 0.0);
-    let share = |index: usize| if spared && lost(index) { 0.0 } else { result.target[index] };
-    let most = (0..result.target.len()).map(share).fold(0.0, f32::max);
+    let spared = (0..shares.len()).any(|index| !lost(index) && shares[index] > 0.0);
+    let share = |index: usize| if spared && lost(index) { 0.0 } else { shares[index] };
+    let most = (0..shares.len()).map(share).fold(0.0, f32::max);
     let chance = |(index, &action): (usize, &Action)| {
         if temperature > 0.0 {
             // Relative to the largest: no power can overflow.

@@ -184,12 +184,36 @@ fn the_largest_tree_ends_where_memory_does() {
     join(&mut serving, 2, u32::MAX);
     assert!(serving.desk.memory_bytes() > 0);
     for who in [0, 1] {
-        assert!(serving.desk.end_largest());
+        assert!(serving.desk.end_largest().is_some());
         let ended = serving.desk.look(evaluator.now);
         assert_eq!((ended.len(), ended[0].request.token, ended[0].search.stop()), (1, who, Stop::Memory));
         check_tree(&ended[0].search);
     }
-    assert!(!serving.desk.end_largest(), "a search that has not begun has no tree");
+    assert!(serving.desk.end_largest().is_none(), "a search that has not begun has no tree");
+}
+
+#[test]
+fn memory_counts_the_trees_in_the_lanes() {
+    let mut serving = serving(one_leaf(), 1, None);
+    let mut evaluator = Recording::new();
+    join(&mut serving, 0, u32::MAX);
+    (0..50).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
+    join(&mut serving, 1, u32::MAX);
+    (0..2).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
+    let (all, largest) = (serving.desk.memory_bytes(), serving.desk.largest());
+    assert!(largest > all - largest, "the first search has the larger tree");
+    // A lane takes it: it still counts, and the smaller one does not end in its place.
+    let (desk, lane) = (&mut serving.desk, &mut serving.lane);
+    assert!(desk.give(lane, evaluator.now, true));
+    assert_eq!((desk.memory_bytes(), desk.largest(), desk.end_largest()), (all, largest, None));
+    lane.gather(None);
+    let outcome = lane.evaluate(&mut evaluator);
+    lane.take_up(outcome).unwrap();
+    assert!(desk.take_back(lane, evaluator.now).ended.is_empty());
+    assert!(desk.end_largest() >= Some(largest));
+    assert!(desk.memory_bytes() < largest, "a search that has ended grows no more");
+    let ended = desk.look(evaluator.now);
+    assert_eq!((ended.len(), ended[0].request.token, ended[0].search.stop()), (1, 0, Stop::Memory));
 }
 
 #[test]

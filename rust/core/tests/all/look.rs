@@ -160,7 +160,7 @@ fn has_summed_evaluations(tree: &Tree, id: NodeId) -> bool {
 fn a_node_that_grew_after_it_had_found_no_room_has_no_standard_error_and_no_bound() {
     let mut grown = 0;
     for seed in 0..60 {
-        let max_memory_mb = Some((40 * 2 * 32) as f64 / f64::from(1 << 20)); // 40 nodes of 32 bytes, twice
+        let max_memory_mb = Some((40 * 32) as f64 / f64::from(1 << 20)); // 40 nodes of 32 bytes
         let config = SearchConfig { max_memory_mb, lcb: Some(1.0), ..SearchConfig::default() };
         let mut search = run(&Toy::random(seed, 9, true), config, 300, seed, &mut Hashed);
         while let Some(way) = best_way(&search) {

@@ -290,7 +290,7 @@ fn a_full_tree_is_searched_on_without_growing() {
         for eval_batch in [1, 8] {
             for max_nodes in [1, 20, 60] {
                 let toy = Toy::random(seed, 9, true);
-                let bytes = 2 * max_nodes * size_of::<azpy_core::tree::Node>();
+                let bytes = max_nodes * size_of::<azpy_core::tree::Node>();
                 let max_memory_mb = Some(bytes as f64 / f64::from(1 << 20));
                 let config = SearchConfig { eval_batch, max_memory_mb, ..SearchConfig::default() };
                 let mut search = run(&toy, config, 500, seed, &mut Hashed);

@@ -289,7 +289,7 @@ fn a_reused_root_has_what_it_inherited_and_what_was_asked_for_and_new_noise() {
         let mut search = run(&toy, config, 300, seed, &mut Hashed);
         let memory = search.tree().memory_bytes();
         while let Some(action) = search.result().action {
-            let child = search.tree().children(ROOT).iter().find(|child| child.action == action).unwrap().clone();
+            let child = *search.tree().children(ROOT).iter().find(|child| child.action == action).unwrap();
             let chooser = search.root().turn();
             search.advance(action);
             let inherited = search.tree().node(ROOT).visits;

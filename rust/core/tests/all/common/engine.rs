@@ -187,7 +187,7 @@ impl Serving {
 }
 
 pub fn serving(config: SearchConfig, max_batch: usize, cache: Option<Arc<Cache>>) -> Serving {
-    let desk = Desk::new(config, max_batch, usize::MAX, broken, wished);
+    let mut desk = Desk::new(config, max_batch, usize::MAX, broken, wished);
     let lane = desk.lane(Workers::new(2).unwrap(), cache);
     Serving { desk, lane }
 }
