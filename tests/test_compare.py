@@ -87,6 +87,34 @@ def test_seeds_with_equal_scores_have_an_unknown_interval(
 
 
 @pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([[100, 100], [700, 700]], []),
+        ([[100, 100], [700, 696]], []),  # below a hundredth
+        ([[100, 100], [700, 500]], ["A had 1,400 rows fitted and B 1,000"]),
+        ([[90, 100], [0, 1]], ["A had 180 evaluations of self-play and B 200", "A had 0 rows fitted and B 2"]),
+    ],
+)
+def test_work_that_is_unequal_is_said(
+    rows: list[list[int]],
+    said: list[str],
+    training: FakeTraining,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": rows[0], "rows_fitted": rows[1]}
+    monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
+    assert main([*COMMAND, "--seeds", "2"]) == 0
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal: ")]
+    assert [line.removeprefix("unequal: ").partition(";")[0] for line in found] == said
+
+
+def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([COMMAND[0], "resign_plies=2", "passes=2", *COMMAND[3:], "--seeds", "1"]) == 0
+    assert "az-compare: resign_plies 2 has no effect: nobody resigns" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("stop_at", "stop_by"), [(0, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (3, signal.SIGINT)]
 )
 def test_after_an_interruption_the_same_command_does_what_is_missing(

@@ -45,6 +45,7 @@ class Report:
     plies: int = 0  # of all of them
     lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
     results: Counter[Any] = field(default_factory=Counter)  # games by outcome, as `State.outcome` gives it
+    example: tuple[Sequence[str], str, str] | None = None  # the shortest random game: actions, last board, result
     zero_sum: bool = True  # of two players
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
@@ -74,6 +75,7 @@ def check_game(
         checker.enumerate(begin + 0.4 * seconds)
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
+        report.example = checker.example()
     except Broken as broken:
         report.failure = checker.shown(broken)
     else:
@@ -92,6 +94,7 @@ class _Checker:
         self.known: dict[int, tuple[Path, bytes]] = {}  # by key, with a hash of what was seen
         self.perspective = Perspective()  # of two players, until the start says otherwise
         self.warned: dict[str, Broken] = {}  # by rule
+        self.shortest: Line | None = None  # of the random games
         self.opaque = False  # two different positions may look the same
 
     def begin(self) -> None:
@@ -251,6 +254,8 @@ class _Checker:
         self._end(tuple(taken), outcome, walk.game_object, at_random=True)
         report.games, report.plies = report.games + 1, report.plies + len(taken)
         report.results[outcome] += 1
+        if self.shortest is None or len(taken) < len(self.shortest):
+            self.shortest = tuple(taken)
         return len(taken)
 
     def _end(self, line: Line, outcome: Any, game: Any = None, *, at_random: bool) -> None:
@@ -262,6 +267,13 @@ class _Checker:
             with contextlib.suppress(Exception):  # a game need not have an observation at its end
                 final = np.asarray(game.clone().encode(), np.float32)
         self.perspective.end(outcome, final, at_random=at_random)
+
+    def example(self) -> tuple[Sequence[str], str, str] | None:
+        """Return the shortest random game: its actions by name, the last board, and the result in words."""
+        if self.shortest is None:
+            return None
+        with asked(self.shortest):
+            return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
 
     def _fresh_start(self) -> None:
         """A new game must begin as the first one."""

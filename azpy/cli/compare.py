@@ -8,9 +8,9 @@ the score of A for each seed, their mean, and its 95 % interval over the seeds (
 while the scores of all seeds are equal. An end that reaches 0 or 1 is infinite in Elo. In a game of one player A and B
 play alone, and the table has what A gets more than B.
 
-With --total-evaluations the evaluations of self-play are equal, and fitting is not: the table has the rows that both
-were fitted to. With --minutes the time is equal: do nothing else on the machine meanwhile. The same command goes on
-where it was stopped; with more --seeds it adds seeds.
+With --total-evaluations the evaluations of self-play are equal. With --minutes the time is equal: do nothing else on
+the machine meanwhile. A line below the table says which work was unequal: evaluations, or rows fitted. The same command
+goes on where it was stopped; with more --seeds it adds seeds.
 """
 
 import json
@@ -25,8 +25,11 @@ from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
 from azpy.matches.ratings import elo, mean_interval
+from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
+
+_EQUAL = 0.01  # work that differs by no more is equal: an iteration's games are played to their ends
 
 
 def _compare(arguments: Sequence[str]) -> int:
@@ -52,6 +55,8 @@ def _compare(arguments: Sequence[str]) -> int:
     comparison = Comparison(out, given.game, work, common, given.games, given.simulations)
     pairs = zip(*(asdict(comparison.settings(arm, 0)).items() for arm in (a, b)), strict=True)
     differ = {name: (one, other) for (name, one), (_, other) in pairs if one != other}
+    for arm in (a, b):
+        warn_of_idle(comparison.settings(arm, 0), common | arm, supervised=False)
     if not differ:
         raise SettingsError(f"A and B are the same settings: {given.a!r} and {given.b!r}")
     # All of it: a preset may give way to one of the settings.
@@ -96,7 +101,7 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
         work = ["{:,}, {:,}".format(*row[name]) for name in ("evaluations", "rows_fitted")]
         mean, low, high = (format(row[name], form) for name in ends)
         cells.append([str(row["seed"]), mean, f"[{low}, {high}]", *work])
-    lines = columns(cells, ">>>>>")
+    lines = columns(cells, ">>>>>") + _unequal(rows)
     low, high, mean, n = summary["low"], summary["high"], summary[ends[0]], summary["n"]
     if low is None:
         return [*lines, f"{what} {mean:{form}}, n = {n}, interval unknown: give more --seeds, until scores differ"]
@@ -105,6 +110,16 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
         elos = (elo(score, players - 1) for score in (mean, low, high))
         interval += ", Elo {:+.0f} [{:+.0f}, {:+.0f}]".format(*elos)
     return [*lines, f"{what} {mean:{form}} {interval} (95 % over n = {n} seeds, Student's t)"]
+
+
+def _unequal(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each kind of work that one side had more of than the other, over all seeds."""
+    lines = []
+    for name, what in (("evaluations", "evaluations of self-play"), ("rows_fitted", "rows fitted")):
+        a, b = (sum(row[name][side] for row in rows) for side in (0, 1))
+        if abs(a - b) > _EQUAL * max(a, b):
+            lines.append(f"unequal: A had {a:,} {what} and B {b:,}; part of the difference may come from that")
+    return lines
 
 
 main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")
