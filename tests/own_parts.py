@@ -174,6 +174,20 @@ def listing(parameters: Any, learning_rate: float, weight_decay: float) -> torch
     return Plain(parameters, {"lr": learning_rate})
 
 
+RATES: list[list[float]] = []  # of each group of `noting`, at each step
+
+
+class Noting(torch.optim.SGD):
+    def step(self, closure: Any = None) -> Any:
+        RATES.append([group["lr"] for group in self.param_groups])
+        return super().step(closure)
+
+
+def noting(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    groups: list[dict[str, Any]] = [{"params": [parameters[0][1]], "lr": 2 * learning_rate}]
+    return Noting([*groups, {"params": [each for _, each in parameters[1:]]}], learning_rate)
+
+
 def save(network: nn.Module, path: Path) -> None:
     """Writes weights to a .pt file, as training programs do."""
     torch.save({"epoch": 3, "state_dict": network.state_dict()}, path)

@@ -1,7 +1,6 @@
 """az-compare: two settings trained over several seeds, and what goes on after an interruption."""
 
 import json
-import os
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +13,6 @@ import pytest
 from azpy.cli.compare import main
 from azpy.errors import SettingsError
 from azpy.matches.ratings import mean_interval
-from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.training.comparison import Comparison
@@ -85,18 +83,35 @@ def test_seeds_with_equal_scores_have_an_unknown_interval(
     report = json.loads(capsys.readouterr().out)
     assert (report["score"], report["low"], report["high"]) == (0.5, None, None)
     assert main([*COMMAND, "--seeds", "2"]) == 0
-    said = capsys.readouterr().out
-    assert said.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
-    assert "times the rows" not in said
+    assert capsys.readouterr().out.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
 
 
-def test_unequal_fitting_is_named(
-    training: FakeTraining, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([[100, 100], [700, 700]], []),
+        ([[100, 100], [700, 696]], []),  # below a hundredth
+        ([[100, 100], [700, 500]], ["A had 1,400 rows fitted and B 1,000"]),
+        ([[90, 100], [0, 1]], ["A had 180 evaluations of self-play and B 200", "A had 0 rows fitted and B 2"]),
+    ],
+)
+def test_work_that_is_unequal_is_said(
+    rows: list[list[int]],
+    said: list[str],
+    training: FakeTraining,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": [1, 1], "rows_fitted": [1000, 1500]}
+    row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": rows[0], "rows_fitted": rows[1]}
     monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
     assert main([*COMMAND, "--seeds", "2"]) == 0
-    assert "B was fitted to 1.50 times the rows of A" in capsys.readouterr().out
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal: ")]
+    assert [line.removeprefix("unequal: ").partition(";")[0] for line in found] == said
+
+
+def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([COMMAND[0], "resign_plies=2", "passes=2", *COMMAND[3:], "--seeds", "1"]) == 0
+    assert "az-compare: resign_plies 2 has no effect: nobody resigns" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -163,24 +178,6 @@ def test_a_folder_with_other_settings_is_refused(training: FakeTraining, capsys:
     said = capsys.readouterr().err
     assert "passes=1-seed0 was trained with network 2x32, not 2x16: give another folder as --out" in said
     assert len(training.trained) == 2
-
-
-@pytest.mark.parametrize(
-    "text", ["{}", "[5]", '[{"score": "x"}]', "[" * 10**5, '[{"score": 1%s, "low": 0, "high": 0}]' % (400 * "0"), "["]
-)
-def test_damaged_results_are_one_line(text: str, training: FakeTraining, one_line: Any, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/results.json").write_text(text)
-    said = one_line(main, [*COMMAND, "--seeds", "1", "--out", "out"], "az-compare: out/results.json cannot be read")
-    assert said.rstrip().endswith("delete it, and az-compare plays the matches again")
-
-
-def test_two_comparisons_in_a_folder_do_not_overlap(training: FakeTraining, one_line: Any, tmp_path: Path) -> None:
-    """The last to write replaced the rows of the other."""
-    held = storage.lock_folder(tmp_path / "out")
-    one_line(main, [*COMMAND, "--out", "out"], "az-compare: out is in use by another process")
-    os.close(held)
-    assert main([*COMMAND, "--seeds", "1", "--out", "out"]) == 0
 
 
 @pytest.mark.parametrize(

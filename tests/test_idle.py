@@ -92,11 +92,26 @@ def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any],
     assert not (tmp_path / "run").exists()
 
 
-def test_a_batch_of_more_rows_than_there_are_is_said_once(tmp_path: Path) -> None:
-    with Trainer(settings(batch_size=60_000, iterations=2), tmp_path) as trainer:
+@pytest.mark.parametrize(
+    ("batch", "iterations", "text"),
+    [
+        (
+            60_000,
+            2,
+            "are: batches repeat them, and this iteration takes no steps; a smaller --batch-size or more --games",
+        ),
+        (600, 1, "are: batches repeat them; a smaller --batch-size or more --games-per-iteration helps"),
+        (64, 1, ""),
+    ],
+)
+def test_a_batch_of_more_rows_than_there_are_is_said_once(
+    batch: int, iterations: int, text: str, tmp_path: Path
+) -> None:
+    with Trainer(settings(batch_size=batch, iterations=iterations, passes=8.0), tmp_path) as trainer:
         lines = [event.text for event in trainer.run() if isinstance(event, Noticed)]
-    (line,) = [line for line in lines if line.startswith("batch_size 60,000 is more than the ")]
-    assert "so a batch repeats some; this iteration takes no gradient steps: give a smaller --batch-size" in line
+    lines = [line for line in lines if line.startswith(f"batch_size {batch:,} is more than the ")]
+    assert len(lines) == bool(text)
+    assert text in "".join(lines)
 
 
 def test_no_more_games_are_in_play_than_an_iteration_has() -> None:

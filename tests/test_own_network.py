@@ -1,6 +1,7 @@
 """Networks, losses and optimizers of the user's: azpy takes what torch can do, and says first what it cannot take."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -21,10 +22,11 @@ from azpy.runs.reader import read_checkpoint
 from azpy.settings import Settings
 from azpy.settings.presets import preset_of
 from azpy.training.collector import Collector
+from azpy.training.events import Saved
 from azpy.training.rehearsal import rehearse
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
-from test_trainer import run, run_until, same_weights, settings
+from test_trainer import opened_rows, run, run_until, same_weights, settings
 
 START: Any = azpy.make_game("tic_tac_toe")
 SHAPE = 2, 3, 3
@@ -90,6 +92,40 @@ def test_the_trace_of_a_user_s_module_warns_of_nothing_in_azpy_s_own_code(recwar
 def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(START, **({"spec": "1x16"} | change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("schedule", ["linear-tail", "cosine", "constant"])
+def test_each_step_has_the_rate_of_the_schedule(schedule: str, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "optimizer": "own_parts:noting",
+        "schedule": schedule,
+        "iterations": 4,
+        "batch_size": 8,
+    }
+    changes |= {"deterministic": True, "learning_rate": 0.5, "network": "1x4", "games_per_iteration": 12, "passes": 9.0}
+    found = list[list[float]]()
+    for until in (1, 3, 4):  # stopped twice
+        with Trainer(settings(**changes), tmp_path) as trainer:
+            own_parts.RATES.clear()  # those of the rehearsal
+            for event in trainer.run():
+                if isinstance(event, Saved) and event.iteration == until:
+                    break
+        found += own_parts.RATES
+    steps = [row["steps"] for row in opened_rows(tmp_path) if row["kind"] == "iteration"]
+    assert min(steps) > 20
+    assert len(steps) == 4
+    expected = list[list[float]]()
+    for iteration, count in enumerate(steps):
+        for step in range(count):
+            done = (iteration + step / count) / 4
+            falling = {
+                "linear-tail": max(0.05, min(1.0, 2.0 * (1.0 - done))),
+                "cosine": 0.05 + 0.95 * 0.5 * (1.0 + math.cos(math.pi * done)),
+                "constant": 1.0,
+            }
+            rate = 0.5 * min(1.0, (len(expected) + 1) / 50) * falling[schedule]
+            expected.append([2 * rate, rate])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("norm", ["plain", "eps", "bare", "two", "function"])

@@ -1,9 +1,11 @@
 """Ranked reward: a puzzle is won or lost against the run's own recent scores, whoever plays it and whatever stops."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,39 @@ def test_each_iteration_is_to_beat_three_quarters_of_the_scores_before_it(ranked
     assert ties
     assert run.score_to_beat() == to_beat
     assert game_as_dict(run.start, games[0])["score_to_beat"] == to_beat
+
+
+def scored(outcomes: Iterable[float]) -> list[Any]:
+    """Games of one player that are over."""
+    return [SimpleNamespace(outcome=outcome) for outcome in outcomes]
+
+
+def test_the_newest_250_scores_count_on_after_a_stop() -> None:
+    start, scores = azpy.State(Knapsack()), [number / 400 for number in range(400)]
+    straight = RankedReward(settings(ranked_reward=1.0), start)
+    straight.note(scored(scores))
+    assert straight.state() == scores[-250:]
+    for kept in (scores[-250:], scores):  # as a checkpoint has them, or one of more
+        resumed = RankedReward(settings(ranked_reward=1.0), start)
+        resumed.load(kept)
+        assert resumed.state() == scores[-250:]
+        for each in (straight, resumed):
+            each.note(scored([-1.0] * 60))  # the oldest go
+        assert resumed.state() == scores[-190:] + [-1.0] * 60
+        straight.load(scores[-250:])
+    # The highest score is the newest but for the low ones, so it counts until 250 others have come.
+    for count, to_beat in ((249, scores[-1]), (1, -1.0)):
+        straight.note(scored([-1.0] * count))
+        assert straight.score_to_beat == to_beat
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("scores", [[0.0, 0.0, 0.0, 1.0], [0.5, -0.5, -0.5, 0.5], [0.25] * 4, [-1.0, 0.0, 0.5, 1.0]])
+def test_the_score_to_beat_is_one_that_was_reached(share: float, scores: list[float]) -> None:
+    ranked = RankedReward(settings(ranked_reward=share), azpy.State(Knapsack()))
+    ranked.note(scored(scores))
+    reached = [score for score in scores if sum(other <= score for other in scores) >= share * len(scores)]
+    assert ranked.score_to_beat == min(reached)
 
 
 def test_the_network_learns_wins_and_losses(ranked: tuple[StoredRun, Any]) -> None:

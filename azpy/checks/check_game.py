@@ -45,7 +45,7 @@ class Report:
     plies: int = 0  # of all of them
     lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
     results: Counter[Any] = field(default_factory=Counter)  # games by outcome, as `State.outcome` gives it
-    example: tuple[Sequence[str], str, str] | None = None  # the shortest: its moves, last board, and result in words
+    example: tuple[Sequence[str], str, str] | None = None  # the shortest random game: actions, last board, result
     zero_sum: bool = True  # of two players
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
@@ -75,11 +75,11 @@ def check_game(
         checker.enumerate(begin + 0.4 * seconds)
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
+        report.example = checker.example()
     except Broken as broken:
         report.failure = checker.shown(broken)
     else:
         report.warnings = [checker.shown(warning) for warning in checker.warnings()]
-        report.example = checker.example()
     report.positions = len(checker.known)
     report.seconds = time.monotonic() - begin
     return report
@@ -268,6 +268,13 @@ class _Checker:
                 final = np.asarray(game.clone().encode(), np.float32)
         self.perspective.end(outcome, final, at_random=at_random)
 
+    def example(self) -> tuple[Sequence[str], str, str] | None:
+        """Return the shortest random game: its actions by name, the last board, and the result in words."""
+        if self.shortest is None:
+            return None
+        with asked(self.shortest):
+            return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
+
     def _fresh_start(self) -> None:
         """A new game must begin as the first one."""
         with asked(()):
@@ -330,13 +337,6 @@ class _Checker:
         """A fault with its lines by name, and its boards."""
         broken.shown = [self._shown(line) for line in (broken.line, broken.other) if line is not None]
         return broken
-
-    def example(self) -> tuple[Sequence[str], str, str] | None:
-        """The shortest random game: the names of its moves, its last board, and its result in words."""
-        if self.shortest is None:
-            return None
-        with asked(self.shortest):
-            return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
 
     def _shown(self, line: Line) -> tuple[Sequence[str], str]:
         """A line by name, and the last board that can be shown."""

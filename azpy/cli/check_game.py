@@ -18,7 +18,7 @@ from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
-_MOST_MOVES = 40  # of a game that is shown
+_MOST_NAMES = 40  # actions of a game that are shown, the last ones
 _MOST_RESULTS = 8  # outcomes that are shown: with several players there are many
 
 
@@ -49,9 +49,13 @@ def _text(report: Report) -> list[str]:
     lines += [f"  - {line}" for line in _proved(report)]
     if report.example is not None:
         names, board, result = report.example
-        moves = ", ".join(names[:_MOST_MOVES]) + (f", and {len(names) - _MOST_MOVES} more" * (len(names) > _MOST_MOVES))
-        lines += ["", "The shortest of these games. Is this its result by your rules?", f"  moves:  {moves}"]
-        lines += [*(f"    {row}" for row in board.splitlines()), f"  result: {result}"]
+        first = "..., " if len(names) > _MOST_NAMES else ""
+        lines += ["", f"The shortest random game, of {_plies(len(names))}: {first}{', '.join(names[-_MOST_NAMES:])}"]
+        lines += [
+            *(f"    {row}" for row in board.splitlines()),
+            f"  result: {result}",
+            "  Is this what your rules say?",
+        ]
     for warning in report.warnings:
         lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
     return lines

@@ -8,16 +8,14 @@ the score of A for each seed, their mean, and its 95 % interval over the seeds (
 while the scores of all seeds are equal. An end that reaches 0 or 1 is infinite in Elo. In a game of one player A and B
 play alone, and the table has what A gets more than B.
 
-With --total-evaluations the evaluations of self-play are equal, and fitting is not: the table has the rows that both
-were fitted to. With --minutes the time is equal: do nothing else on the machine meanwhile. The same command goes on
-where it was stopped; with more --seeds it adds seeds.
+With --total-evaluations the evaluations of self-play are equal. With --minutes the time is equal: do nothing else on
+the machine meanwhile. A line below the table says which work was unequal: evaluations, or rows fitted. The same command
+goes on where it was stopped; with more --seeds it adds seeds.
 """
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,11 @@ from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
 from azpy.matches.ratings import elo, mean_interval
-from azpy.runs import storage
+from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
 
-_ALIKE = 1.1  # ratio of rows up to which two fits count as equal
+_EQUAL = 0.01  # work that differs by no more is equal: an iteration's games are played to their ends
 
 
 def _compare(arguments: Sequence[str]) -> int:
@@ -57,14 +55,14 @@ def _compare(arguments: Sequence[str]) -> int:
     comparison = Comparison(out, given.game, work, common, given.games, given.simulations)
     pairs = zip(*(asdict(comparison.settings(arm, 0)).items() for arm in (a, b)), strict=True)
     differ = {name: (one, other) for (name, one), (_, other) in pairs if one != other}
+    for arm in (a, b):
+        warn_of_idle(comparison.settings(arm, 0), common | arm, supervised=False)
     if not differ:
         raise SettingsError(f"A and B are the same settings: {given.a!r} and {given.b!r}")
     # All of it: a preset may give way to one of the settings.
     said = f"A and B differ in {', '.join(f'{name}: {one} and {other}' for name, (one, other) in differ.items())}"
     rows = []
-    with ExitStack() as held, Display(quiet=given.json) as display:
-        with storage.disk_errors(out):  # two would replace each other's rows
-            held.callback(os.close, storage.lock_folder(out))
+    with Display(quiet=given.json) as display:
         display.line(said)
         for seed in range(given.seeds):
             rows.append(comparison.run(a, b, seed, display.show))
@@ -103,10 +101,7 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
         work = ["{:,}, {:,}".format(*row[name]) for name in ("evaluations", "rows_fitted")]
         mean, low, high = (format(row[name], form) for name in ends)
         cells.append([str(row["seed"]), mean, f"[{low}, {high}]", *work])
-    lines = columns(cells, ">>>>>")
-    a, b = (sum(row["rows_fitted"][side] for row in rows) for side in (0, 1))
-    if max(a, b) > _ALIKE * min(a, b):
-        lines.append(f"B was fitted to {b / max(a, 1):.2f} times the rows of A: part of the score may come from that")
+    lines = columns(cells, ">>>>>") + _unequal(rows)
     low, high, mean, n = summary["low"], summary["high"], summary[ends[0]], summary["n"]
     if low is None:
         return [*lines, f"{what} {mean:{form}}, n = {n}, interval unknown: give more --seeds, until scores differ"]
@@ -115,6 +110,16 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
         elos = (elo(score, players - 1) for score in (mean, low, high))
         interval += ", Elo {:+.0f} [{:+.0f}, {:+.0f}]".format(*elos)
     return [*lines, f"{what} {mean:{form}} {interval} (95 % over n = {n} seeds, Student's t)"]
+
+
+def _unequal(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each kind of work that one side had more of than the other, over all seeds."""
+    lines = []
+    for name, what in (("evaluations", "evaluations of self-play"), ("rows_fitted", "rows fitted")):
+        a, b = (sum(row[name][side] for row in rows) for side in (0, 1))
+        if abs(a - b) > _EQUAL * max(a, b):
+            lines.append(f"unequal: A had {a:,} {what} and B {b:,}; part of the difference may come from that")
+    return lines
 
 
 main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")

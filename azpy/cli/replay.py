@@ -1,25 +1,29 @@
 """Shows a stored game of a run, position by position, with its searches; or repeats its searches.
 
+    az-replay runs/connect_four 17
+    az-replay runs/connect_four 17 20-29 --check
+
 Of each action of a full search: prior is the network's policy without noise, visits are those of the search, and target
 is the share that a network learns from this position.
 
 In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
 
 --check plays the game again with the settings in config.toml and the model that played it, and says whether every
-visit, prior and value has the same bits. It takes several games. A run deletes old models (it keeps the newest three
-and every tenth checkpoint): --model gives one that you have kept.
+visit, prior and value has the same bits. A run deletes old models (it keeps the newest three and every tenth
+checkpoint): --model gives one that you have kept.
 
-Exit code 1: --check found a difference.
+Several games come in the order given; with --json each is one line. Exit code 1: --check found a difference.
 """
 
-import argparse
 import json
+import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from azpy._core import CHANCE, GameRecord
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
-from azpy.errors import RunError, SettingsError
+from azpy.errors import ModelError, RunError, SettingsError
 from azpy.games.lines import replayed
 from azpy.playing.replay_check import ReplayCheck, repeat_game
 from azpy.runs.exports import game_as_dict
@@ -32,37 +36,52 @@ def _replay(arguments: Sequence[str]) -> int:
     parser = Parser("az-replay", __doc__)
     add = parser.add_argument
     add("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
-    add("game_ids", metavar="GAME_ID", type=int, nargs="+", help="number of the game in its run, from 0")
+    add("games", metavar="GAME", nargs="+", help="numbers of games in the run, from 0: 17, 20-29")
     add("--game", metavar="module:Class", help=GAME_OF_RUN)
-    add("--json", action="store_true", help="one JSON object a game instead of text")
+    add("--json", action="store_true", help="one JSON object instead of text")
     add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
     text = "with --check: the game's model, where the run no longer has it"
     add("--model", type=not_empty, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     if options.model and not options.check:
         raise SettingsError("--model goes with --check")
-    run = StoredRun(options.run, options.game)
-    differs = [_shown(run, number, options) for number in options.game_ids]
-    return int(any(differs))
+    ranges = [*map(_numbers, options.games)]
+    run, differs, unchecked, count = StoredRun(options.run, options.game), False, 0, sum(map(len, ranges))
+    for game_id in chain.from_iterable(ranges):
+        iteration, record = run.find_game(game_id)
+        rules = None  # the objection of the rules to this game, its outcome included
+        try:
+            check_rules(run.start, [record])
+        except RunError as error:
+            rules = str(error)
+        found = _game(run, record, iteration, rules, color=False if options.json else None)
+        comparison = None
+        if options.check:
+            try:
+                if rules is not None:
+                    raise RunError(rules)
+                comparison = repeat_game(run, record, options.model)
+            except (ModelError, RunError) as error:
+                if count == 1:
+                    raise
+                unchecked += 1  # and the others are checked
+                said = f"game {game_id} cannot be checked: {error}"
+                print(json.dumps({"game_id": game_id, "error": str(error)}) if options.json else said, flush=True)
+                continue
+            found |= {"plies": [], "check": vars(comparison)}
+            differs |= comparison.difference is not None
+        print(json.dumps(found) if options.json else _text(found, comparison), flush=True)
+    if unchecked:
+        raise RunError(f"{unchecked} of {count} games could not be checked")
+    return int(differs)
 
 
-def _shown(run: StoredRun, number: int, options: argparse.Namespace) -> bool:
-    """Prints a game, or what comes of its check; returns whether that found a difference."""
-    iteration, record = run.find_game(number)
-    rules = None  # the objection of the rules to this game, its outcome included
-    try:
-        check_rules(run.start, [record])
-    except RunError as error:
-        rules = str(error)
-    found = _game(run, record, iteration, rules, color=False if options.json else None)
-    comparison = None
-    if options.check:
-        if rules is not None:
-            raise RunError(rules)
-        comparison = repeat_game(run, record, options.model)
-        found |= {"plies": [], "check": vars(comparison)}
-    print(json.dumps(found) if options.json else _text(found, comparison), flush=True)
-    return comparison is not None and comparison.difference is not None
+def _numbers(text: str) -> range:
+    """Return the numbers of games that an argument names, such as 17 or 20-29."""
+    match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise SettingsError(f"expected the number of a game, or a range such as 20-29, got {text[:40]!r}")
+    return range(int(match[1]), int(match[2] or match[1]) + 1)
 
 
 def _game(

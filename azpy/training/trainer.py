@@ -358,13 +358,14 @@ class Trainer(Loop):
             imported = self._has_imported
             events = fit(self._learner, window.buffer, settings, self._budget, iteration, due, imported=imported)
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
-        share, reported, fewer = 1.0, 0.0, 0 < window.buffer.num_positions < settings.batch_size
-        if fewer and not self._said_few:
+        share, reported = 1.0, 0.0
+        fewer = 0 < window.buffer.num_positions < settings.batch_size
+        if fewer and not self._said_few and (not due or self._budget.is_over(iteration)):
             self._said_few = True
-            none = "" if due else "; this iteration takes no gradient steps"
+            none = "" if due else ", and this iteration takes no steps"
             yield Noticed(
                 f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
-                f"are, so a batch repeats some{none}: give a smaller --batch-size or more --games-per-iteration"
+                f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
             )
         for event in events:
             if isinstance(event, Fitted):
