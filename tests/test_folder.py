@@ -278,6 +278,20 @@ def test_workers_of_a_free_run_hold_one_iteration_together(tmp_path: Path) -> No
     at.head.close()
 
 
+def test_games_that_have_arrived_count_towards_the_iteration(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path, deterministic=False, games_per_iteration=6, slots=64)
+    at.head.ask([range(10, 10**6)], [])
+    at.comes()
+    at.send([])
+    assert at.head.table.held("worker 1") == 6
+    at.folder.files.put("from", f"{KEY}-00000001", at.facts, storage.frame(*games_of()))
+    at.now += 1.0
+    at.head._exchange(0.0)
+    at.head._give_out()
+    assert at.head.table.held("worker 1") == 2
+    at.head.close()
+
+
 def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) -> None:
     at = AtFolder(tmp_path, deterministic=False)
     at.head.ask([range(10, 10**6)], [])

@@ -177,7 +177,8 @@ def test_nobody_reads_a_clock_that_can_be_set() -> None:
     wall = re.compile(r"\btime\.(?:time|time_ns|localtime|gmtime|strftime)\(|\bdatetime\b|\bSystemTime\b")
     for path in (*PACKAGE.rglob("*.py"), *(REPOSITORY / "rust").glob("*/src/**/*.rs")):
         found = wall.search(path.read_text())
-        assert found is None, f"{path}: {found}; take time.monotonic or Instant"
+        is_date = path.name == "notations.py"  # of a game that is saved
+        assert found is None or is_date, f"{path}: {found}; take time.monotonic or Instant"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="needs onnxruntime")

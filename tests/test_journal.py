@@ -44,6 +44,18 @@ def test_a_torn_game_is_dropped_and_said(tmp_path: Path, missing: int) -> None:
         assert run.notices == []
 
 
+@pytest.mark.parametrize("left", [1, 2, 500])
+def test_an_append_cuts_off_all_that_a_failed_one_left(left: int, tmp_path: Path) -> None:
+    games = play(2)
+    with folder(tmp_path) as run:
+        run.append(games[0])
+        with (tmp_path / "run/games/journal.bin").open("ab") as file:
+            file.write(b"x" * left)
+        run.append(games[1])
+    with folder(tmp_path) as run:
+        assert payloads(run.journal) == payloads(games)
+
+
 def test_games_that_end_together_are_written_with_one_wait_for_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

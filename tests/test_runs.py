@@ -317,6 +317,15 @@ def test_metrics_are_whole_lines_of_iterations_that_are_done(tmp_path: Path) -> 
     assert [(row["iteration"], row["loss"]) for row in rows] == [(1, 0.5), (2, 0.5), (3, 0.25)]
 
 
+def test_a_run_is_repeatable_if_one_player_collected_its_games(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, {"deterministic": True}) as run:
+        run.append_metrics({"kind": "collected", "iteration": 1, "seconds": 50.0, "model": "mine"})
+        run.append_metrics({"kind": "stopped_collecting", "iteration": 1, "seconds": 70.0})  # names no player
+        assert run.is_repeatable()
+        run.append_metrics({"kind": "collected", "iteration": 2, "seconds": 90.0, "model": "another"})
+        assert not run.is_repeatable()
+
+
 def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in (1, 2):

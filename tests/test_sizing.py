@@ -2,12 +2,14 @@
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
 
 import azpy
 from azpy.errors import SettingsError
+from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.settings.choosing import choose
 from azpy.settings.presets import preset_of
@@ -226,3 +228,12 @@ def test_a_measured_run_on_cuda_has_the_slots_of_cuda(device: str, said: bool, m
     monkeypatch.setattr(sizing, "costs_of", lambda *_: costs)
     found, _ = sizing.sized(Settings("tic_tac_toe", device=device), {})
     assert ("slots" in found) == said
+
+
+def test_of_random_games_that_time_cuts_off_the_first_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = make_game("connect_four")
+    first, second = random_games(start, 2, 100, 1e9)
+    ticks = itertools.count()
+    monkeypatch.setattr("azpy.games.lines.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    for seconds, expected in ((3, [first[:4]]), (len(first) + 2, [first]), (1e9, [first, second])):
+        assert random_games(start, 2, 100, seconds) == expected
