@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy import _core
 from azpy.cli.bench import main
+from azpy.errors import warn_once
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
@@ -271,3 +272,12 @@ def test_self_play_is_measured_with_the_options_that_are_given(
     assert main(["selfplay", *given, "--json", "-"]) == 0
     assert asked == [Settings("tic_tac_toe", network="1x8", gumbel_actions=5, eval_batch=2)]
     assert json.loads(capsys.readouterr().out)["settings"]["gumbel_actions"] == 5
+
+
+def test_a_flag_that_nothing_measured_has_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    warn_once.cache_clear()
+    flags = ["--c-puct", "3", "--simulations", "9", "--model", "none.onnx", "--network", "1x8"]
+    code, _, err = az_bench(capsys, "search", *flags)
+    assert code == 0
+    names = ("c-puct", "model", "network", "simulations")
+    assert sorted(err.splitlines()) == [f"az-bench: --{name} has no effect on search" for name in names]

@@ -1,5 +1,6 @@
 """az-engine answers analysis queries: every turn asked for has one answer, and it is the search's own."""
 
+import io
 import json
 import signal
 import subprocess
@@ -13,7 +14,8 @@ import azpy
 from azpy.games.names import make_game
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import NO_LIMITS
-from azpy.serving.models import open_player
+from azpy.serving.lines import LONGEST_LINE, Conversation
+from azpy.serving.models import TREES_MB, open_player, with_engines
 from talks import COMMAND, PATIENCE, Talk
 
 WITHOUT_END = 2**32 - 1
@@ -355,3 +357,22 @@ def test_sigterm_drains() -> None:
     answers = [json.loads(line) for line in [*seen, *out.splitlines()]]
     assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
     assert (process.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_a_line_of_the_most_bytes_is_read_whole(end: bytes) -> None:
+    refused, line = list[str](), b"x" * LONGEST_LINE
+    talk = Conversation(io.BytesIO(line + end), io.StringIO())
+    assert [*talk.lines(refused.append)] == [line.decode()]
+    assert refused == []
+    talk = Conversation(io.BytesIO(line + b"x" + end), io.StringIO())
+    assert [*talk.lines(refused.append)] == []
+    assert refused == [f"a line has at most {LONGEST_LINE} bytes"]
+
+
+def test_players_share_the_memory_of_their_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list[dict[str, Any]]()
+    monkeypatch.setattr("azpy.serving.models.open_engine", lambda _, **options: given.append(options))
+    served = open_player("uniform:2", "pig", 2)
+    with_engines({"a": served, "b": served, "c": served}, 7)
+    assert given == [{"max_requests": 7, "total_memory_mb": TREES_MB // 3}] * 3

@@ -591,6 +591,37 @@ def test_the_drain_ends_open_posts_and_refuses_what_is_new() -> None:
         assert running.wait(PATIENCE) == 0
 
 
+def test_a_drained_server_still_lets_searches_be_ended() -> None:
+    with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "600") as (address, running):
+        with httpx.Client(base_url=f"http://{address}", timeout=PATIENCE) as kept, connect(f"ws://{address}/ws") as web:
+            web.send('{"id":"long","simulations":10000000}')
+            web.send('{"id":"taken","action":"query_version"}')
+            assert json.loads(web.recv(PATIENCE))["id"] == "taken"
+            assert kept.get("/ready").status_code == 200
+            running.send_signal(signal.SIGTERM)
+            assert_soon(lambda: kept.get("/ready").status_code == 503)
+            web.send('{"id":"end","action":"terminate_all"}')
+            answers = [json.loads(web.recv(PATIENCE)) for _ in range(2)]
+        assert {one["id"]: "error" in one for one in answers} == {"long": False, "end": False}
+        assert running.wait(PATIENCE) == 0
+
+
+def test_a_query_that_a_stop_overtakes_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site({"main": open_model("uniform:2", "pig", 2)})
+
+    def overtaken(self: Analyst, _: Any) -> None:
+        site.ready = False
+        self._say(Reply('{"error":"this engine is closed"}', 400))
+
+    async def asked() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=site.app), base_url="http://localhost") as web:
+            return await web.post("/query", json={"id": "1"})
+
+    monkeypatch.setattr(Analyst, "take", overtaken)
+    response = asyncio.run(asked())
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+
+
 def test_a_second_signal_ends_the_process_at_once() -> None:
     with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "600") as (address, running):  # noqa: SIM117
         with httpx.Client(base_url=f"http://{address}") as kept, connect(f"ws://{address}/ws") as web:

@@ -18,7 +18,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
-from azpy.errors import MissingPackageError, SettingsError
+from azpy.errors import MissingPackageError, SettingsError, warn_once
 from azpy.games.names import make_game
 from azpy.playing import benchmarks
 from azpy.runs import storage
@@ -63,6 +63,11 @@ def _measured(given: argparse.Namespace) -> str:
     settings = combine({"game": _GAME, "network": _NETWORK}, typed)
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
+    idle = [] if "selfplay" in given.what else [name for name in _OF_SELF_PLAY if name in typed]
+    if not {"evaluator", "selfplay"} & set(given.what):
+        idle += [name for name in ("model", "network") if vars(given).get(name) is not None]
+    for name in idle:
+        warn_once(f"--{name.replace('_', '-')} has no effect on {' and '.join(given.what)}")
     start = make_game(settings.game)
     if "selfplay" in given.what and (why := unfit(start, vars(settings))):
         raise SettingsError(why)
