@@ -78,7 +78,7 @@ static void a_win_is_found_and_its_tree_comes_back(const char *players) {
     CHECK(best == 2 || best == 6);
     CHECK(azpy_look(game)->values[0] == 1.0f); /* proven */
     CHECK(azpy_play(game, 0) == 0 && azpy_look(game)->moves[0].visits == 0);
-    CHECK(azpy_undo(game, 1) == 1);
+    CHECK(azpy_search(game, 20) >= 0 && azpy_undo(game, 1) == 1);
     CHECK(azpy_look(game)->moves[best].visits == 0 && azpy_look(game)->values[0] == 0); /* until a search */
     CHECK(azpy_search(game, 0) == best && azpy_look(game)->moves[best].value == 1.0f);
     CHECK(azpy_action(game, "7") == 6 && azpy_play(game, 6) == 0 && azpy_look(game)->turn == AZPY_OVER);

@@ -164,7 +164,6 @@ impl<G: Game, T> Desk<G, T> {
     /// Gives a lane the searches whose turn it is, as many as fit into what its batch has left. Whether there was one.
     pub fn give(&mut self, lane: &mut Lane<G, T>, now: Instant, quiet: bool) -> bool {
         self.end_due(now);
-        let quiet = quiet && !lane.open.iter().any(|open| !open.ponders());
         if lane.open.is_empty() {
             lane.began = Some(now);
             self.rounds += 1;

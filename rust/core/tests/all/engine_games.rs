@@ -137,25 +137,27 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
 }
 
 #[test]
-fn trees_that_are_dropped_or_of_another_network_begin_anew() {
-    for dropped in [false, true] {
+fn trees_that_are_dropped_unsound_or_of_another_network_begin_anew() {
+    for why in ["dropped", "unsound", "another network"] {
         let root = Asked::new(0, Toy::random(3, 9, false));
         let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), one_leaf(), 5);
         let mut serving = serving(one_leaf(), 16, None);
         let mut evaluator = Recording::new();
         let mut visits = Vec::new();
-        for network in [1, 1, 1 + u64::from(!dropped)] {
-            if visits.len() == 2 && dropped {
+        for run in 0..3 {
+            if run == 2 && why == "dropped" {
                 assert!(seat.memory_bytes() > 0);
                 seat.drop_trees();
                 assert_eq!(seat.memory_bytes(), 0);
             }
             seat.search(request(0, 30), Vec::new());
+            let network = 1 + u64::from(run == 2 && why == "another network");
             let (search, asked) = seat.next(network).unwrap();
+            assert_eq!((asked.seed, asked.run), (5, run), "each search has draws of its own");
             serving.desk.join(search, asked, evaluator.now);
             let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
             visits.push(ended.search.result().visits.iter().sum::<u32>());
-            seat.give_back(ended.search, true);
+            seat.give_back(ended.search, run == 0 || why != "unsound");
         }
         assert_eq!(visits, [30, 60, 30]);
     }

@@ -9,7 +9,7 @@ use crate::common::engine::*;
 use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Open, Priority, Request, Wish};
+use azpy_core::engine::{Desk, Open, Priority, Queue, Request, Waiting, Wish};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::search::Stop;
 use azpy_core::toy::Toy;
@@ -146,6 +146,17 @@ fn a_search_that_ponders_goes_on_only_while_there_is_nothing_else() {
     };
     assert_eq!(ended[0].request.token, 1);
     assert!(!serving.desk.is_empty());
+}
+
+#[test]
+fn requests_count_before_they_reach_the_desk() {
+    let desk = serving(one_leaf(), 4, None).desk;
+    let (ponder, play) = ([0, 1].map(|who| desk.search(Asked::new(who, Toy::chain(9))))).into();
+    let queue = Queue::new(desk);
+    queue.arrive(ponder, Request { priority: Priority::Ponder, ..request(0, 10) });
+    assert!(!queue.is_empty() && queue.has_work(false) && !queue.in_earnest());
+    queue.arrive(play, request(1, 10));
+    assert!(queue.in_earnest(), "whoever ponders waits from now on");
 }
 
 #[test]
