@@ -107,6 +107,16 @@ def test_proofs_that_cannot_be_read_are_named(proven: Any, text: str) -> None:
         azpy.Search(Wrong(), simulations=1).run(STATE)
 
 
+def test_a_number_below_0_proves_nothing() -> None:
+    class Unsure:
+        def evaluate_states(self, states: Any, observations: Any) -> Any:
+            rows = len(states)
+            return np.zeros((rows, 9), np.float32), np.zeros(rows, np.float32), np.arange(-rows, 0) - 5
+
+    result = azpy.Search(Unsure(), simulations=9, solver=True, eval_batch=4).run(STATE)
+    assert (result.stop, result.proof) == ("simulations", None)
+
+
 def test_a_bool_says_that_a_value_is_proven() -> None:
     class Lost:
         def evaluate_states(self, states: Any, observations: Any) -> Any:

@@ -331,6 +331,11 @@ def test_a_list_of_numbers_is_no_dict_set_or_bytes(taker: str) -> None:
             pytest.fail(f"{made(right)!r} is taken for a list: {take(made(right))}")
 
 
+def test_actions_that_are_named_twice_count_once() -> None:
+    once, twice = (SEARCH.run(BOARD, actions=given) for given in ([1, 4], [4, 1, 4, 1, 4, 1, 4, 1, 4]))
+    assert (once.actions.tolist(), once.visits.tolist()) == (twice.actions.tolist(), twice.visits.tolist())
+
+
 def test_files_to_learn_from_are_a_path_or_a_list(tmp_path: Path) -> None:
     for given in (b"games", {"games": 1}, {"games"}, [1]):
         with pytest.raises(SettingsError, match="supervised must be a file or a list of files"):

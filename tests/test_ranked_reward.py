@@ -226,6 +226,13 @@ def test_imported_scores_count_as_those_of_the_run(ranked: tuple[StoredRun, Any]
     assert 0 < kept < len(played)
 
 
+def test_a_run_counts_imports_against_its_own_score(ranked: tuple[StoredRun, Any], tmp_path: Path) -> None:
+    own = settings(ranked_reward=0.0, score_to_beat=0.25, iterations=1)
+    with Trainer(own, tmp_path / "run", [str(ranked[0].path / "games")]) as trainer:
+        assert trainer._imported is not None
+        assert {game.score_to_beat for game in trainer._imported.records} == {0.25}
+
+
 def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
     best = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack()).value
     for to_beat, value in ((best - 0.01, 1.0), (best, 0.0), (best + 0.01, -1.0)):

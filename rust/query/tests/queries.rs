@@ -201,6 +201,30 @@ fn each_turn_is_there_once_in_the_order_asked_for() {
 }
 
 #[test]
+fn words_and_numbers_of_a_query_mean_what_they_say() {
+    let ttt = tic_tac_toe();
+    for (given, priority) in [
+        (json!(0), "play"),
+        (json!(5), "play"),
+        (json!(-1), "analysis"),
+        (json!("ponder"), "ponder"),
+        (json!("analysis"), "analysis"),
+    ] {
+        assert_eq!(query(&ttt, json!({"priority": given})).unwrap().priority, priority, "{given}");
+    }
+    for (given, every) in [(0.001, 0.05), (0.05, 0.05), (3.0, 3.0)] {
+        assert_eq!(query(&ttt, json!({"reportDuringSearchEvery": given})).unwrap().report_every, Some(every));
+    }
+    let levels = [("casual".to_owned(), 900)];
+    let asking = Asking { levels: &levels, ..asking(&ttt) };
+    for (most, simulations) in [(50, 50), (1_000, 900)] {
+        let limits = Limits { simulations: most, ..LIMITS };
+        let found = Query::read(&object(json!({"id": "1", "level": "Casual"})), &asking, &limits).unwrap();
+        assert_eq!((found.level, found.simulations), (Some(0), Some(simulations)), "at most {most}");
+    }
+}
+
+#[test]
 fn chess_goes_on_after_a_third_repetition_and_not_after_mate() {
     let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].repeat(3);
     let line = &query(&chess(), json!({"moves": moves})).unwrap().places[0].line;
@@ -259,6 +283,7 @@ fn katagos_object_says_the_board_and_who_begins() {
         (json!({"moves": [["W", "C3"]], "analyzeTurns": [0], "initialPlayer": "B"}), Player::Zero),
         (json!({"moves": [[1, "C3"]], "analyzeTurns": [0]}), Player::One),
         (json!({"position": "(;SZ[5]PL[W])"}), Player::One),
+        (json!({"moves": [["B", "C3"]], "initialPlayer": "B"}), Player::One), // who began does not count later
     ] {
         let found = query(&go(), fields).unwrap();
         assert_eq!(found.places[0].line.state.turn(), Turn::Player(player));
