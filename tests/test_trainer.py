@@ -297,7 +297,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
         def rest(self) -> None:
             raise RuntimeError("on purpose")
 
-        def close(self) -> None:
+        def close(self, *, ended: bool) -> None:
             closed.append("self-play")
             raise RuntimeError("on purpose")
 

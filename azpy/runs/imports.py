@@ -47,25 +47,10 @@ _LEAST_PLIES = 10  # of a game that the rules do not end
 _MOVES_OF_A_GAME = 40  # Lichess takes a game's time for that of its first 40 moves
 _Game = tuple[GameRecord, dict[str, str]]  # with what its file says of it
 # Tags of PGN and SGF that an export writes again.
-_KEPT = [
-    "Event",
-    "Site",
-    "Date",
-    "Round",
-    "White",
-    "Black",
-    "WhiteElo",
-    "BlackElo",
-    "TimeControl",
-    "PB",
-    "PW",
-    "BR",
-    "WR",
-    "EV",
-    "DT",
-    "RO",
-    "PC",
-]
+_KEPT = (
+    *("Event", "Site", "Date", "Round", "White", "Black", "WhiteElo", "BlackElo", "TimeControl"),
+    *("EV", "PC", "DT", "RO", "PB", "PW", "BR", "WR"),
+)
 _LONGEST_TAG = 200  # letters
 _PGN_RESULTS = {"1-0": 1.0, "0-1": -1.0, "1/2-1/2": 0.0}
 _SGF_RESULT = re.compile(r"(?:([bw])\+(.*)|(0|draw|jigo))", re.IGNORECASE)
