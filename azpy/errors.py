@@ -37,7 +37,7 @@ class SettingsError(AzpyError, ValueError):
 
 
 class SettingsWarning(UserWarning):
-    """A setting in the file of another version of azpy, which this one does not have."""
+    """A setting that azpy leaves out, or that has no effect; what was asked for goes on."""
 
 
 @cache

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from azpy.settings import Settings
 from azpy.settings.presets import preset_of
 from azpy.training.collector import Collector
 from azpy.training.events import Saved
-from azpy.training.rehearsal import rehearse
+from azpy.training.rehearsal import made_up_rows, rehearse
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
 from test_trainer import opened_rows, run, run_until, same_weights, settings
@@ -92,6 +92,22 @@ def test_the_trace_of_a_user_s_module_warns_of_nothing_in_azpy_s_own_code(recwar
 def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(START, **({"spec": "1x16"} | change))  # type: ignore[arg-type]
+
+
+def test_large_gradients_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = list[float]()
+
+    def step(self: own_parts.Noting, closure: Any = None) -> None:
+        parts = [each.grad.square().sum() for group in self.param_groups for each in group["params"]]
+        norms.append(float(sum(parts)) ** 0.5)
+
+    monkeypatch.setattr(own_parts.Noting, "step", step)
+    learner, rows = Learner(START, "own_parts:make", optimizer="own_parts:noting"), made_up_rows(START, 8)
+    for factor in (1e6, 1e-6):
+        monkeypatch.setattr(own_parts.Tiny, "loss", lambda _, __, output, ___, by=factor: by * output.square().mean())
+        list(learner.fit(SimpleNamespace(sample=lambda *_, **__: rows), 1, batch_size=8))
+    assert norms[0] == pytest.approx(4.0, rel=1e-3)
+    assert norms[1] < 4.0
 
 
 @pytest.mark.parametrize("schedule", ["linear-tail", "cosine", "constant"])

@@ -114,6 +114,12 @@ def test_the_score_to_beat_is_one_that_was_reached(share: float, scores: list[fl
     assert ranked.score_to_beat == min(reached)
 
 
+def test_a_random_game_that_the_run_would_cut_off_has_0() -> None:
+    start = azpy.State(Knapsack())
+    assert RankedReward(settings(max_plies=1, ranked_reward=1.0), start).score_to_beat == 0.0
+    assert RankedReward(settings(ranked_reward=1.0), start).score_to_beat != 0.0
+
+
 def test_the_network_learns_wins_and_losses(ranked: tuple[StoredRun, Any]) -> None:
     run, _ = ranked
     buffer = azpy.ReplayBuffer(run.start)

@@ -360,7 +360,7 @@ class Trainer(Loop):
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
         share, reported = 1.0, 0.0
         fewer = 0 < window.buffer.num_positions < settings.batch_size
-        if fewer and not self._said_few and (not due or self._budget.is_over(iteration)):
+        if fewer and not self._said_few and (not due or iteration == settings.iterations):
             self._said_few = True
             none = "" if due else ", and this iteration takes no steps"
             yield Noticed(
