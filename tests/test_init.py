@@ -205,6 +205,13 @@ def test_a_file_without_weights_is_said_to_be_what_it_is(saved: Any, text: str, 
     assert one_line("\x1b[1mtold\x1b[0m in colours") == "told in colours"
 
 
+def test_a_weight_may_have_the_name_of_a_state_dict(tmp_path: Path) -> None:
+    torch.save({"model": torch.ones(2), "state_dict": {"model": torch.zeros(2), "b": torch.ones(1)}}, tmp_path / "x.pt")
+    torch.save({"model": torch.ones(2)}, tmp_path / "y.pt")
+    assert weights_in(tmp_path / "x.pt").keys() == {"model", "b"}
+    assert weights_in(tmp_path / "y.pt").keys() == {"model"}
+
+
 @pytest.mark.parametrize("spec", ["own_parts:make", "1x8"])
 def test_names_that_torch_s_wrappers_add_are_understood(spec: str) -> None:
     game: Any = azpy.make_game("tic_tac_toe")
