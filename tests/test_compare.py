@@ -1,6 +1,7 @@
 """az-compare: two settings trained over several seeds, and what goes on after an interruption."""
 
 import json
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import pytest
 from azpy.cli.compare import main
 from azpy.errors import SettingsError
 from azpy.matches.ratings import mean_interval
+from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.training.comparison import Comparison
@@ -178,6 +180,24 @@ def test_a_folder_with_other_settings_is_refused(training: FakeTraining, capsys:
     said = capsys.readouterr().err
     assert "passes=1-seed0 was trained with network 2x32, not 2x16: give another folder as --out" in said
     assert len(training.trained) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[5]", '[{"score": "x"}]', "[" * 10**5, '[{"score": 1%s, "low": 0, "high": 0}]' % (400 * "0"), "["]
+)
+def test_damaged_results_are_one_line(text: str, training: FakeTraining, one_line: Any, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/results.json").write_text(text)
+    said = one_line(main, [*COMMAND, "--seeds", "1", "--out", "out"], "az-compare: out/results.json cannot be read")
+    assert said.rstrip().endswith("delete it, and az-compare plays the matches again")
+
+
+def test_two_comparisons_in_a_folder_do_not_overlap(training: FakeTraining, one_line: Any, tmp_path: Path) -> None:
+    """The last to write replaced the rows of the other."""
+    held = storage.lock_folder(tmp_path / "out")
+    one_line(main, [*COMMAND, "--out", "out"], "az-compare: out is in use by another process")
+    os.close(held)
+    assert main([*COMMAND, "--seeds", "1", "--out", "out"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ goes on where it was stopped; with more --seeds it adds seeds.
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
 from azpy.matches.ratings import elo, mean_interval
+from azpy.runs import storage
 from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
@@ -62,7 +65,9 @@ def _compare(arguments: Sequence[str]) -> int:
     # All of it: a preset may give way to one of the settings.
     said = f"A and B differ in {', '.join(f'{name}: {one} and {other}' for name, (one, other) in differ.items())}"
     rows = []
-    with Display(quiet=given.json) as display:
+    with ExitStack() as held, Display(quiet=given.json) as display:
+        with storage.disk_errors(out):  # two would replace each other's rows
+            held.callback(os.close, storage.lock_folder(out))
         display.line(said)
         for seed in range(given.seeds):
             rows.append(comparison.run(a, b, seed, display.show))
