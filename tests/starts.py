@@ -18,7 +18,7 @@ from typing import Any, Self
 
 TINY = [
     *("--network", "1x8", "--simulations", "4", "--eval-batch", "2", "--slots", "4", "--games-per-iteration", "6"),
-    *("--batch-size", "16", "--passes", "1", "--match-every", "1000", "--match-games", "2", "--final-match-games", "2"),
+    *("--batch-size", "16", "--passes", "1", "--match-every", "1000", "--final-match-games", "2"),
 ]
 # Each start would import torch._dynamo otherwise, with its first optimizer: more than a second.
 MODULES = ("torch._dynamo", "azpy.reports.report", "azpy.training.trainer")

@@ -30,12 +30,13 @@ from starts import Starts
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 TINY = [
     *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
-    *("--games-per-iteration", "10", "--match-games", "2", "--final-match-games", "2"),
+    *("--games-per-iteration", "10"),
 ]
+TRAINED = [*TINY, "--final-match-games", "2"]
 
 
 def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) -> None:
-    done = starts.finish("tic_tac_toe", *TINY, "--iterations", "2", folder=tmp_path)
+    done = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "2", folder=tmp_path)
     assert done.errors == ""
     output = done.output.replace(os.sep, "/")
     for text in (
@@ -172,12 +173,12 @@ def test_bad_input_is_one_line_and_exit_code_2(
 def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
-    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
+    ended = starts.run("tic_tac_toe", *TRAINED, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
     assert (ended.code, ended.errors) == (code, "")
     first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
-    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
-    again = starts.finish("tic_tac_toe", *TINY, "--iterations", "3", folder=tmp_path)
+    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TRAINED)}")
+    again = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "3", folder=tmp_path)
     assert "going on after iteration" in again.output
 
 
@@ -478,7 +479,7 @@ reader, writer = os.pipe()
 os.dup2(writer, 1)
 threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
 """
-    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
+    ended = starts.run("tic_tac_toe", *TRAINED, folder=tmp_path, before=one_who_leaves)
     assert (ended.code, ended.errors) == (141, "")
 
 
@@ -486,7 +487,7 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["tic_tac_toe", *TINY, "--deterministic", "--iterations", "1", "--out", "my run"]) == 0
+    assert main(["tic_tac_toe", *TRAINED, "--deterministic", "--iterations", "1", "--out", "my run"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
     command = "az-train --config 'my run/config.toml' --out 'my run-again'"

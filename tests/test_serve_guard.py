@@ -153,7 +153,7 @@ def test_the_games_of_the_newest_iteration_are_listed_up_to_a_bound(
             monkeypatch.setattr(app, "_MOST_LISTED", most)
             found = web.get(f"/games{query}").json()
             ids = [record.game_id for _, record in run.games([iteration])]
-            assert (found["iterations"], found["iteration"]) == ([1, 2], iteration)
+            assert (found["iterations"], found["iteration"]) == ([0, 1, 2], iteration)
             assert [game["game_id"] for game in found["games"]] == ids[:most]
             assert found["more"] is (len(ids) > most)
             assert len(ids) > 3

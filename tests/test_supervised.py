@@ -92,7 +92,7 @@ def test_records_keep_that_they_are_imported() -> None:
     assert (back.imported, back.outcome, back.positions, back.actions.tolist()) == (True, 1.0, 3, [12, 25, 25])
     with pytest.raises(ValueError, match="its outcome is said to be -1, the rules say 1"):
         azpy.GameRecord.of_actions(GO, [12, 25, 25], -1.0)
-    with pytest.raises(ValueError, match="is no outcome"):
+    with pytest.raises(ValueError, match="an outcome is from -1 to 1, got"):
         azpy.GameRecord.of_actions(GO, [12], float("nan"))
     own = selfplay(1)[0]
     assert not own.imported

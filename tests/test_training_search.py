@@ -26,8 +26,9 @@ from test_selfplay import play
 def with_targets(record: azpy.GameRecord, targets: Sequence[float] | NDArray[Any]) -> azpy.GameRecord:
     """The same game with these targets [K], by the bytes of its format."""
     data = bytearray(record.to_bytes())
-    data[4 + 4 + len(record.game) + 8 + 8 + 4] |= 8
-    return azpy.GameRecord.from_bytes(bytes(data) + np.asarray(targets, "<f4").tobytes())
+    data[4 + 4 + len(record.game) + 8 + 8] |= 8
+    values = len(data) - 4 * len(record)
+    return azpy.GameRecord.from_bytes(bytes(data[:values]) + np.asarray(targets, "<f4").tobytes() + data[values:])
 
 
 def made_up(record: azpy.GameRecord) -> NDArray[np.float32]:
@@ -99,7 +100,7 @@ def test_fast_searches_repeat_bit_for_bit_and_a_difference_is_seen(collected: Pa
         if not len(fast):
             continue
         data = bytearray(record.to_bytes())
-        data[4 + 4 + len(record.game) + 8 + 8 + 4 + 1 + 4 + 8 + 18 * int(fast[0]) + 6] ^= 1
+        data[len(data) - 4 * (len(record) - int(fast[0]))] ^= 1
         changed = repeat_game(run, azpy.GameRecord.from_bytes(bytes(data))).difference
         assert (changed or "").startswith(f"ply {fast[0]}: root_values were ")
 
