@@ -20,7 +20,7 @@ class Pending(Future[SearchResult]):
     def __init__(self, stop: Callable[[], object]) -> None:
         super().__init__()
         self._stop = stop
-        self._waiting: asyncio.Future[SearchResult] | None = None
+        self._waiting: list[asyncio.Future[SearchResult]] = []
 
     def stop(self) -> None:
         """Answer the request with what is known by now. The root is evaluated in any case."""
@@ -33,8 +33,8 @@ class Pending(Future[SearchResult]):
             function: Any = fn
             held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
             if (waiting := held.get("destination")) is not None:
-                self._waiting = waiting.cell_contents
                 with _lock:
+                    self._waiting.append(waiting.cell_contents)
                     _awaited.add(self)
 
     def __await__(self) -> Generator[Any, None, SearchResult]:
@@ -52,10 +52,9 @@ def cancel_unwanted() -> None:
     loop until all requests are done.
     """
     with _lock:
-        awaited = list(_awaited)
-    for pending in awaited:
-        if pending._waiting is not None and pending._waiting.cancelled():
-            pending.cancel()
+        unwanted = [pending for pending in _awaited if any(waiting.cancelled() for waiting in pending._waiting)]
+    for pending in unwanted:
+        pending.cancel()
 
 
 copyreg.pickle(Pending, stays_here)

@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,10 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from sgfmill import sgf
 
+from azpy.serving.models import open_model
 from browser import Board, needs_browser
+from served import site_of
+from test_replay_command import collect
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -128,8 +131,7 @@ def pasted(board: Board) -> str:
     return found
 
 
-MANY_PGN = """[White "Ann"]
-[Result "1-0"]
+MANY_PGN = """[White "Ann"] [Result "1-0"]
 
 {[White "no tag"] 1-0 *} 1. e4 (1. d4 d5 *) 1... e5 ; 0-1
 1-0
@@ -137,10 +139,21 @@ MANY_PGN = """[White "Ann"]
 [Event "Cup"]
 [White "Cat \\"C\\""]
 [Black "Dan"]
-1. c4 1/2-1/2
-1. f4 *
+1. c4 1/2-1/2[White "?"] [Black "Eve"] 1. f4 *
 """
 MANY_SGF = "(;GM[1]SZ[5]PB[A\\]n]C[)(;];B[aa](;W[bb])(;W[cc]))\n(;GM[1]SZ[5]PW[Ben]RE[W+R];B[ee];W[dd])(;SZ[5];B[])"
+
+
+def load_nothing(board: Board) -> str:
+    """What is said of an empty text."""
+    board.one("open_load").click()
+    board.one("load_text").clear()
+    board.all("#load_form .main")[0].click()
+    board.until(lambda: "cannot" in board.one("load_said").text)
+    said = str(board.one("load_said").text)
+    assert "undefined" not in said
+    board.one("load_cancel").click()
+    return said
 
 
 @pytest.mark.parametrize(
@@ -148,7 +161,7 @@ MANY_SGF = "(;GM[1]SZ[5]PB[A\\]n]C[)(;];B[aa](;W[bb])(;W[cc]))\n(;GM[1]SZ[5]PW[B
     [
         (
             *("chess", MANY_PGN),
-            ["1. Ann against ?, 1-0", '2. Cat "C" against Dan, Cup', "3. ? against ?"],
+            ["1. Ann against ?, 1-0", '2. Cat "C" against Dan, Cup', "3. ? against Eve"],
             *(["c4"], "c2c4"),
         ),
         (
@@ -163,6 +176,7 @@ def test_of_a_file_of_many_games_one_is_chosen(
 ) -> None:
     """The server refuses such a text: the page splits it, and lists the games."""
     board.open(address, game)
+    assert "cannot be loaded: " in (nothing := load_nothing(board))
     board.one("open_load").click()
     board.script("document.getElementById('load_text').value = arguments[0]", text)
     board.all("#load_form .main")[0].click()
@@ -176,6 +190,7 @@ def test_of_a_file_of_many_games_one_is_chosen(
     board.one("open_load").click()
     assert not board.one("load_which").is_displayed()
     board.one("load_cancel").click()
+    assert load_nothing(board) == nothing
 
 
 @pytest.mark.parametrize(("clock", "told"), [("", "-"), ("3+2", "180+2"), ("10/5x30", None)])
@@ -184,7 +199,7 @@ def test_a_game_that_is_played_here_says_who_and_when(
 ) -> None:
     board.open(address, "chess")
     board.choose("clock", clock)
-    assert board.load("e2e4") == ""
+    board.click("e2", "e4")
     text = board.save(saved / "chess.pgn")
     assert '[Termination "unterminated"]' in text
     board.one("resign").click()
@@ -193,16 +208,63 @@ def test_a_game_that_is_played_here_says_who_and_when(
     assert game is not None
     names = ("White", "Black", "Date", "TimeControl", "Termination", "Result")
     today = f"{datetime.now().astimezone():%Y.%m.%d}"
-    assert [game.headers.get(name) for name in names] == ["person", "chess", today, told, "normal", "1-0"]
+    assert [game.headers.get(name) for name in names] == ["person", "chess", today, told, "normal", "0-1"]
+
+
+def told(
+    board: Board, saved: Path, *names: str, name: str = "go_size_5_komi_7_5_superko_1.sgf"
+) -> list[str | float | None]:
+    """What the saved game of Go says of itself; None for what it does not say."""
+    root = sgf.Sgf_game.from_string(board.save(saved / name)).get_root()
+    names = names or ("PB", "PW", "DT", "TM", "OT")
+    return [root.get(one) if root.has_property(one) else None for one in names]
 
 
 def test_a_game_of_go_that_is_played_here_says_who_and_when(board: Board, address: str, saved: Path) -> None:
+    """With the day of its first move, also on a later day and after another game."""
     board.open(address, "go")
     board.choose("clock", "10/5x30")
-    assert board.load("C3") == ""
-    game = sgf.Sgf_game.from_string(board.save(saved / "go_size_5_komi_7_5_superko_1.sgf"))
-    told = [game.get_root().get(name) for name in ("PB", "DT", "TM", "OT")]
-    assert told == ["person", f"{datetime.now().astimezone():%Y-%m-%d}", 600, "5x30 byo-yomi"]
+    board.script("const now = Date.now; Date.now = () => now() - 3 * 864e5")
+    board.click("C3")
+    begun = datetime.now().astimezone() - timedelta(days=3)
+    board.driver.refresh()
+    board.until(lambda: board.moves[:1] == ["C3"])
+    board.one("new").click()
+    board.until(lambda: board.moves == [])
+    board.one("undo").click()
+    board.until(lambda: board.moves[:1] == ["C3"])
+    assert told(board, saved) == ["person", "go", f"{begun:%Y-%m-%d}", 600, "5x30 byo-yomi"]
+
+
+@pytest.mark.parametrize("komi", [375, -3.5])
+def test_a_handicap_and_a_komi_are_written_with_who_plays(komi: float, board: Board, saved: Path) -> None:
+    with site_of({"go": open_model("uniform:5", "go(size=9)", 5)}) as address:
+        board.open(address, "go")
+        board.choose("handicap", "2")
+        board.enter("komi", f"{komi}")
+        board.one("new").click()
+        board.until(lambda: board.one("headers").text == f"handicap 2 · komi {komi:g}")
+        today = f"{datetime.now().astimezone():%Y-%m-%d}"
+        assert told(board, saved, "PB", "PW", "DT", "HA", "KM", name="go.sgf") == ["person", "go", today, 2, komi]
+        board.driver.get("about:blank")
+
+
+def test_a_game_that_came_from_elsewhere_says_nothing_of_players_here(
+    board: Board, saved: Path, tmp_path: Path
+) -> None:
+    run = collect(tmp_path / "run", "go(size=5)", iterations=1)
+    with site_of({"go": open_model("uniform:5", "go(size=5)", 5)}, run=run) as address:
+        board.open(address, "go")
+        board.choose("clock", "10/5x30")
+        assert board.load("C3") == ""
+        assert told(board, saved) == [None] * 5
+        board.one("open_archive").click()
+        board.until(lambda: board.all("#archive_games button"))
+        board.all("#archive_games button")[0].click()
+        board.until(lambda: not board.one("archive").is_displayed())
+        board.settle()
+        assert told(board, saved) == [None] * 5
+        board.driver.get("about:blank")
 
 
 def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, address: str, saved: Path) -> None:

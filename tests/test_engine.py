@@ -148,7 +148,9 @@ def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
         assert asyncio.run(ask(engine)) == 500
 
 
-@pytest.mark.parametrize("way", ["a wrapped future", "a task", "a game's task", "a task of tasks"])
+@pytest.mark.parametrize(
+    "way", ["a wrapped future", "a task", "a game's task", "a task of tasks", "the first of two", "the last of two"]
+)
 def test_close_sees_what_asyncio_has_just_cancelled(way: str) -> None:
     """The loop has no turn between the two calls, and has none while `close` waits."""
 
@@ -163,8 +165,11 @@ def test_close_sees_what_asyncio_has_just_cancelled(way: str) -> None:
             waiting = asyncio.ensure_future(until_done(request))
         if way == "a task of tasks":
             waiting = asyncio.gather(waiting, until_done(waiting))
+        waiters = [waiting]
+        if "of two" in way:
+            waiters.append(asyncio.wrap_future(request))
         await asyncio.sleep(0)
-        waiting.cancel()
+        waiters[-1 if way == "the last of two" else 0].cancel()
         other = asyncio.ensure_future(until_done(engine.submit(STATE, 100)))
         engine.close()
         return request, await other

@@ -13,12 +13,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import azpy
 from azpy._core import Message
+from azpy.serving import models
 from azpy.serving.models import Model, Served, open_engine
 from azpy.serving.queries import Analyst
 from oracles import Constant, Countdown, Hashed, Held
@@ -404,6 +406,16 @@ def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
     model.close()
     assert "the search was cancelled" in said.get(timeout=PATIENCE)["error"]
     ends()
+
+
+def test_an_engine_that_cannot_be_opened_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = [Served(f"{number}", STATE, azpy.UniformEvaluator(), 1, {"c_puct": number}, False) for number in (1, 2)]
+    with azpy.Engine(azpy.UniformEvaluator()) as engine:
+        model = Model(served[0], engine, lambda: served[1])
+        monkeypatch.setattr(models, "open_engine", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            model.renew()
+        assert (model.engines, model.served) == ([engine], served[0])
 
 
 def test_a_query_finds_the_engine_that_came_meanwhile() -> None:

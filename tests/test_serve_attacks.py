@@ -26,7 +26,7 @@ from websockets.sync.client import connect
 from azpy.serving.models import open_model
 from azpy.serving.queries import Analyst, Reply
 from azpy.web import outbox, server
-from azpy.web.app import Site
+from azpy.web.app import Bounds, Site
 from azpy.web.outbox import Outbox
 from served import process, serving, site_of
 from talks import PATIENCE
@@ -291,6 +291,77 @@ def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyP
     with serving("pig") as address:
         response = httpx.post(f"http://{address}/query", json={"analyzeTurns": [0, 1]}, timeout=2 * PATIENCE)
     assert [json.loads(line)["turn"] for line in response.text.splitlines()] == [*range(5)]
+
+
+def test_a_post_whose_client_left_counts_until_its_message_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    site, most = Site({"main": open_model("uniform:2", "pig", 2)}, bounds=Bounds(posts=5)), 5
+    take, close, goes_on, closed, said = Analyst.take, Analyst.close, threading.Event(), set[Analyst](), list[Reply]()
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/query", "query_string": b"", "headers": headers}
+
+    def waits(self: Analyst, message: Any) -> None:
+        assert goes_on.wait(PATIENCE)
+        self._say = said.append
+        take(self, message)
+
+    def left(self: Analyst) -> None:
+        closed.add(self)
+        close(self)
+
+    async def nothing_comes(_: Outbox, __: float) -> bool:
+        await asyncio.sleep(0)
+        return False
+
+    async def post_and_leave() -> int:
+        status = list[int]()
+        events = iter([{"type": "http.request", "body": b'{"id":"1","action":"query_version"}'}])
+
+        async def receive() -> dict[str, Any]:
+            return next(events, {"type": "http.disconnect"})
+
+        async def send(event: Any) -> None:
+            status.append(event.get("status", 0))
+
+        await site.app({**scope, "client": ("192.0.2.1", 1)}, receive, send)
+        return status[0]
+
+    async def attack() -> None:
+        posts = [asyncio.create_task(post_and_leave()) for _ in range(most)]
+        while len(closed) < most:
+            await asyncio.sleep(0)
+        for _ in range(100):  # turns of the loop in which a POST that ends would end
+            await asyncio.sleep(0)
+        assert await post_and_leave() == 429
+        goes_on.set()
+        await asyncio.gather(*posts)
+
+    monkeypatch.setattr(Analyst, "take", waits)
+    monkeypatch.setattr(Analyst, "close", left)
+    monkeypatch.setattr(Outbox, "wait", nothing_comes)
+    try:
+        asyncio.run(attack())
+    finally:
+        goes_on.set()
+    assert said == []  # an answer for nobody is not made
+
+
+def test_messages_are_answered_while_models_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, goes_on = open_model("uniform:2", "pig", 2), threading.Event()
+    monkeypatch.setattr(model, "renew", lambda: goes_on.wait(PATIENCE))
+    renew = '{"id":"renewal","action":"renew"}'  # of about the size of the stop
+    with site_of({"main": model}, renews=True) as address, ExitStack() as stack:
+        stack.callback(goes_on.set)
+        post = request(address, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(renew)}") + renew.encode()
+        for _ in range(3):
+            stack.enter_context(connected(address)).sendall(post)
+            stack.enter_context(upgraded(address)).sendall(frame(1, renew.encode()))
+        taken = ['azpy_queries_total{transport="post"} 3', 'azpy_queries_total{transport="websocket"} 3']
+        assert_soon(lambda: all(one in httpx.get(f"http://{address}/metrics").text for one in taken))
+        stop = {"id": "2", "action": "terminate_all"}
+        assert httpx.post(f"http://{address}/query", json=stop, timeout=PATIENCE / 2).json()["id"] == "2"
+        with connect(f"ws://{address}/ws") as web:
+            web.send(json.dumps(stop))
+            assert json.loads(web.recv(PATIENCE / 2))["id"] == "2"
 
 
 def test_a_message_waits_for_those_of_its_size_alone(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:

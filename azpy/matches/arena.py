@@ -89,6 +89,7 @@ class SearchPlayer:
         evaluator = _core.RolloutEvaluator(seed) if self.evaluator is None else self.evaluator
         search = _core.VectorSearch(states, evaluator, seed=seed, **self.options)
         search.run(self._simulations)
+        # With more simulations the probabilities are the same, and the seeds of older matches play their games again.
         if self._temperature == 0 or self._simulations > 1:
             return search.select_actions(self._temperature)
         rng = np.random.default_rng(seed)

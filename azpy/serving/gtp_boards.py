@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import islice
 from pathlib import Path
 
 import azpy
@@ -330,14 +331,13 @@ class _Go(Board):
         expect(words, r"\S+( 0*[1-9][0-9]{0,5})?", "a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
-            first = next(_core.GameReader(self._first, text), None)
-            stated = first.tags.get("KM", "") if first is not None else ""
             position = _core.parse_state(self._rules(self._komi), text, plies=plies)
             komi = float(position.params["komi"])
-            other = _core.parse_state(self._rules(float(self._komi == 0)), text, plies=0)
-            if stated and other.params["komi"] != komi:  # the komi of the rules stands in for one that they cannot have
-                raise ValueError(f"KM[{stated}] is not a komi: expected a half or a whole number")
-            game = self._rules(komi).read_variations(position.to_text())
+            rules = self._rules(komi)
+            for written in islice(_core.GameReader(rules, text), 1):
+                if written.unfit == "komi":  # the komi of the rules stands in for one that they cannot have
+                    raise ValueError(f"KM[{written.tags['KM']}] is not a komi: expected a half or a whole number")
+            game = rules.read_variations(position.to_text())
         except (OSError, ValueError, AzpyError) as error:
             raise RequestError(f"cannot load file: {error}") from None
         self.clear()

@@ -84,9 +84,10 @@ class Model:
             if served.options == self.served.options:
                 self.engine.load("main", served.evaluator)
             else:  # a player of one-player games has a newer score to beat
+                engine = open_engine(served, **self.options)
                 before = self.engine
                 self._before.append(before)
-                self.engine = open_engine(served, **self.options)
+                self.engine = engine
                 threading.Thread(target=self._end, args=(before,), name="azpy-engine-end", daemon=True).start()
             self.served = served
             return True

@@ -91,7 +91,9 @@ class Analyst:
         self._warned: set[str] = set()
 
     def take(self, message: _core.Message) -> None:
-        """Takes a query or an action. Each answer, and each error, is said; nothing is raised."""
+        """Take a query or an action. Each answer, and each error, is said; nothing is raised."""
+        if self._closed:
+            return
         identity = None
         try:
             identity = message.id

@@ -108,6 +108,7 @@ class Site:
         self._clients: dict[Analyst, Outbox] = {}
         # A message with thousands of moves takes long, so each message waits for others of about its size alone.
         self._threads = [ThreadPoolExecutor(_THREADS, "azpy-messages") for _ in range(_SIZES)]
+        self._loader = ThreadPoolExecutor(1, "azpy-renew")  # loading a model takes seconds, and no other message waits
         self.routes = [
             Route("/health", self._health),
             Route("/ready", self._is_ready),
@@ -273,15 +274,21 @@ class Site:
         with self._client() as (analyst, outbox):
             identity = str(query.get("id"))
             # Answers are read meanwhile: those of many turns would not all fit into the outbox.
-            taken = self._in_thread(size, analyst.take, query)
+            taken = self._renew(analyst, query) if _renews(query) else self._in_thread(size, analyst.take, query)
             del query
             taken.add_done_callback(lambda _: outbox.wake())
-            while (answer := await self._next(request, outbox, analyst, taken)) is not None:
-                yield answer
-            if taken.done():
-                taken.result()  # raises what failed
-            if outbox.overflown:
-                yield Reply.later(identity, _UNREAD)
+            try:
+                while (answer := await self._next(request, outbox, analyst, taken)) is not None:
+                    yield answer
+                if taken.done():
+                    taken.result()  # raises what failed
+                if outbox.overflown:
+                    yield Reply.later(identity, _UNREAD)
+            finally:
+                # The client may have left. Its message is then done at once when a thread comes to it, and until then
+                # this POST counts as open: else any number of messages could wait.
+                analyst.close()
+                await asyncio.wait([taken])
 
     async def _next(
         self, request: Request, outbox: Outbox, analyst: Analyst, taken: asyncio.Future[None]
@@ -345,18 +352,25 @@ class Site:
             text = message.get("text")
             self.metrics.queries.labels("websocket").inc()
             data = message.get("bytes", b"") if text is None else text
-            await self._in_thread(len(data), self._take, analyst, outbox, data)
+            if (read := await self._in_thread(len(data), self._take, analyst, outbox, data)) is not None:
+                await self._renew(analyst, read)
 
     def _in_thread(self, size: int, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
         """Call a function about a message of `size` bytes, in a thread for messages of about this size."""
         at = min(size.bit_length() // 2, _SIZES - 1)  # four times as large is the next size
         return asyncio.get_running_loop().run_in_executor(self._threads[at], function, *arguments)
 
-    def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> None:
-        """Has a message of a WebSocket answered."""
+    def _renew(self, analyst: Analyst, message: _core.Message) -> asyncio.Future[None]:
+        """Have a message with the action `renew` answered, in the thread that loads models."""
+        return asyncio.get_running_loop().run_in_executor(self._loader, analyst.take, message)
+
+    def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> _core.Message | None:
+        """Have a message of a WebSocket answered. Returns it instead if it is for `_renew`."""
         try:
             read = _core.Message(message)
             # What ends a search lets the server stop earlier.
+            if self.ready and _renews(read):
+                return read
             if self.ready or (read.action(False) or "").startswith("terminate"):
                 analyst.take(read)
             else:
@@ -368,6 +382,7 @@ class Site:
         except Exception as error:
             _LOG.error("failed", exc_info=error)
             outbox.put(Reply.refusal(_FAILED))
+        return None
 
     async def _send(self, socket: WebSocket, outbox: Outbox) -> None:
         while True:
@@ -403,6 +418,11 @@ class _Counted:
             self._open[address] -= 1
             if not self._open[address]:
                 del self._open[address]
+
+
+def _renews(message: _core.Message) -> bool:
+    """Whether a message asks for the newest model."""
+    return bool(message.get("action") == "renew")
 
 
 async def _wrong(request: Request, error: Any) -> Response:

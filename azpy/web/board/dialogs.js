@@ -14,13 +14,15 @@ export function bindFiles({ play, settings, start, picture }) {
   const said = byId("load_said");
   const which = byId("load_game");
   let serial = 0; // of the text that is read
-  let listed = ""; // the text whose games are listed
-  let games = gamesIn(listed, null);
+  /** @type {string | null} the text whose games are listed */
+  let listed = null;
+  let games = gamesIn("", null);
   /** @type {(query: Record<string, unknown>) => Promise<any>} */
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
-    said.textContent = listed = "";
+    said.textContent = "";
+    listed = null;
     byId("load_which").hidden = true;
     load.showModal();
   });

@@ -19,13 +19,16 @@ export function gamesIn(text, format) {
   return pieces.map((piece, index) => ({ name: `${index + 1}. ${nameOf(piece, format)}`, text: piece }));
 }
 
+/** Parts of PGN: a comment, a line for programs, a tag or a line that begins as one, a bracket of a variation, a word. */
+const PGN = /\{[^}]*\}?|;.*|^%.*|\[\s*\w+\s*"(?:\\.|[^"\\\n])*"\s*\]|\[.*|[()]|[^\s(){};[\]]+/gm;
+
 /** Where games after the first one begin: after a result, or at a tag behind moves. @param {string} text */
 function cutsOfPgn(text) {
   const cuts = [];
   let [isOver, hasMoves, depth] = [false, false, 0];
-  for (const { 0: token, index } of text.matchAll(/\{[^}]*\}?|;.*|^%.*|^[ \t]*\[.*|[()]|[^\s(){};]+/gm)) {
+  for (const { 0: token, index } of text.matchAll(PGN)) {
     if (/^[{;%]/.test(token)) continue;
-    const isTag = /^\s*\[/.test(token);
+    const isTag = token.startsWith("[");
     if (isOver || (isTag && hasMoves)) {
       cuts.push(index);
       [isOver, hasMoves, depth] = [false, false, 0];
@@ -54,7 +57,7 @@ function cutsOfSgf(text) {
 function nameOf(text, format) {
   const tag = (/** @type {string} */ pgn, /** @type {string} */ sgf) => {
     const found = new RegExp(
-      format === "pgn" ? `^\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"` : `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`,
+      format === "pgn" ? `(?:^|\\])\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"` : `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`,
       "m",
     ).exec(text);
     return found === null || ["?", "????.??.??", "*"].includes(found[1]) ? "" : found[1].replace(/\\(.)/g, "$1");
@@ -98,7 +101,8 @@ function isEnd(one) {
 }
 
 /**
- * Writes a game with its variations in the game's notation, and with how the players ended its main line.
+ * Writes a game with its variations in the game's notation, and with how the players ended its main line. A game that
+ * began on this board says who plays it, when, and by which clock.
  * @param {Game} game
  * @param {string | null} format of the notation
  * @param {string[]} players who play here
@@ -109,20 +113,19 @@ function isEnd(one) {
 export async function writeGame(game, format, players, clock, ask) {
   const { ended, ...record } = game.toNodes();
   const result = record.result ?? resultOf(game.end.ended, format);
-  // Nothing is known of a game that was loaded, besides what its file says.
-  const own = game.about === null ? { players, tags: tagsOf(game.end, format, clock) } : {};
-  return (await ask({ action: "write", ...own, ...record, ...(result === null ? {} : { result }) })).text;
+  const own = game.begun === null ? {} : { players, tags: [...(record.tags ?? []), ...tagsOf(game, format, clock)] };
+  return (await ask({ action: "write", ...record, ...own, ...(result === null ? {} : { result }) })).text;
 }
 
 /**
- * What a notation says of a game that is played here.
- * @param {import("./game.js").Position} end
+ * What a notation says of a game that began on this board.
+ * @param {Game} game
  * @param {string | null} format
  * @param {import("./clock.js").Rules | null} clock
  * @returns {[string, string][]}
  */
-function tagsOf(end, format, clock) {
-  const date = new Date().toLocaleDateString("sv"); // as 2026-11-28, of here
+function tagsOf({ begun, end }, format, clock) {
+  const date = new Date(begun ?? 0).toLocaleDateString("sv"); // as 2026-11-28, in this browser's time zone
   const { limit = null, more = 0, periods = 0, period = 0 } = clock ?? {};
   const [seconds, each] = [`${(limit ?? 0) / 1000}`, more / 1000];
   if (format === "pgn") {

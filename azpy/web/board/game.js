@@ -151,6 +151,8 @@ export class Game {
     this.id = newId(); // of the game where it is kept
     /** @type {About | null} what the text says that the game came from */
     this.about = null;
+    /** @type {number | null} milliseconds since 1970 when it began on this board; null for one that was loaded */
+    this.begun = null;
     /** Whether moves are counted in pairs, as in chess. */
     this.isPaired = false;
     /** Whether two players play, and one loses what the other wins. */
@@ -161,6 +163,11 @@ export class Game {
     this.networks = new Map();
     this.root = new Position(null, "");
     this.current = this.root;
+  }
+
+  /** A game that is played on this board. @param {string | null} [start] as of the constructor @returns {Game} */
+  static begin(start) {
+    return Object.assign(new Game(start), { begun: Date.now() });
   }
 
   /** Whether the run that played the game stored its searches. */
@@ -199,6 +206,8 @@ export class Game {
     if (child === undefined) {
       // The result was that of the main line's end before.
       if (this.about !== null && here === this.end) this.about = { ...this.about, result: null };
+      // The board may have been open for days before the first move.
+      if (this.begun !== null && this.root.children.length === 0) this.begun = Date.now();
       child = here.add(move);
     }
     this.goTo(child);

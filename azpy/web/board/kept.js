@@ -14,10 +14,11 @@ const MOST = 50; // games before
  * @property {string[]} players who played it
  * @property {string[]} [advisers] who advised
  * @property {any} record as `Game.toNodes` writes it
+ * @property {number | null} [begun] milliseconds since 1970 when it began on the board; older ones do not say it
  * @property {string[]} at the moves to where the board stands
  * @property {boolean} isPaused
  * @property {number[]} used milliseconds of each side's clock
- * @property {number} when milliseconds since 1970
+ * @property {number} when it was kept, in milliseconds since 1970
  */
 
 /** Whether something that was kept is a game. @param {any} one */
@@ -101,6 +102,7 @@ function write(all) {
 export function restored(kept) {
   const game = Game.fromNodes(kept.record);
   game.id = kept.id;
+  game.begun = typeof kept.begun === "number" ? kept.begun : null;
   let here = game.root;
   for (const move of kept.at) here = here.children.find((child) => child.move === move) ?? here;
   game.goTo(here);

@@ -134,7 +134,8 @@ function keepGame() {
   if (begun === "") return;
   const { game, isPaused } = play;
   const { players, adviser, beside } = settings.options;
-  const kept = { id: game.id, players, advisers: [adviser, beside], record: game.toNodes(), at: game.current.moves() };
+  const own = { record: game.toNodes(), begun: game.begun, at: game.current.moves() };
+  const kept = { ...own, id: game.id, players, advisers: [adviser, beside] };
   game.id = keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
 }
 
@@ -276,7 +277,7 @@ async function main() {
       if (isSame) await play.refresh();
       const problem = isSame ? null : await openLinked();
       if (problem === null) return;
-      const started = kept !== null && plays(kept.game) ? goBack(kept) : start(new Game());
+      const started = kept !== null && plays(kept.game) ? goBack(kept) : start(Game.begin());
       complain(problem);
       await started;
     } catch (error) {

@@ -30,10 +30,11 @@ export function newGame(name) {
   const [count, given] = [Number(byId("handicap").value), byId("komi")];
   const stones = size === null ? [] : stonesOf(size, count);
   const isOwn = given.value !== "" && given.validity.valid;
-  if (size === null || (stones.length === 0 && !isOwn)) return new Game();
+  if (size === null || (stones.length === 0 && !isOwn)) return Game.begin();
   const komi = isOwn ? Number(given.value) : HANDICAP_KOMI;
   const placed = stones.length === 0 ? "" : `HA[${count}]AB${stones.map((point) => `[${point}]`).join("")}`;
-  const game = new Game(`(;GM[1]FF[4]SZ[${size}]KM[${komi}]${placed})`);
+  // With a point, as servers write hundredths without one: KM[375] is 7.5 points.
+  const game = Game.begin(`(;GM[1]FF[4]SZ[${size}]KM[${komi.toFixed(1)}]${placed})`);
   if (count > 0) game.about = { players: null, ranks: null, result: null, tags: [["HA", `${count}`]] };
   return game;
 }

@@ -15,7 +15,6 @@ use crate::shape::{Answer, Policy, Root, Shares, rounded};
 const PLAYERS: [&str; 4] = ["b", "black", "w", "white"];
 /// The columns of Go as GTP names them: without I.
 const COLUMNS: &str = "ABCDEFGHJKLMNOPQRST";
-const AREA: [&str; 7] = ["chinese", "chinese-kgs", "chinese-ogs", "tromp-taylor", "aga", "new-zealand", "new zealand"];
 /// scoreLead where the odds are e : 1.
 const POINTS: f64 = 4.0;
 
@@ -32,12 +31,24 @@ const OTHERS: [&str; 7] = [
     "_kt_continuous",
 ];
 /// What azpy plays of KataGo's rules, besides the ko. The names come in pairs, of queries and of KataGo's answers.
-const PLAYED: [(&str, &str, &str); 5] = [
+const PLAYED: [(&str, &str, &str); 6] = [
     ("scoring", "scoringRule", "AREA"),
     ("tax", "taxRule", "NONE"),
-    ("whiteHandicapBonus", "whiteHandicapBonusRule", "0"),
+    (BONUS, "whiteHandicapBonusRule", "0"),
     ("suicide", "multiStoneSuicideLegal", "false"),
     ("hasButton", "hasButton", "false"),
+    ("friendlyPassOk", "friendlyPassOk", "false"),
+];
+const BONUS: &str = "whiteHandicapBonus";
+/// What KataGo's names of rules that count areas say besides `PLAYED` (its document GTP_Extensions.md).
+const NAMED: [(&str, &[(&str, &str)]); 7] = [
+    ("tromp-taylor", &[("ko", "POSITIONAL"), ("suicide", "true")]),
+    ("chinese", &[("ko", "SIMPLE"), (BONUS, "N")]),
+    ("chinese-kgs", &[("ko", "POSITIONAL"), (BONUS, "N")]),
+    ("chinese-ogs", &[("ko", "POSITIONAL"), (BONUS, "N")]),
+    ("aga", &[("ko", "SITUATIONAL"), (BONUS, "N-1")]),
+    ("bga", &[("ko", "SITUATIONAL"), (BONUS, "N-1")]),
+    ("new-zealand", &[("ko", "SITUATIONAL"), ("suicide", "true")]),
 ];
 /// The settings of `overrideSettings` that count.
 const SETTINGS: [&str; 2] = ["maxTime", "reportAnalysisWinratesAs"];
@@ -239,8 +250,8 @@ fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, star
     ] {
         said.extend(fields.get(name).filter(|value| is_on(value)).map(|_| format!("{name}: {why}")));
     }
-    if fields.get("rules").is_some_and(|rules| !is_played(rules, start)) {
-        said.push("rules: azpy counts areas, with positional superko: other rules are not played".to_owned());
+    if let Some(rules) = fields.get("rules") {
+        say_rules(rules, start, has_handicap(fields), said);
     }
     if fields.get("position").is_some() {
         let named = BOARD.iter().filter(|&&name| name != "initialPlayer" && fields.get(name).is_some());
@@ -253,18 +264,42 @@ fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, star
     said.extend(unknown.map(|(name, _)| format!("overrideSettings.{}: azpy does not have this setting", cut(name))));
 }
 
-/// Whether azpy plays these rules of KataGo.
-fn is_played<P: Position>(rules: &Value, start: &P) -> bool {
+/// Says which of these rules of KataGo, an object or a name, azpy does not play. Without a handicap no bonus counts.
+fn say_rules<P: Position>(rules: &Value, start: &P, has_handicap: bool, said: &mut Vec<String>) {
     let ko = if start.game().contains("superko=0") { "SIMPLE" } else { "POSITIONAL" };
-    let fits = |(name, other, played): (&str, &str, &str)| {
-        let value = rules.get(name).or_else(|| rules.get(other));
-        value.is_none_or(|value| value.to_string().trim_matches('"').eq_ignore_ascii_case(played))
+    let played = [("ko", "koRule", ko)].into_iter().chain(PLAYED);
+    let wanted = match rules {
+        Value::Object(wanted) => Some(Cow::Borrowed(wanted)),
+        Value::String(name) => named_rules(name).map(Cow::Owned),
+        _ => None,
     };
-    match rules {
-        Value::Object(_) => PLAYED.into_iter().chain([("ko", "koRule", ko)]).all(fits),
-        Value::String(name) => AREA.contains(&name.to_lowercase().as_str()),
-        _ => false,
+    let differs = |&(name, other, played): &(&str, &str, &str)| {
+        // A name that is not of the table may stand for any rules.
+        let Some(wanted) = &wanted else { return true };
+        let value = wanted.get(name).or_else(|| wanted.get(other)).filter(|_| name != BONUS || has_handicap);
+        value.is_some_and(|value| !value.to_string().trim_matches('"').eq_ignore_ascii_case(played))
+    };
+    let other: Vec<_> = played.clone().filter(differs).map(|(name, _, played)| format!("{name} {played}")).collect();
+    if !other.is_empty() {
+        said.push(format!("rules: azpy plays {}: other rules are not played", other.join(", ")));
     }
+    let is_known = |key: &str| played.clone().any(|(name, other, _)| key == name || key == other);
+    let unknown = wanted.iter().flat_map(|wanted| wanted.keys()).filter(|key| !is_known(key));
+    said.extend(unknown.map(|key| format!("rules.{}: azpy does not have this rule", cut(key))));
+}
+
+/// The rules of a name, which may be written with blanks or underscores too.
+fn named_rules(name: &str) -> Option<Map<String, Value>> {
+    let name = name.to_lowercase().replace(['_', ' '], "-");
+    let (_, rules) = NAMED.iter().find(|(one, _)| *one == name)?;
+    Some(rules.iter().map(|&(rule, value)| (rule.to_owned(), value.into())).collect())
+}
+
+/// Whether Black begins with stones of a handicap, as far as is known: a position in azpy's own field may have some.
+fn has_handicap(fields: &Object) -> bool {
+    let stones = list_in(fields, "initialStones").unwrap_or_default();
+    let is_black = |stone| moved(stone, "").is_ok_and(|(_, player)| player == Some(Player::Zero));
+    fields.get("position").is_some() || (stones.len() > 1 && stones.iter().all(is_black))
 }
 
 /// Adds KataGo's fields to an answer.

@@ -295,7 +295,8 @@ fn katagos_object_says_the_board_and_who_begins() {
     assert_eq!(found.simulations, Some(9));
     let said = [
         "new: no field of a query: it changes nothing",
-        "rules: azpy counts areas, with positional superko: other rules are not played",
+        "rules: azpy plays ko POSITIONAL, scoring AREA, tax NONE, whiteHandicapBonus 0, suicide false, hasButton false, \
+         friendlyPassOk false: other rules are not played",
     ];
     assert_eq!(found.ignored, said);
 }
@@ -354,12 +355,29 @@ fn fields_of_katago_that_change_nothing_are_named() {
         (json!({"rules": "aga-button"}), "rules: "),
         (with("ko", json!("SIMPLE")), "rules: "),
         (with("hasButton", json!(true)), "rules: "),
-        (with("whiteHandicapBonus", json!("N")), "rules: "),
-        (with("whiteHandicapBonus", json!("0")), ""),
+        (with("whiteHandicapBonus", json!("N")), ""), // no stones of a handicap
+        (with("foo", json!(1)), "rules.foo: "),
+        (
+            json!({"rules": {"koRule": "Positional", "friendlyPassOk": true}}),
+            "rules: azpy plays friendlyPassOk false: ",
+        ),
+        (json!({"rules": "chinese"}), "rules: azpy plays ko POSITIONAL: "),
+        (json!({"rules": "Chinese_KGS"}), ""),
+        (json!({"rules": "tromp-taylor"}), "rules: azpy plays suicide false: "),
+        (json!({"rules": "aga"}), "rules: azpy plays ko POSITIONAL: "),
+        (json!({"rules": "new zealand"}), "rules: azpy plays ko POSITIONAL, suicide false: "),
     ] {
         let found = query(&go(), fields.clone()).unwrap().ignored;
         assert_eq!(found.len(), usize::from(!said.is_empty()), "{fields}: {found:?}");
         assert!(found.iter().all(|found| found.starts_with(said)), "{fields}: {found:?}");
+    }
+    // A name says the same as the object that it stands for.
+    let stones = json!([["B", "B2"], ["B", "D4"]]);
+    let mut object = area.clone();
+    object["whiteHandicapBonus"] = json!("N");
+    for rules in [json!("chinese-ogs"), object] {
+        let found = query(&go(), json!({"rules": rules, "initialStones": stones})).unwrap().ignored;
+        assert_eq!(found, ["rules: azpy plays whiteHandicapBonus 0: other rules are not played"]);
     }
     let said = refusal(&go(), json!({"avoidMoves": until(0)}));
     assert!(said.starts_with("avoidMoves[0].untilDepth: expected a whole number from 1"), "{said}");

@@ -329,7 +329,7 @@ pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
 }
 
 /// As [`sharpen`], for an opponent that plays weaker actions too. A search of one simulation says nothing but what the
-/// network says: above 0 the priors take the place of the visits.
+/// network says: the priors take the place of the visits.
 #[must_use]
 pub fn soften(result: &SearchResult, temperature: f64) -> Vec<f64> {
     let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
