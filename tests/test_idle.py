@@ -9,7 +9,6 @@ import pytest
 import azpy
 from azpy.cli.train import main
 from azpy.errors import RunError, SettingsError, SettingsWarning
-from azpy.settings import Settings
 from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import combine
 from azpy.training.collector import Collector

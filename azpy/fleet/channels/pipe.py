@@ -7,6 +7,7 @@ and writes without waiting for any worker: a stopped one holds up nothing.
 import contextlib
 import os
 import queue
+import select
 import selectors
 import signal
 import socket
@@ -78,6 +79,11 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
 
     threading.Thread(target=read, daemon=True, name="azpy-inbox").start()
     return inbox, send
+
+
+def has_room(connection: socket.socket) -> bool:
+    """Return whether a small message can be sent without waiting until the other end reads."""
+    return bool(select.select([], [connection], [], 0)[1])
 
 
 @contextlib.contextmanager
