@@ -7,7 +7,6 @@ and writes without waiting for any worker: a stopped one holds up nothing.
 import contextlib
 import os
 import queue
-import select
 import selectors
 import signal
 import socket
@@ -83,7 +82,9 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
 
 def has_room(connection: socket.socket) -> bool:
     """Return whether a small message can be sent without waiting until the other end reads."""
-    return bool(select.select([], [connection], [], 0)[1])
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_WRITE)
+        return bool(selector.select(0))
 
 
 @contextlib.contextmanager
