@@ -159,6 +159,10 @@ def closing(parameters: Any, learning_rate: float, weight_decay: float) -> torch
     return torch.optim.LBFGS([each for _, each in parameters], learning_rate)
 
 
+def capturable(parameters: Any, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, learning_rate, capturable=True)
+
+
 class Plain(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> Any:
         for group in self.param_groups:

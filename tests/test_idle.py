@@ -9,7 +9,6 @@ import pytest
 import azpy
 from azpy.cli.train import main
 from azpy.errors import RunError, SettingsError, SettingsWarning
-from azpy.settings import Settings
 from azpy.settings.idle import warn_of_idle
 from azpy.settings.run import combine
 from azpy.training.collector import Collector
@@ -112,12 +111,3 @@ def test_a_batch_of_more_rows_than_there_are_is_said_once(
     lines = [line for line in lines if line.startswith(f"batch_size {batch:,} is more than the ")]
     assert len(lines) == bool(text)
     assert text in "".join(lines)
-
-
-def test_no_more_games_are_in_play_than_an_iteration_has() -> None:
-    small: dict[str, Any] = {"game": "tic_tac_toe", "games_per_iteration": 8}
-    assert combine(small).slots == 8
-    assert combine(small, {"pipelines": 12}).slots == 12
-    assert combine(small, {"slots": 64}).slots == 64
-    assert combine({"game": "tic_tac_toe"}).slots == Settings.slots == 128
-    assert combine(small, {"games_per_iteration": 1}).slots == 1

@@ -3,8 +3,9 @@
 import json
 import math
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 
 import azpy
 import own_parts
-from azpy.errors import ModelError, SettingsError, SettingsWarning
+from azpy.errors import DeviceError, ModelError, SettingsError, SettingsWarning
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import checked, network_of
@@ -23,7 +24,8 @@ from azpy.settings import Settings
 from azpy.settings.presets import preset_of
 from azpy.training.collector import Collector
 from azpy.training.events import Saved
-from azpy.training.rehearsal import made_up_rows, rehearse
+from azpy.training.rehearsal import game_without_network, rehearse
+from azpy.training.sizing import costs_of
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
 from test_trainer import opened_rows, run, run_until, same_weights, settings
@@ -102,10 +104,10 @@ def test_large_gradients_are_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
         norms.append(float(sum(parts)) ** 0.5)
 
     monkeypatch.setattr(own_parts.Noting, "step", step)
-    learner, rows = Learner(START, "own_parts:make", optimizer="own_parts:noting"), made_up_rows(START, 8)
+    learner, rows = Learner(START, "own_parts:make", optimizer="own_parts:noting"), game_without_network(START)
     for factor in (1e6, 1e-6):
         monkeypatch.setattr(own_parts.Tiny, "loss", lambda _, __, output, ___, by=factor: by * output.square().mean())
-        list(learner.fit(SimpleNamespace(sample=lambda *_, **__: rows), 1, batch_size=8))
+        list(learner.fit(rows, 1, batch_size=8))
     assert norms[0] == pytest.approx(4.0, rel=1e-3)
     assert norms[1] < 4.0
 
@@ -211,6 +213,27 @@ def test_the_loss_of_a_head_that_trains_nothing_is_named(loss: Any, text: str, m
         SettingsError, match=f"network 'own_parts:make' cannot take a training step: the loss of head 'stones' {text}"
     ):
         rehearse(Settings("tic_tac_toe", network="own_parts:make"), START)
+
+
+def test_the_rehearsal_has_positions_of_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(self: Any, name: str, output: torch.Tensor, batch: Any) -> torch.Tensor:
+        mine, theirs = batch.observations.sum((2, 3)).T
+        assert ((theirs - mine == 0) | (theirs - mine == 1)).all()
+        assert torch.equal(batch.legal, batch.observations.sum(1).flatten(1) == 0)
+        assert ((batch.policy > 0) <= batch.legal).all()
+        return output.square().mean()
+
+    monkeypatch.setattr(own_parts.Tiny, "loss", loss)
+    rehearse(Settings("tic_tac_toe", network="own_parts:make"), START)
+    costs_of(START, Settings("tic_tac_toe", network="own_parts:make"), "own_parts:make")
+
+
+def test_the_rehearsal_is_on_the_training_device() -> None:
+    given = {"network": "own_parts:make", "optimizer": "own_parts:capturable"}
+    with pytest.raises(SettingsError, match="'own_parts:capturable' cannot take a training step"):
+        rehearse(Settings("tic_tac_toe", **given), START)
+    with nullcontext() if torch.cuda.is_available() else pytest.raises(DeviceError):
+        rehearse(Settings("tic_tac_toe", **given, device="cuda"), START)
 
 
 def test_a_frozen_head_needs_no_gradient() -> None:

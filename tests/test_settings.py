@@ -252,7 +252,6 @@ def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_
         for name in NAMES[1:]:
             layout = Settings if settings.deterministic else settings
             default = vars(Settings) | {"eval_batch": auto_eval_batch(layout.slots, layout.pipelines)}
-            default["slots"] = max(min(128, settings.games_per_iteration), settings.pipelines)
             layer = next((layer for layer in (typed, in_file, preset) if name in layer), default)
             assert getattr(settings, name) == layer[name], name
 
@@ -309,12 +308,10 @@ def test_another_word_is_refused_with_those_there_are() -> None:
         settings_from(["pig", "--fpu", "-1"])
 
 
-@pytest.mark.parametrize(
-    ("flags", "slots"),
-    [("", 8), ("--pipelines 20", 20), ("--slots 30", 30), ("--device cuda", 8), ("--device cuda --devices 0,1", 8)],
-)
-def test_a_small_iteration_has_a_slot_for_each_game(flags: str, slots: int) -> None:
-    assert settings_from(["pig", "--games-per-iteration", "8", *flags.split()])[0].slots == slots
+@pytest.mark.parametrize("game", ["connect_four", "game2048"])
+def test_fewer_games_an_iteration_search_as_before(game: str) -> None:
+    searches = [settings_from([game, "--games-per-iteration", games])[0].eval_batch for games in ("8", "512")]
+    assert searches[0] == searches[1]  # more leaves of a tree at a time would cost strength
 
 
 def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:

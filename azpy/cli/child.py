@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
+from functools import partial
 
-from azpy.fleet.channels.pipe import talk
+from azpy.fleet.channels.pipe import has_room, talk
 from azpy.system import ENDING, inherited_socket
 
 
@@ -19,7 +20,7 @@ def main(kind: str, number: str) -> None:
         if kind == "learner":
             from azpy.training.learner_process import serve  # takes a second
 
-            done = serve(*line)
+            done = serve(*line, partial(has_room, connection))
         else:
             from azpy.fleet.worker import Worker
 

@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learner_lag": 1,  # measured on two cores: docs/training.md, "Learning beside play"
     },
     # Not tuned, but for the ranked reward: +0.891 after 15 minutes of a core, +0.734 without it (docs/strength.md).
-    "game2048": _GUMBEL | {"network": "4x32", "games_per_iteration": 32, "ranked_reward": 0.75, "eval_batch": 1},
+    "game2048": _GUMBEL | {"network": "4x32", "games_per_iteration": 32, "ranked_reward": 0.75},
     # Not tuned: these two, of three players and of one.
     "connect_four_for_three": _GUMBEL | {"network": "4x32", "opening_plies": 6},
     "peg_solitaire": _GUMBEL | {"network": "3x32"},

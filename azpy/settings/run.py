@@ -129,8 +129,8 @@ class Settings:
     )
 
     slots: int = _layout(
-        "games in play, over all pipelines; where no number is given, as many as games of an iteration, at most 128, "
-        "or 2,048 on CUDA",
+        "games in play, over all pipelines; on CUDA, where no number is given, as many as games of an iteration, from "
+        "128 to 2,048",
         128,
         1,
         2**20,
@@ -488,14 +488,12 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
     devices = name_devices(*given)
     groups = len(devices)
-    by_cores = is_auto("pipelines", chosen.setdefault("pipelines", "auto"))
-    if "slots" not in chosen:  # more would stay empty
-        games = checked("games_per_iteration", chosen.get("games_per_iteration", Settings.games_per_iteration))
-        most = _MOST_CUDA_SLOTS if all(name.startswith("cuda") for name in devices) else Settings.slots
-        pipelines = 1 if by_cores else checked("pipelines", chosen["pipelines"])
-        chosen["slots"] = max(min(games, most), pipelines * groups)
-    if by_cores:
-        chosen["pipelines"] = auto_pipelines(checked("slots", chosen["slots"]) // groups, devices[0])
+    if "slots" not in chosen and all(name.startswith("cuda") for name in devices):
+        wanted = checked("games_per_iteration", chosen.get("games_per_iteration", Settings.games_per_iteration))
+        chosen["slots"] = min(max(Settings.slots, wanted), _MOST_CUDA_SLOTS)
+    if is_auto("pipelines", chosen.setdefault("pipelines", "auto")):
+        slots = checked("slots", chosen.get("slots", Settings.slots))
+        chosen["pipelines"] = auto_pipelines(slots // groups, devices[0])
     if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
         # It decides the visits: in a deterministic run it must not depend on settings of speed.
         fixed = chosen.get("deterministic") is True

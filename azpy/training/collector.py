@@ -15,7 +15,7 @@ from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
 from azpy.training.events import Event, Saved
-from azpy.training.loop import NOT_ROW_EXACT, Loop
+from azpy.training.loop import CANNOT_BE_DETERMINISTIC, Loop
 from azpy.training.timing import TimeShares
 
 
@@ -113,7 +113,7 @@ class Collector(Loop):
         except ModelError as error:  # of bytes it only says "model"
             raise ModelError(f"{os.fspath(self._model)}: {error}") from error
         if self._settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
-            raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
+            raise ModelError(CANNOT_BE_DETERMINISTIC)
         self._evaluators, self._data = evaluators, data
 
     def _player(self) -> str:

@@ -22,7 +22,7 @@ from azpy.fleet.fleet import Lineup
 from azpy.learning.export import PARITY_TOLERANCE, check_parity, to_onnx
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
-from azpy.training.loop import NOT_ROW_EXACT
+from azpy.training.loop import CANNOT_BE_DETERMINISTIC
 
 _PARITY_ROWS = 64
 _TF32_TOLERANCE = 2e-2  # NVIDIA's libraries may keep 10 bits of a number
@@ -172,7 +172,7 @@ class Generations:
             self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
         for evaluator in evaluators:
             if self._settings.deterministic and not evaluator.row_exact:
-                raise ModelError(f"a deterministic run cannot be: {NOT_ROW_EXACT}")
+                raise ModelError(CANNOT_BE_DETERMINISTIC)
         return evaluators
 
     def _opened(self, model: bytes, device: str, **options: Any) -> CheckedEvaluator:

@@ -13,16 +13,18 @@ The trainer says, `do`:
 The process says, `said`:
 
     alive   nothing else: it takes in games, which takes long where the window is large
-    step    iteration, taken, steps, policy_loss, value_loss; at most a hundred times a fit and each half minute, as the
-            trainer may not read before it has played its games, and a socket holds few messages
+    step    iteration, taken, steps, policy_loss, value_loss; at most a hundred times a fit and each half minute
     fitted  the same after the last step, and seconds; the bytes are as above
     failed  error: in words, and diverged: whether it is a `DivergedError`; the last message
+
+The trainer does not read before it has played its games, and a socket holds few messages. Where it has no room, the
+process leaves out `alive` and `step` and works on.
 """
 
 import contextlib
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -150,14 +152,18 @@ class LearnerProcess:
             pass
 
 
-def serve(inbox: Inbox, send: Send) -> bool:
-    """The process's side: fits until the trainer is gone; False after an error, which the trainer was told.
+def serve(inbox: Inbox, send: Send, has_room: Callable[[], bool]) -> bool:
+    """Fit, in the learner's process, until the trainer is gone.
 
     Args:
-        inbox: what the trainer says.
+        inbox: the trainer's messages.
         send: takes each message to the trainer, and its bytes.
+        has_room: whether `send` takes a small message without waiting for the trainer.
+
+    Returns:
+        False after an error, which the trainer was told.
     """
-    pupil = _Pupil(send)
+    pupil = _Pupil(send, has_room)
     try:
         while True:
             pupil.fit(*inbox.get())
@@ -172,8 +178,8 @@ def serve(inbox: Inbox, send: Send) -> bool:
 class _Pupil:
     """A learner and its window, kept from iteration to iteration."""
 
-    def __init__(self, send: Send) -> None:
-        self._send, self._said = send, time.monotonic()
+    def __init__(self, send: Send, has_room: Callable[[], bool] = lambda: True) -> None:
+        self._send, self._has_room, self._said = send, has_room, time.monotonic()
         self._learner: Learner | None = None
         self._window: Window | None = None
         self._newest = 0  # the newest iteration in the window
@@ -201,8 +207,8 @@ class _Pupil:
         self._send({"said": "fitted", "seconds": time.monotonic() - begin} | told, _bytes(learner))
 
     def _say(self, message: Mapping[str, Any], *, at_once: bool = False) -> None:
-        """Send a message if the trainer has heard nothing for a while."""
-        if at_once or time.monotonic() - self._said >= _ALIVE_SECONDS:
+        """Send a message if the trainer has heard nothing for a while, and leave it out where it would have to wait."""
+        if (at_once or time.monotonic() - self._said >= _ALIVE_SECONDS) and self._has_room():
             self._said = time.monotonic()
             self._send(message, b"")
 

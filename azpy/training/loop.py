@@ -28,6 +28,7 @@ from azpy.training.timing import TimeShares
 
 EVENT_SECONDS = 0.2  # how often a long stage reports
 NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
+CANNOT_BE_DETERMINISTIC = f"the run cannot be deterministic: {NOT_ROW_EXACT}; leave out --deterministic"
 _NEW = WorkerState("", False, 0, None, 0.0, 0, Counter())
 
 

@@ -26,7 +26,7 @@ from azpy.playing.benchmarks import Play, Zeros, measure_alone
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of, only_here_in
 from azpy.system import usable_cores
-from azpy.training.rehearsal import made_up_rows
+from azpy.training.rehearsal import game_without_network
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
 _RULES_SECONDS, _SLOTS = 0.3, 16
@@ -145,7 +145,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
 
 def _learned(learner: Learner, start: State) -> float:
     """Positions a second in gradient steps; the first steps do not count."""
-    batch = made_up_rows(start, _BATCH)
+    batch = game_without_network(start).sample(_BATCH, seed=0)  # a loss of the user's may rely on the rules
     batches = SimpleNamespace(sample=lambda rows, **options: batch)
     times = list[float]()
     with contextlib.closing(learner.fit(batches, 1 + _STEPS, batch_size=_BATCH)) as steps:

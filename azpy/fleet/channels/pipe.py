@@ -80,6 +80,13 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
     return inbox, send
 
 
+def has_room(connection: socket.socket) -> bool:
+    """Return whether a small message can be sent without waiting until the other end reads."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_WRITE)
+        return bool(selector.select(0))
+
+
 @contextlib.contextmanager
 def _ending() -> Iterator[None]:
     """Ends the process at once where the line to its parent breaks, in whichever thread."""
