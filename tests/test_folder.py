@@ -464,6 +464,27 @@ def test_a_head_puts_back_what_others_take_away(tmp_path: Path, monkeypatch: pyt
     at.head.close()
 
 
+def test_an_empty_mount_point_is_not_made_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head made its parts in there, and waited for ever for workers that see another folder."""
+    monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
+    monkeypatch.setattr(files, "BEAT", 1e6)  # this test alone writes meanwhile
+    at, away = AtFolder(tmp_path / "place"), tmp_path / "away"
+    at.comes()
+    (tmp_path / "place").rename(away)
+    (tmp_path / "place").mkdir()
+    at.folder.files.write("", "head", b"{}")  # as the thread of the head's sign does
+    at.passes(590.0)
+    (tmp_path / "place").rename(tmp_path / "mount point")
+    away.rename(tmp_path / "place")  # it may come back
+    assert at.send(games_of()) == [0, 1, 2, 3]
+    (tmp_path / "place").rename(away)
+    (tmp_path / "mount point").rename(tmp_path / "place")
+    with pytest.raises(RunError, match="cannot be used: No such file or directory"):
+        at.passes(620.0)
+    assert sorted(path.name for path in (tmp_path / "place").iterdir()) == ["head"]
+    at.head.close()
+
+
 def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     first, second = AtFolder(tmp_path), AtFolder(tmp_path)
     assert first.folder._sign is not None
