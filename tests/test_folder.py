@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -457,9 +457,22 @@ def test_a_head_puts_back_what_others_take_away(tmp_path: Path, monkeypatch: pyt
     at.head.play(Lineup([azpy.UniformEvaluator()], b"network"))
     assert at.folder.files.said("", "head")["lineup"]["network"] == name
     assert at.told()[-1]["network"] == name
-    (place / "networks" / name).unlink()
+    network = place / "networks" / name
+    spoilt: tuple[Callable[[], object], ...] = (
+        network.unlink,
+        lambda: (network.unlink(), network.mkdir()),
+        lambda: (network.unlink(), network.symlink_to(place / "head")),
+        lambda: network.write_bytes(b"networ"),
+        lambda: network.write_bytes(b"networks"),
+    )
+    for number, spoil in enumerate(spoilt):
+        spoil()
+        at.comes(f"{number:016x}")
+        assert not network.is_symlink()
+        assert network.read_bytes() == b"network"
+    before = network.stat().st_ino
     at.comes("f" * 16)
-    assert (place / "networks" / name).read_bytes() == b"network"
+    assert network.stat().st_ino == before  # it is written once for many workers
     assert not any("ended" in notice for notice in at.head.notices)
     at.head.close()
 

@@ -170,9 +170,11 @@ class Folder(Backend):
             self._networks.remove(network)
 
     def lay(self, sha256: str, model: bytes) -> None:
-        """Write a network's file, unless it is there; errors are those of the system."""
-        if not self.files.is_there("networks", sha256):
-            self.files.write("networks", sha256, model)
+        """Write a network's file, unless it is there and whole; errors are those of the system."""
+        with contextlib.suppress(OSError, ValueError):
+            if self.files.read("networks", sha256, len(model)) == model:
+                return
+        self.files.write("networks", sha256, model)
 
     def _open(self) -> Sign:
         """Takes the folder over: nothing that heads before have said counts."""
