@@ -182,7 +182,16 @@ class Own:
         (lambda first: [1.5, 1], "got 1.5, which is not a whole number"),
         (lambda first: ["3", 1], "got '3', which is not a whole number"),
         (lambda first: [1, True], "got True, which is not a whole number"),
-        (lambda first: np.array([1, 1]) > 0, r"got np\.True_, which"),
+        (lambda first: np.array([1, 1]) > 0, "got True, which"),
+        (lambda first: [np.True_, 1], r"got np\.True_, which"),
+        (lambda first: np.array(3), r"got array\(3\)"),
+        (lambda first: np.array([first]), "got 1 actions"),
+        (lambda first: b"34", "got b'34'"),
+        (bytearray, r"got bytearray\(b'"),
+        (lambda first: memoryview(bytes(first)), "got <memory"),
+        (lambda first: [first[0], -1], r"got -1 where the legal ones are \["),
+        (lambda first: np.array([4000, first[1]]), r"got 4000 where the legal ones are \["),
+        (lambda first: [10**30, 1], r"got 1000000000000000000000000000000 where the legal ones are \["),
         (lambda first: [[1], 1], r"got \[1\], which"),
         (lambda first: [None, 1], "got None, which"),
         (lambda first: [math.nan, 1], "got nan, which"),
@@ -193,6 +202,18 @@ def test_what_is_no_action_for_each_state_is_refused(answers: Callable[[list[int
     wanted = "player B: select_actions must return a legal action for each of 2 states, "
     with pytest.raises(SettingsError, match=wanted + got):
         azpy.match("random", Own(answers), game="othello", games=4, opening_plies=1)
+
+
+def test_no_position_is_copied_for_players_of_azpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, chosen = list[azpy.State](), RandomPlayer.select_actions
+
+    def noted(self: RandomPlayer, states: Sequence[azpy.State], seed: int) -> list[int]:
+        seen.extend(states)
+        return chosen(self, states, seed)
+
+    monkeypatch.setattr(RandomPlayer, "select_actions", noted)
+    whole_match(TICTACTOE, RandomPlayer(), RandomPlayer(), games=4)
+    assert len({id(state) for state in seen}) == 4 < len(seen)
 
 
 @pytest.mark.parametrize("answers", [list, tuple, np.array, iter, lambda first: [*map(np.uint8, first)]])

@@ -226,7 +226,7 @@ def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -
             gone()
         return 0
 
-    monkeypatch.setattr("azpy.cli.common._drop_output", lambda: None)
+    monkeypatch.setattr("azpy.cli.common.drop_output", lambda: None)
     assert run_command("az-x", command, []) == 129
     with pytest.raises(OSError, match="Input/output error"):  # of a disk
         run_command("az-x", gone, [])

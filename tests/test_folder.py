@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -408,16 +408,36 @@ def test_a_silent_worker_is_found_while_the_head_does_other_things(tmp_path: Pat
     at.head.close()
 
 
-def test_no_worker_of_a_folder_ends_the_run(tmp_path: Path) -> None:
-    """Three made-up workers did, so anybody who can write in the folder could."""
+@pytest.mark.parametrize(("delivers", "how"), [(4, "failed"), (4, "damaged"), (0, "failed"), (4, "told")])
+def test_only_workers_that_delivered_a_game_and_fail_end_a_run(delivers: int, how: str, tmp_path: Path) -> None:
+    """A game that failed on each worker left az-train waiting for ever. Workers that are told to end do not count."""
+    at, games, keys = AtFolder(tmp_path), games_of(), [f"{number:016x}" for number in range(4)]
+    for number, key in enumerate(keys):
+        at.comes(key)
+        at.send([], key)
+        at.send(games[number : number + 1] if number < delivers else [], key)
+    ends = how != "told" and delivers > 0
+    with pytest.raises(RunError, match="3 workers ended") if ends else contextlib.nullcontext():
+        for key in keys:
+            if how == "damaged":
+                at.sent(b"damage", key)
+            else:
+                at.comes(key, ended="ZeroDivisionError: it broke", failed=how == "failed")
+    if how == "failed":
+        assert "worker 1 on h ended: ZeroDivisionError: it broke; its games are open again" in at.head.notices
+    at.head.close()
+
+
+def test_no_made_up_worker_of_a_folder_ends_the_run(tmp_path: Path) -> None:
+    """Three of them did, so anybody who can write in the folder could."""
     at, games = AtFolder(tmp_path), games_of()
     for number in range(8):
         key = f"{number:016x}"
         at.comes(key)
         at.send([], key)
-        at.send(games[:1], key)  # one that has delivered a game is believed no more than others
+        at.send(games[:1], key)  # only the first one counts
         if number % 2:
-            at.comes(key, ended="it broke")
+            at.comes(key, ended="it broke", failed=True)
         else:
             (tmp_path / "from" / f"{key}-00000002").mkdir()
             at.take()
@@ -457,10 +477,45 @@ def test_a_head_puts_back_what_others_take_away(tmp_path: Path, monkeypatch: pyt
     at.head.play(Lineup([azpy.UniformEvaluator()], b"network"))
     assert at.folder.files.said("", "head")["lineup"]["network"] == name
     assert at.told()[-1]["network"] == name
-    (place / "networks" / name).unlink()
+    network = place / "networks" / name
+    spoilt: tuple[Callable[[Path], object], ...] = (
+        lambda path: None,
+        Path.mkdir,
+        lambda path: path.symlink_to(place / "head"),
+        lambda path: path.write_bytes(b"networ"),
+        lambda path: path.write_bytes(b"networks"),
+    )
+    for number, make in enumerate(spoilt):
+        network.unlink()
+        make(network)
+        at.comes(f"{number:016x}")
+        assert not network.is_symlink()
+        assert network.read_bytes() == b"network"
+    before = network.stat().st_ino
     at.comes("f" * 16)
-    assert (place / "networks" / name).read_bytes() == b"network"
+    assert network.stat().st_ino == before  # it is written once for many workers
     assert not any("ended" in notice for notice in at.head.notices)
+    at.head.close()
+
+
+def test_an_empty_mount_point_is_not_made_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head made its parts in there, and waited for ever for workers that see another folder."""
+    monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
+    monkeypatch.setattr(files, "BEAT", 1e6)  # this test alone writes meanwhile
+    at, away = AtFolder(tmp_path / "place"), tmp_path / "away"
+    at.comes()
+    (tmp_path / "place").rename(away)
+    (tmp_path / "place").mkdir()
+    at.folder.files.write("", "head", b"{}")  # as the thread of the head's sign does
+    at.passes(590.0)
+    (tmp_path / "place").rename(tmp_path / "mount point")
+    away.rename(tmp_path / "place")  # it may come back
+    assert at.send(games_of()) == [0, 1, 2, 3]
+    (tmp_path / "place").rename(away)
+    (tmp_path / "mount point").rename(tmp_path / "place")
+    with pytest.raises(RunError, match="cannot be used: No such file or directory"):
+        at.passes(620.0)
+    assert sorted(path.name for path in (tmp_path / "place").iterdir()) == ["head"]
     at.head.close()
 
 

@@ -1,6 +1,8 @@
 """A worker at a shared folder: it waits, goes on after trouble, begins anew, ends when told, and believes no damage."""
 
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -211,3 +213,27 @@ def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
     waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
     monkeypatch.setattr("azpy.cli.worker.time", waiting)
     assert az_worker([str(tmp_path / "place")]) == 128 + number
+
+
+ON_A_TERMINAL = """
+import os, pty, sys
+
+child, terminal = pty.fork()
+if child == 0:
+    os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)
+    os.execv(sys.executable, [sys.executable, "-c", sys.argv[2], sys.argv[3]])
+said = b""
+while b"a worker waits at" not in said:
+    said += os.read(terminal, 1 << 16)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+WORKER = "import sys; from azpy.cli.worker import main; sys.exit(main(sys.argv[1:]))"
+
+
+def test_a_terminal_that_closes_ends_a_worker(tmp_path: Path) -> None:
+    """It could not print its last line, and ended with a traceback and exit code 1."""
+    (tmp_path / "place").mkdir()
+    command = [sys.executable, "-c", ON_A_TERMINAL, str(tmp_path / "errors"), WORKER, str(tmp_path / "place")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr, (tmp_path / "errors").read_text()) == (129, "", "")

@@ -143,6 +143,12 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(0, 0.0, 0.0)]}),
         json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
         *(
+            json.dumps(
+                {"network": "00ff", "iteration": 7, "steps": [step(n, 0.0, elo) for elo, n in enumerate(counts)]}
+            )
+            for counts in ([1, 100, 10], [800, 1, 800])
+        ),
+        *(
             json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {name: value}]})
             for name in ("temperature", "elo", "low", "high")
             for value in NO_NUMBERS

@@ -173,16 +173,16 @@ def run_command(
             except OSError as error:
                 if error.errno != errno.EIO or not came:
                     raise
-                _drop_output()  # the terminal is gone, which SIGHUP said
+                drop_output()  # the terminal is gone, which SIGHUP said
                 code = 130
         return 128 + came[0] if came and code == 130 else code
     except BrokenPipeError:  # such as `| head`
-        _drop_output()
+        drop_output()
         return 141
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
             raise
-        _drop_output()
+        drop_output()
         with contextlib.suppress(OSError):
             print(f"{prog}: no space left for what it prints: free some and run again", file=sys.stderr, flush=True)
         return 2
@@ -235,8 +235,8 @@ def _import_games_from_here(given: Sequence[str]) -> None:
         sys.path.insert(0, here)
 
 
-def _drop_output() -> None:
-    """Keeps Python from writing the rest of its buffer at exit."""
+def drop_output() -> None:
+    """Drop what is printed from now on, and what Python would write at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

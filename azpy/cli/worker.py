@@ -5,12 +5,13 @@ after SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or Ctrl-C, and when az-train gives no si
 workers play its games.
 """
 
+import errno
 import os
 import signal
 import time
 from collections.abc import Sequence
 
-from azpy.cli.common import Parser, add_number, add_setting, command, not_empty, when_told_to_end
+from azpy.cli.common import Parser, add_number, add_setting, command, drop_output, not_empty, when_told_to_end
 from azpy.errors import RunError
 from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
 from azpy.settings.run import checked
@@ -61,7 +62,13 @@ def _await(place: str, patience: float, told: list[int]) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    """Print a line for the user. A worker whose terminal is gone plays on, and says nothing more."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        drop_output()
 
 
 main = command("az-worker", _work)

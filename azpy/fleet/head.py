@@ -378,7 +378,8 @@ class Head(Fleet):
             return
         said = one_line(worker.error or why or how)
         now = self._clock()
-        self._deaths.append((now, worker.line.weight))
+        counts = worker.games or not worker.line.is_open
+        self._deaths.append((now, worker.line.weight if counts else 0.0))
         while now - self._deaths[0][0] > _DEATHS_SECONDS:
             self._deaths.popleft()
         if sum(weight for _, weight in self._deaths) >= _MOST_DEATHS:

@@ -10,7 +10,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import product
 from typing import Any, Protocol
 
@@ -236,20 +236,25 @@ def _select(players: Sequence[Player | Follower], boards: Sequence["Board"], see
         if isinstance(player, Follower):
             chosen = player.follow([boards[i] for i in due])
         else:
-            states = [boards[i].state.clone() for i in due]  # the player may play on
-            chosen = _actions(player.select_actions(states, mix(seed, index)), len(due), "ABCDEFGH"[index % 8])
+            states = [boards[i].state for i in due]
+            own = type(player) in (RandomPlayer, SearchPlayer)
+            # A player of a user's may play on the states that it is given.
+            given = states if own else [state.clone() for state in states]
+            answered = player.select_actions(given, mix(seed, index))
+            chosen = _core.listed(answered) if own else _actions(answered, states, "ABCDEFGH"[index % 8])
         for i, answer in zip(due, chosen, strict=True):
             answers[i] = answer
     return answers
 
 
-def _actions(answers: Any, count: int, name: str) -> list[int]:
-    """Check what the player with this name answers to so many positions, and return the actions."""
-    wanted = f"player {name}: select_actions must return a legal action for each of {count} states"
-    if isinstance(answers, str | bytes | Mapping | Set) or not isinstance(answers, Iterable):
-        raise SettingsError(f"{wanted}, got {answers!r:.80}")
-    actions = list(answers)
-    if len(actions) != count:
+def _actions(answers: Any, states: Sequence[_core.State], name: str) -> list[int]:
+    """Check what the player with this name answers to the positions, and return the actions."""
+    wanted = f"player {name}: select_actions must return a legal action for each of {len(states)} states"
+    try:
+        actions = list(answers) if isinstance(answers, Iterator) else _core.listed(answers)
+    except TypeError:
+        raise SettingsError(f"{wanted}, got {answers!r:.80}") from None
+    if len(actions) != len(states):
         raise SettingsError(f"{wanted}, got {len(actions)} actions")
     for place, action in enumerate(actions):
         try:
@@ -258,6 +263,9 @@ def _actions(answers: Any, count: int, name: str) -> list[int]:
             actions[place] = operator.index(action)
         except TypeError:
             raise SettingsError(f"{wanted}, got {action!r:.80}, which is not a whole number") from None
+    for action, state in zip(actions, states, strict=True):
+        if action not in (legal := state.legal_actions()):
+            raise SettingsError(f"{wanted}, got {action!r:.80} where the legal ones are {legal!r:.200}")
     return actions
 
 

@@ -246,6 +246,8 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
             raise ValueError("it needs steps, a network and an iteration")
         if wrong := next(filter(None, map(_wrong_in, steps)), ""):
             raise ValueError(wrong)
+        if (counts := [step.simulations for step in steps]) != sorted(counts):
+            raise ValueError(f"its steps have {counts!r:.80} simulations, expected no fewer than in the step before")
     except FileNotFoundError:
         return {}, []
     except OSError as error:

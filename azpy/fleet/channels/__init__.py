@@ -47,6 +47,7 @@ class Channel(ABC):
     ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
     bounded = False  # whether all such workers together hold one iteration's games at most: they choose their slots
     waits = False  # whether the worker has no place to begin yet, so that nobody can expect an answer
+    is_open = False  # whether anybody can come by such a line, so that ends count only after a game that did
     weight = 1.0  # how much the worker's end counts as a death: 1 for its own fault, 0 for none
 
     @abstractmethod

@@ -60,9 +60,13 @@ class Files:
     def make_parts(self, *, again: bool = False) -> None:
         """Make the parts that are missing; with `again`, also in place of what is not a folder.
 
+        With `again` nothing is made where all parts are gone: an empty mount point is not the folder.
+
         Raises:
             OSError: something is in the way.
         """
+        if again and not any(self.is_there("", part) for part in _PARTS):
+            return
         for part in _PARTS:
             if again and not is_folder(self.path / part):
                 self.delete("", part)

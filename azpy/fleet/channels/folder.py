@@ -42,7 +42,7 @@ class FolderLine(Channel):
     """
 
     ahead, bounded = 2.0, True
-    weight = 0.0  # else anybody who can write in the folder could end the run
+    is_open = True  # to everybody who can write in the folder
 
     def __init__(self, key: str, folder: "Folder", *, is_here: bool = False) -> None:
         self.key, self.settings, self._folder = key, folder.settings, folder
@@ -85,8 +85,9 @@ class FolderLine(Channel):
             self._folder.notices.append(f"{self.name}{self.where}: {one_line(trouble)}")
         if (ended := said.get("ended")) is not None:
             self.alive, self._ended = False, str(ended)
+            self.weight = float(said.get("failed") is True)
         elif self.silent > _SILENT_SECONDS:
-            self.alive = False
+            self.alive, self.weight = False, 0.0
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`. Where the worker is not here, some of its messages may have gone."""
@@ -170,9 +171,11 @@ class Folder(Backend):
             self._networks.remove(network)
 
     def lay(self, sha256: str, model: bytes) -> None:
-        """Write a network's file, unless it is there; errors are those of the system."""
-        if not self.files.is_there("networks", sha256):
-            self.files.write("networks", sha256, model)
+        """Write a network's file, unless it is there and whole; errors are those of the system."""
+        with contextlib.suppress(OSError, ValueError):
+            if self.files.read("networks", sha256, len(model)) == model:
+                return
+        self.files.write("networks", sha256, model)
 
     def _open(self) -> Sign:
         """Takes the folder over: nothing that heads before have said counts."""

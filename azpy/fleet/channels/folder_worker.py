@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from azpy import _core
-from azpy.errors import RunError
+from azpy.errors import RunError, SettingsError
 from azpy.fleet.channels import part_of
 from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
@@ -113,7 +113,7 @@ class FolderWorker:
         finally:
             error = worker.error or visit.error
             why, own = in_words(error) if error is not None else (self._why, True)
-            visit.close(why)
+            visit.close(why, failed=not (error is None or isinstance(error, RunError | SettingsError)))
         if error is not None:
             if own:
                 raise error
@@ -224,8 +224,8 @@ class _Visit:
             self._said_at, stats = now, message["stats"]
             self._home.say(f"{stats.get('games', 0):,.0f} games, {stats.get('rows', 0):,.0f} evaluations")
 
-    def close(self, why: str) -> None:
-        """End the visit, and tell the head why."""
+    def close(self, why: str, *, failed: bool = False) -> None:
+        """End the visit, and tell the head why, and whether it counts as a death."""
         self.over.set()
         self._thread.join()
-        self._sign.close(ended=why)
+        self._sign.close(ended=why, failed=failed)
