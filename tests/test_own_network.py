@@ -195,6 +195,45 @@ def test_what_torch_cannot_write_leaves_no_graph_and_no_folder(
     assert not (tmp_path / "run").exists()
 
 
+DEEP = """
+import own_parts, torch
+def fail(*given):
+    raise RuntimeError("deep down")
+class Fails(own_parts.Tiny):
+    def forward(self, observations):
+        return fail() if self.when() else super().forward(observations)
+class Runs(Fails):
+    def when(self):
+        return True
+class Traces(Fails):
+    def when(self):
+        return torch.jit.is_tracing()
+class Trains(Fails):
+    def when(self):
+        return self.training
+class InLoss(own_parts.Tiny):
+    loss = fail
+class Steps(own_parts.Noting):
+    step = fail
+def steps(parameters, rate, decay):
+    return Steps([each for _, each in parameters], rate)
+"""
+
+
+@pytest.mark.parametrize("spec", ["fail", "Runs", "Traces", "Trains", "InLoss", "steps"])
+def test_an_error_in_code_of_the_user_s_has_its_place(
+    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep.py").write_text(DEEP)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "deep", raising=False)
+    given = {"optimizer" if spec == "steps" else "network": f"deep:{spec}"}
+    with pytest.raises(SettingsError, match=r": RuntimeError: deep down \(deep\.py, line 4\)$"):
+        rehearse(Settings("tic_tac_toe", **given), START)
+    with pytest.raises(SettingsError, match=r": ModuleNotFoundError: No module named 'nowhere'$"):
+        network_of(START, "nowhere:make")
+
+
 @pytest.mark.parametrize(
     ("loss", "text"),
     [

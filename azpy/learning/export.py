@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import ModelError, missing_to_train, one_line
+from azpy.errors import ModelError, missing_to_train
 from azpy.learning.network import (
     ByCell,
     ConvPolicy,
@@ -21,7 +21,7 @@ from azpy.learning.network import (
     to_arrays,
     weights_of_model,
 )
-from azpy.learning.own import answers, class_values, network_of, weights_of_onnx
+from azpy.learning.own import answers, class_values, network_of, raised, weights_of_onnx
 
 try:
     import onnx
@@ -148,7 +148,7 @@ def _traced(network: Any) -> bytes:
                 do_constant_folding=False,
             )
     except Exception as error:  # of torch's, which share no base
-        raise ModelError(f"torch cannot write this network as ONNX: {one_line(error)}") from error
+        raise ModelError(f"torch cannot write this network as ONNX: {raised(error)}") from error
     finally:
         network.train(was_training)
     model = onnx.load_from_string(file.getvalue())

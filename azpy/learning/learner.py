@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
-from azpy.errors import DeviceError, ModelError, SettingsError, one_line
+from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.learning.losses import gradient, memory_format, policy_loss
 from azpy.learning.network import (
     Network,
@@ -35,7 +35,7 @@ from azpy.learning.network import (
     weights_from,
     weights_of_model,
 )
-from azpy.learning.own import answers, network_of, optimizer_of, outputs, unwrapped
+from azpy.learning.own import answers, network_of, optimizer_of, outputs, raised, unwrapped
 from azpy.settings.run import is_own
 from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 
@@ -187,7 +187,7 @@ class Learner:
         except Exception as error:
             if not is_own(spec := self._made_by[setting]):
                 raise
-            what = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {one_line(error)}"
+            what = str(error) if isinstance(error, ModelError) else raised(error)
             raise SettingsError(f"{setting} {spec!r} cannot take a training step: {what}") from error
 
     def _weighted(self, batch: list[Tensor]) -> list[Tensor]:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from azpy.errors import ModelError, one_line
+from azpy.errors import ModelError
 from azpy.learning.network import Network
-from azpy.learning.own import outputs
+from azpy.learning.own import outputs, raised
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _head_loss(network: Any, name: str, output: Tensor, rows: Rows) -> Tensor:
     try:
         loss = network.loss(name, output, rows)  # `network_of` looked for it
     except Exception as error:  # of the user's own code
-        raise ModelError(f"the loss of head {name!r} fails: {type(error).__name__}: {one_line(error)}") from error
+        raise ModelError(f"the loss of head {name!r} fails: {raised(error)}") from error
     what = type(loss).__name__
     if isinstance(loss, Tensor):
         what = "detached" if output.requires_grad and not loss.requires_grad else ""

@@ -6,7 +6,9 @@ made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the 
 
 import copy
 import importlib
+import os
 import pickle
+import traceback
 import warnings
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
@@ -36,6 +38,8 @@ _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpo
 _WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}  # of names of weights
 _SAVE = "save the weights with torch.save(network.state_dict(), 'weights.pt')"
 _MOST_NAMED = 3
+_LIBRARIES = (Path(__file__).parents[1], Path(torch.__file__).parent, Path(importlib.__file__).parent)
+_NOT_OWN = ("<", *(f"{folder}{os.sep}" for folder in _LIBRARIES))  # < begins the names of Python's frozen modules
 
 
 def network_of(game: Any, spec: str) -> nn.Module:
@@ -89,7 +93,7 @@ def checked(given: Any, game: Any) -> nn.Module:
             found = module.eval()(torch.ones(_CHECKED_ROWS, *shape))
             why = _misfit(found, actions, value_width(game))
     except Exception as error:  # of the user's own code, or of answers that are no tensors
-        raise ModelError(f"{name} cannot be run: {type(error).__name__}: {one_line(error)}") from error
+        raise ModelError(f"{name} cannot be run: {raised(error)}") from error
     if why:
         raise ModelError(f"{name} {why}")
     width: Any = value_width(game)  # of any type: torch's modules declare their attributes as tensors
@@ -176,7 +180,14 @@ def _called(what: str, spec: str, *arguments: Any) -> Any:
     try:
         return getattr(importlib.import_module(module), function)(*arguments)
     except Exception as error:  # the user's own module: whatever it raises is about that file
-        raise SettingsError(f"{what} {spec!r} cannot be made: {type(error).__name__}: {one_line(error)}") from error
+        raise SettingsError(f"{what} {spec!r} cannot be made: {raised(error)}") from error
+
+
+def raised(error: Exception) -> str:
+    """Return the type and the text of an exception, with the last line of the user's own code that it passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NOT_OWN)]
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {one_line(error)}{where}"
 
 
 def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
