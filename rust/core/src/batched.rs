@@ -158,6 +158,8 @@ pub struct Rounds<G: Game> {
     proofs: Vec<u8>,
     /// Rows of this batch by position, where equal positions get equal answers.
     seen: HashMap<u128, u32>,
+    /// Simulations that one search may do in one [`Rounds::run`] without the evaluator.
+    pub known: u64,
     /// What the rounds did so far.
     pub stats: RoundStats,
 }
@@ -177,6 +179,7 @@ impl<G: Game> Rounds<G> {
             values: Vec::new(),
             proofs: Vec::new(),
             seen: HashMap::new(),
+            known: GATHER_AT_MOST,
             stats: RoundStats::default(),
         }
     }
@@ -210,7 +213,8 @@ impl<G: Game> Rounds<G> {
         evaluator: &mut E,
     ) -> Result<bool, SearchError<E::Error>> {
         let before = total(searches);
-        self.gather(searches, evaluator.network(), GATHER_AT_MOST);
+        let known = self.known;
+        self.gather(searches, evaluator.network(), |_| known);
         if let Some((search, fault)) =
             searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
@@ -223,12 +227,17 @@ impl<G: Game> Rounds<G> {
     }
 
     /// The first part of a round: every search without leaves gathers some. A search that meets a fault is left with
-    /// none. `known` simulations are what a search that needs no evaluator may do.
-    pub(crate) fn gather<S: AsMut<Search<G>> + Send>(&mut self, searches: &mut [S], network: Option<u64>, known: u64) {
+    /// none. `known` says how many simulations a search may do that needs no evaluator.
+    pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
+        &mut self,
+        searches: &mut [S],
+        network: Option<u64>,
+        known: impl Fn(&S) -> u64 + Sync + Send,
+    ) {
         self.network = network;
         let cache = self.cache.as_deref().zip(network);
         self.workers.for_each(searches, |search| {
-            let search = search.as_mut();
+            let (known, search) = (known(search), search.as_mut());
             if !search.has_leaves() {
                 search.gather(cache, known);
             }

@@ -29,8 +29,8 @@ use crate::track::{Kept, Track};
 
 /// Memory of all trees: a page has less of it than a server.
 const TREES: usize = 256 << 20;
-/// Leaves of a round, beside those of its batch, that the cache may answer.
-const KNOWN: usize = 64;
+/// Simulations of a round that need no network: few, as the memory for all of them has to be there before.
+const KNOWN: u64 = 64;
 /// Memory of the network's answers that are kept, as if every action were legal in each position.
 const ANSWERS: usize = 64 << 20;
 const MOST_ANSWERS: usize = 100_000;
@@ -114,12 +114,14 @@ impl<G: Position> Session<G> {
         let answer = ANSWER_BYTES + size_of::<f32>() * (start.num_actions() + start.num_players());
         let cached = (ANSWERS / answer).min(MOST_ANSWERS);
         let cache = matches!(answers, Answers::Net(_)).then(|| Arc::new(Cache::new(cached)));
+        let mut rounds = Rounds::new(Workers::Serial, cache);
+        rounds.known = KNOWN;
         Ok(Self {
             start,
             levels: about.levels.iter().map(|level| (level.name.clone(), level.simulations)).collect(),
             config,
             answers,
-            rounds: Rounds::new(Workers::Serial, cache),
+            rounds,
             trees: TREES,
             tracks: Vec::new(),
             open: Vec::new(),
@@ -371,8 +373,8 @@ impl<G: Position> Session<G> {
             }
             return false;
         };
-        // A large tree takes at once what is left, less the places of its last two copies: no larger tree fits there,
-        // and a page gives no memory back.
+        // A tree that grows is copied, and a page never gives the memory of an old copy back. So a large tree grows once:
+        // into what is left beside its present copy and the copy before that, which counts as large.
         if more > 0
             && own >= self.trees / 16
             && let Some(search) = &mut self.open[place].search

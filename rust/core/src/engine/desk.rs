@@ -15,14 +15,17 @@ use crate::search::{Search, Stop};
 const ROUNDS_REMEMBERED: usize = 8;
 
 /// What a lane has of a desk's searches.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Out {
     searches: usize,
     /// Those that do not ponder.
     in_earnest: usize,
-    /// Memory of their trees, once the round has let them grow.
+    /// Memory of the trees after the round, in bytes.
     bytes: usize,
-    largest: usize,
+    /// The bytes of each search among them that has begun.
+    begun: Vec<usize>,
+    /// The bytes of each search that ends with the round; `bytes` is without them.
+    cut: Vec<usize>,
 }
 
 /// The open searches of one network.
@@ -80,7 +83,7 @@ impl<G: Game, T> Desk<G, T> {
     /// A lane for this desk's searches.
     pub fn lane(&mut self, workers: Workers, cache: Option<Arc<Cache>>) -> Lane<G, T> {
         self.out.push(Out::default());
-        Lane::new(self.out.len() - 1, workers, cache, self.max_batch, self.config.eval_batch, self.broken)
+        Lane::new(self.out.len() - 1, workers, cache, self.max_batch, self.broken)
     }
 
     /// A search from nothing, with the desk's options.
@@ -96,7 +99,9 @@ impl<G: Game, T> Desk<G, T> {
         }
         let report = request.report_every.map(|every| now + every);
         let turn = self.next_turn(request.priority);
-        self.queue(Open { search, request, turn, begun: false, report });
+        // Few at first, as nobody foresees how a new tree grows.
+        let known = self.config.eval_batch as u64;
+        self.queue(Open { search, request, turn, begun: false, known, bytes: 0, report });
     }
 
     /// Whether there is a search for a lane to take. Searches that ponder wait until the whole engine is `quiet`.
@@ -129,31 +134,43 @@ impl<G: Game, T> Desk<G, T> {
         self.stats
     }
 
-    /// Bytes of all trees of searches that go on, in the lanes too, once their next rounds have let them grow.
+    /// Bytes of the trees of all searches that go on, in the lanes too, after their next rounds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let waiting = self.waiting.iter().filter(|open| !open.search.is_done()).map(|open| self.ahead(open));
+        let waiting = self.waiting.iter().filter(|open| !open.search.is_done()).map(Open::memory_ahead);
         waiting.chain(self.out.iter().map(|lane| lane.bytes)).sum()
     }
 
     /// Bytes of the largest of these trees whose search has begun.
     #[must_use]
     pub fn largest(&self) -> usize {
-        let waiting = self.waiting.iter().filter(|open| open.is_growing()).map(|open| self.ahead(open));
-        waiting.chain(self.out.iter().map(|lane| lane.largest)).max().unwrap_or_default()
+        let waiting = self.waiting.iter().filter(|open| open.is_growing()).map(Open::memory_ahead);
+        waiting.chain(self.out.iter().flat_map(|lane| &lane.begun).copied()).max().unwrap_or_default()
     }
 
-    /// Ends the search with the largest tree, if it is not in a lane, and returns the tree's bytes. The lane that has it
-    /// looks at the memory too, when it gives it back.
+    /// Ends the search with the largest tree, and returns the tree's bytes. A search that is in a lane ends when the lane
+    /// returns it, and [`Desk::memory_bytes`] leaves its tree out at once.
     pub fn end_largest(&mut self) -> Option<usize> {
         let largest = self.largest();
-        let place = self.waiting.iter().position(|open| open.is_growing() && self.ahead(open) == largest)?;
-        self.waiting[place].search.cut_short(Stop::Memory);
-        Some(largest)
+        if let Some(open) = self.waiting.iter_mut().find(|open| open.is_growing() && open.memory_ahead() == largest) {
+            open.search.cut_short(Stop::Memory);
+            return Some(largest);
+        }
+        for lane in &mut self.out {
+            if let Some(place) = lane.begun.iter().position(|&bytes| bytes == largest) {
+                lane.cut.push(lane.begun.swap_remove(place));
+                lane.bytes -= largest;
+                return Some(largest);
+            }
+        }
+        None
     }
 
-    fn ahead(&self, open: &Open<G, T>) -> usize {
-        open.search.memory_ahead(KNOWN_A_ROUND as usize / (self.waiting.len() + self.num_out()).max(1))
+    /// Simulations that a search may do in a round without the evaluator, beside so many others: the same for all, and no
+    /// less than a search does that needs the evaluator.
+    fn share_of_known(&self, others: usize) -> u64 {
+        let searches = (self.waiting.len() + self.num_out() + others).max(1);
+        (KNOWN_A_ROUND / searches as u64).max(self.config.eval_batch as u64)
     }
 
     /// Searches in the lanes.
@@ -190,12 +207,12 @@ impl<G: Game, T> Desk<G, T> {
             return false;
         }
         let mut next = took.iter().copied().peekable();
-        let bytes: Vec<_> = took.iter().map(|&index| self.ahead(&self.waiting[index])).collect();
         let out = &mut self.out[lane.number];
-        out.bytes += bytes.iter().sum::<usize>();
-        out.largest = bytes.into_iter().fold(out.largest, usize::max);
-        for (index, open) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+        for (index, mut open) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             if next.next_if_eq(&index).is_some() {
+                open.bytes = open.memory_ahead();
+                out.bytes += open.bytes;
+                out.begun.extend(open.begun.then_some(open.bytes));
                 out.searches += 1;
                 out.in_earnest += usize::from(!open.ponders());
                 lane.open.push(open);
@@ -214,9 +231,18 @@ impl<G: Game, T> Desk<G, T> {
         }
         self.stats.add(&std::mem::take(&mut lane.rounds.stats));
         let mut took = std::mem::take(&mut lane.took);
-        self.out[lane.number] = Out::default();
+        let mut cut = std::mem::take(&mut self.out[lane.number]).cut;
         self.left_over = self.waiting.len();
+        let known = self.share_of_known(lane.open.len());
+        lane.gathered = 0;
         for mut open in lane.open.drain(..) {
+            open.known = known;
+            if open.begun
+                && let Some(place) = cut.iter().position(|&bytes| bytes == open.bytes)
+            {
+                cut.swap_remove(place);
+                open.search.cut_short(Stop::Memory);
+            }
             if open.search.has_leaves() {
                 self.left_over += 1;
             } else {

@@ -24,10 +24,11 @@ pub struct Lane<G: Game, T> {
     pub(super) open: Vec<Open<G, T>>,
     pub(super) took: Took<G, T>,
     pub(super) began: Option<Instant>,
+    /// How many of its searches have gathered in this round: none does so twice.
+    pub(super) gathered: usize,
     /// How many of its searches are in the batch.
     batch: usize,
     max_batch: usize,
-    eval_batch: usize,
     broken: fn(&G) -> bool,
 }
 
@@ -51,12 +52,11 @@ impl<G: Game, T> Lane<G, T> {
         workers: Workers,
         cache: Option<Arc<Cache>>,
         max_batch: usize,
-        eval_batch: usize,
         broken: fn(&G) -> bool,
     ) -> Self {
         let rounds = Rounds::new(workers, cache);
         let (open, took) = (Vec::new(), Took::default());
-        Self { number, rounds, open, took, began: None, batch: 0, max_batch, eval_batch, broken }
+        Self { number, rounds, open, took, began: None, gathered: 0, batch: 0, max_batch, broken }
     }
 
     /// Rows that its searches have gathered, or probably will.
@@ -65,17 +65,15 @@ impl<G: Game, T> Lane<G, T> {
         self.open.iter().map(Open::rows).sum()
     }
 
-    /// The first part of a round: every search without leaves gathers some. `network` is that of the evaluator, for the
-    /// cache. Whether the batch has room for more.
+    /// The first part of a round: every search that has come since the last call, without leaves, gathers some. `network`
+    /// is that of the evaluator, for the cache. Returns whether the batch has room for more.
     pub fn gather(&mut self, network: Option<u64>) -> bool
     where
         T: Send,
     {
-        // Each search has the same share, and no less than the simulations of a search that needs the evaluator.
-        let share = KNOWN_A_ROUND / self.open.len().max(1) as u64;
-        let known = share.max(self.eval_batch as u64);
-        self.rounds.gather(&mut self.open, network, known);
+        self.rounds.gather(&mut self.open[self.gathered..], network, |open| open.known);
         self.take_ended();
+        self.gathered = self.open.len();
         self.open.iter().map(|open| open.search.rows()).sum::<usize>() < self.max_batch
     }
 

@@ -92,6 +92,10 @@ pub struct Open<G: Game, T> {
     turn: u64,
     /// Whether it has been in a batch.
     begun: bool,
+    /// Simulations that it may do in its next round without the evaluator.
+    known: u64,
+    /// Memory of its tree after the round that it is in, in bytes.
+    bytes: usize,
     /// When the next report is due.
     report: Option<Instant>,
 }
@@ -108,6 +112,11 @@ impl<G: Game, T> Open<G, T> {
 
     fn hurries(&self) -> bool {
         self.request.deadline.is_some() && !self.begun
+    }
+
+    /// Memory of its tree after its next round, in bytes. Before the first, how a tree grows is not known.
+    fn memory_ahead(&self) -> usize {
+        if self.begun { self.search.memory_ahead(self.known) } else { self.search.tree().memory_bytes() }
     }
 
     /// Whether its tree has begun to grow, and goes on.

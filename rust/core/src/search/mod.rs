@@ -39,6 +39,10 @@ pub struct Search<G: Game> {
     run: Run,
     pub(crate) round: Round<G>,
     scratch: Scratch,
+    /// The most actions of a leaf so far.
+    widest_leaf: usize,
+    /// The most nodes that the rolls of one descent made.
+    widest_roll: usize,
 }
 
 /// So that rounds take searches alone, and searches in something else.
@@ -105,6 +109,8 @@ impl<G: Game> Search<G> {
             run: Run::new(Stream::keyed(&[])),
             round: Round::default(),
             scratch: Scratch { lines: vec![Vec::new(); config.lookahead], ..Scratch::default() },
+            widest_leaf: 0,
+            widest_roll: 0,
         }
     }
 
@@ -201,6 +207,7 @@ impl<G: Game> Search<G> {
         let mut child = Self::new(self.position.clone(), self.config);
         child.position.play(action);
         child.tree = self.tree.subtree(action);
+        (child.widest_leaf, child.widest_roll) = (self.widest_leaf, self.widest_roll);
         child.root.inherit(child.tree.children(ROOT));
         child.root.exploring = self.root.exploring;
         child
@@ -237,11 +244,13 @@ impl<G: Game> Search<G> {
         &self.tree
     }
 
-    /// Memory of the tree once the next round has let it grow, in bytes. `known` of its leaves may get an answer from the
-    /// cache.
+    /// Memory that the tree takes at most after the next round, in bytes. `known` is how many simulations the round may do
+    /// without the evaluator. No position may have more actions than any before it, and no roll more outcomes. A search
+    /// that has met no position yet counts all actions of the game.
     #[must_use]
-    pub fn memory_ahead(&self, known: usize) -> usize {
-        self.tree.memory_after(self.config.eval_batch + known)
+    pub fn memory_ahead(&self, known: u64) -> usize {
+        let widest_leaf = if self.widest_leaf == 0 { self.position.num_actions() } else { self.widest_leaf };
+        self.tree.memory_after((self.config.eval_batch + known as usize).saturating_mul(widest_leaf + self.widest_roll))
     }
 
     /// See [`Tree::shrink`].
@@ -357,7 +366,7 @@ mod tests {
                 search[0].begin(10_000, Stream::keyed(&[seed])).unwrap();
                 let mut rounds = Rounds::new(Workers::Serial, None);
                 while !search[0].is_done() {
-                    rounds.gather(&mut search, None, known);
+                    rounds.gather(&mut search, None, |_| known);
                     rounds.evaluate(&mut search, &mut Uniform).unwrap();
                     rounds.take_up(&mut search);
                 }

@@ -115,8 +115,10 @@ impl<G: Game> Search<G> {
             && self.round.collided.len() < self.config.eval_batch.max(1)
             && (!self.round.leaves.is_empty() || self.run.stats.simulations < until)
         {
-            let start = self.round.paths.len() as u32;
-            match if plain { self.descend::<true>() } else { self.descend::<false>() } {
+            let (start, nodes) = (self.round.paths.len() as u32, self.tree.nodes().len());
+            let descent = if plain { self.descend::<true>() } else { self.descend::<false>() };
+            self.widest_roll = self.widest_roll.max(self.tree.nodes().len() - nodes);
+            match descent {
                 Err(fault) => {
                     // The whole round is taken back: nothing stays in flight.
                     self.tree.release(&self.round.paths[start as usize..]);
@@ -183,6 +185,7 @@ impl<G: Game> Search<G> {
         let state = self.round.states.last().expect("a leaf leaves its position");
         let legal_start = self.round.legal.len() as u32;
         state.legal_actions(&mut self.scratch.actions);
+        self.widest_leaf = self.widest_leaf.max(self.scratch.actions.len());
         let restricted = path.len() == 1 && self.is_restricted();
         if restricted {
             let allowed = &self.root.allowed;

@@ -120,8 +120,6 @@ pub struct Tree {
     nodes: Vec<Node>,
     /// Nodes it may have; the root and its children come even so.
     max_nodes: usize,
-    /// The most children that a node was given.
-    widest: usize,
     /// Sums for each player that every node has beside it: P, or 0 where `Node::value_sum` says enough.
     sums: usize,
     /// What every node has beside it, one after another; empty where that is nothing.
@@ -141,7 +139,7 @@ impl Tree {
     pub fn new(max_nodes: usize, sums: usize) -> Self {
         // Indices are 32 bits, and one more node may always be expanded.
         let max_nodes = max_nodes.min((u32::MAX - u32::from(u16::MAX)) as usize);
-        Self { nodes: vec![Node::new(0, 1.0)], max_nodes, widest: 0, sums, beside: vec![0.0; sums] }
+        Self { nodes: vec![Node::new(0, 1.0)], max_nodes, sums, beside: vec![0.0; sums] }
     }
 
     /// Forgets everything but the allocated memory.
@@ -186,10 +184,10 @@ impl Tree {
         Self::bytes_of(self.nodes.capacity(), self.sums)
     }
 
-    /// Memory held once so many leaves more have children, as many as any node so far.
+    /// Memory held once there are so many nodes more.
     #[must_use]
-    pub fn memory_after(&self, leaves: usize) -> usize {
-        Self::bytes_of(self.capacity_for(self.nodes.len() + leaves * self.widest), self.sums)
+    pub fn memory_after(&self, more: usize) -> usize {
+        Self::bytes_of(self.capacity_for(self.nodes.len().saturating_add(more).min(self.max_nodes)), self.sums)
     }
 
     /// Takes room for as many nodes as this memory holds.
@@ -266,7 +264,6 @@ impl Tree {
         if needed > self.nodes.capacity() {
             self.grow_to(self.capacity_for(needed));
         }
-        self.widest = self.widest.max(actions.len());
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
         self.beside.resize(needed * self.sums, 0.0);
@@ -350,16 +347,13 @@ impl Tree {
     /// was never expanded, the tree is cleared. Nothing may be in flight. The nodes move up in place and keep their order,
     /// so no second tree is needed.
     pub fn keep_subtree(&mut self, action: Action) {
-        let known = |child: &Node| child.action == action && child.kind != Kind::New;
-        let Some(index) = self.children(ROOT).iter().position(known) else {
+        let Some((child, root)) = self.next_root(action) else {
             return self.clear();
         };
-        let root = self.nodes[0];
-        let child = root.first_child + index as NodeId;
-        self.nodes[child as usize].value_sum = self.sum_for(child, Player::Zero, root.kind.view());
-        let mut kept = self.keep(child as usize, 1, 0);
+        self.nodes[child] = root;
+        let mut kept = self.keep(child, 1, 0);
         // Children lie behind their parents. The first of those to keep has its parent's new place, and 1.
-        let mut next = child as usize + 1;
+        let mut next = child + 1;
         while let Some(&Node { in_flight, .. }) = self.nodes.get(next) {
             let Some(parent) = in_flight.checked_sub(1) else {
                 next += 1;
@@ -373,6 +367,14 @@ impl Tree {
         }
         self.nodes.truncate(kept);
         self.beside.truncate(kept * self.sums);
+    }
+
+    /// The place of the root's child under `action`, if that was expanded, and this child as the root of a tree.
+    fn next_root(&self, action: Action) -> Option<(usize, Node)> {
+        let known = |child: &Node| child.action == action && child.kind != Kind::New;
+        let child = self.node(ROOT).first_child + self.children(ROOT).iter().position(known)? as NodeId;
+        let value_sum = self.sum_for(child, Player::Zero, self.node(ROOT).kind.view());
+        Some((child as usize, Node { value_sum, ..*self.node(child) }))
     }
 
     /// Moves nodes up to `place`, and tells the first child of each where its parent is. Returns where they end.
@@ -390,11 +392,24 @@ impl Tree {
         end
     }
 
-    /// The tree below an action of the root, as [`Tree::keep_subtree`] keeps it. This one stays as it is.
+    /// A copy of the tree below an action of the root, with what [`Tree::keep_subtree`] keeps. This tree stays as it is.
     #[must_use]
     pub fn subtree(&self, action: Action) -> Self {
-        let mut below = self.clone();
-        below.keep_subtree(action);
+        let mut below = Self::new(self.max_nodes, self.sums);
+        let Some((child, root)) = self.next_root(action) else {
+            return below;
+        };
+        below.nodes[0] = root;
+        below.beside.copy_from_slice(self.sums(child as NodeId));
+        // Breadth first: the nodes from `next` on are the queue.
+        let mut next = 0;
+        while let Some(&Node { first_child, num_children, .. }) = below.nodes.get(next) {
+            let (first, end) = (first_child as usize, first_child as usize + usize::from(num_children));
+            below.nodes[next].first_child = below.nodes.len() as NodeId;
+            below.nodes.extend_from_slice(&self.nodes[first..end]);
+            below.beside.extend_from_slice(&self.beside[first * self.sums..end * self.sums]);
+            next += 1;
+        }
         below.shrink();
         below
     }
@@ -504,10 +519,10 @@ mod tests {
             let mut tree = Tree::new(most, sums);
             let mut id = ROOT;
             while tree.has_room(7) {
-                let ahead = tree.memory_after(1);
+                let ahead = tree.memory_after(7);
                 tree.expand(id, Kind::Chance, &[0, 1, 2, 3, 4, 5, 6], &[0.1; 7]);
                 id += 1;
-                assert!(tree.memory_bytes() == ahead || id == 1);
+                assert_eq!(tree.memory_bytes(), ahead);
                 let held = tree.nodes.capacity() * 32 + tree.beside.capacity() * 8;
                 assert_eq!(tree.memory_bytes(), held);
             }

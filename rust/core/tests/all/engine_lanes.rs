@@ -9,7 +9,7 @@ use crate::common::engine::*;
 use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Open, Priority, Queue, Request, Waiting, Wish};
+use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Waiting, Wish};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::search::Stop;
 use azpy_core::toy::Toy;
@@ -213,18 +213,99 @@ fn memory_counts_the_trees_in_the_lanes() {
     (0..2).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
     let (all, largest) = (serving.desk.memory_bytes(), serving.desk.largest());
     assert!(largest > all - largest, "the first search has the larger tree");
-    // A lane takes it: it still counts, and the smaller one does not end in its place.
+    // A lane takes it: it still counts. It ends as the lane returns it, and the smaller one does not end in its place.
     let (desk, lane) = (&mut serving.desk, &mut serving.lane);
     assert!(desk.give(lane, evaluator.now, true));
-    assert_eq!((desk.memory_bytes(), desk.largest(), desk.end_largest()), (all, largest, None));
+    assert_eq!((desk.memory_bytes(), desk.largest(), desk.end_largest()), (all, largest, Some(largest)));
+    assert_eq!(desk.memory_bytes(), all - largest, "a search that is about to end grows no more");
     lane.gather(None);
     let outcome = lane.evaluate(&mut evaluator);
     lane.take_up(outcome).unwrap();
-    assert!(desk.take_back(lane, evaluator.now).ended.is_empty());
-    assert!(desk.end_largest() >= Some(largest));
-    assert!(desk.memory_bytes() < largest, "a search that has ended grows no more");
-    let ended = desk.look(evaluator.now);
+    let ended = desk.take_back(lane, evaluator.now).ended;
     assert_eq!((ended.len(), ended[0].request.token, ended[0].search.stop()), (1, 0, Stop::Memory));
+    check_tree(&ended[0].search);
+}
+
+#[test]
+fn the_largest_tree_ends_though_another_lane_has_taken_it() {
+    let mut desk = Desk::new(one_leaf(), 1, 0, broken, wished);
+    let mut evaluator = Recording::new();
+    let mut lanes = [0, 1].map(|_| desk.lane(Workers::Serial, None));
+    let play = |lane: &mut Lane<_, _>, evaluator: &mut Recording| {
+        lane.gather(None);
+        let outcome = lane.evaluate(evaluator);
+        lane.take_up(outcome).unwrap();
+    };
+    for (who, rounds) in [(0, 50), (1, 3)] {
+        let search = desk.search(Asked::new(who, Toy::random(who as u64, 7, true)));
+        desk.join(search, request(who, u32::MAX), evaluator.now);
+        for _ in 0..rounds {
+            assert!(desk.give(&mut lanes[0], evaluator.now, true));
+            play(&mut lanes[0], &mut evaluator);
+            assert!(desk.take_back(&mut lanes[0], evaluator.now).ended.is_empty());
+        }
+    }
+    let ended = (0..40).find_map(|turn| {
+        // Each lane returns its search, and the other one takes what waits before the memory is looked at.
+        let (one, other) = (turn % 2, 1 - turn % 2);
+        desk.give(&mut lanes[one], evaluator.now, true);
+        play(&mut lanes[one], &mut evaluator);
+        let mut ended = desk.take_back(&mut lanes[one], evaluator.now).ended;
+        desk.give(&mut lanes[other], evaluator.now, true);
+        if turn == 0 {
+            assert!(desk.end_largest().is_some());
+        }
+        play(&mut lanes[other], &mut evaluator);
+        ended.append(&mut desk.take_back(&mut lanes[other], evaluator.now).ended);
+        ended.append(&mut desk.look(evaluator.now));
+        ended.pop()
+    });
+    let ended = ended.expect("the search with the largest tree ends");
+    assert_eq!((ended.request.token, ended.search.stop()), (0, Stop::Memory));
+    assert!(desk.look(evaluator.now).is_empty() && desk.largest() > 0, "one search ends, and not both");
+}
+
+#[test]
+fn a_round_takes_no_more_memory_than_was_foreseen() {
+    /// Three actions, each followed by a roll of two outcomes.
+    fn tree(plies: usize) -> String {
+        if plies == 0 {
+            return "+".to_owned();
+        }
+        let roll = format!("?(1:{0} 1:{0})", tree(plies - 1));
+        format!("{}({roll} {roll} {roll})", plies % 2)
+    }
+    let start = Asked::new(0, Toy::parse(&tree(5)).unwrap());
+    for (eval_batch, searches, simulations) in [(1, 1, 4_000), (8, 1, 4_000), (8, 5, 2_000), (8, 300, 100)] {
+        let config = SearchConfig { eval_batch, ..SearchConfig::default() };
+        let mut serving = serving(config, 4_096, Some(Arc::new(Cache::new(4_096))));
+        let mut evaluator = Recording { cached: true, ..Recording::new() };
+        // The cache answers the searches of the second time.
+        for _ in 0..2 {
+            for who in 0..searches {
+                let asked = Request { report_every: Some(Duration::ZERO), ..request(who, simulations) };
+                serving.join(Asked { who, ..start.clone() }, asked);
+            }
+            for round in 0.. {
+                let (desk, lane, now) = (&mut serving.desk, &mut serving.lane, evaluator.now);
+                while desk.give(lane, now, true) && lane.gather(evaluator.network()) {}
+                let foreseen = desk.memory_bytes();
+                let outcome = lane.evaluate(&mut evaluator);
+                lane.take_up(outcome).unwrap();
+                let mut held = 0;
+                lane.report(Instant::now(), |open| {
+                    held += open.search.tree().memory_bytes();
+                    now
+                });
+                let ended = desk.take_back(lane, now).ended;
+                held += ended.iter().map(|open| open.search.tree().memory_bytes()).sum::<usize>();
+                assert!(round == 0 || held <= foreseen, "{held} bytes, {foreseen} foreseen, {searches} searches");
+                if desk.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn search_of(start: &Toy, game: &GameRecord, ply: usize, config: &SelfPlayConfig
 #[test]
 fn each_search_is_that_of_its_kind_and_only_full_ones_are_samples() {
     let config = SelfPlayConfig { full_search_share: 0.4, tree_reuse: false, ..config() };
-    let (toy, mut searches, mut fast) = (toy(), 0, 0);
+    let (toy, mut searches, mut fast, mut valued) = (toy(), 0, 0, [0; 2]);
     for game in play(config.clone(), 60) {
         game.check(&toy).unwrap();
         assert_eq!(GameRecord::from_bytes(&game.to_bytes()), Ok(game.clone()));
@@ -41,6 +41,7 @@ fn each_search_is_that_of_its_kind_and_only_full_ones_are_samples() {
         for (ply, entry) in game.plies.iter().enumerate().filter(|(_, entry)| entry.is_searched()) {
             let found = search_of(&toy, &game, ply, &config);
             assert_eq!(game.root_value_of(ply, entry.mover().unwrap()).to_bits(), found.value.to_bits());
+            valued[entry.mover().unwrap().index()] += usize::from(found.value.abs() > 0.01);
             assert_eq!(entry.network, 3);
             let range = game.range(ply);
             if entry.flags & FAST_SEARCH != 0 {
@@ -54,6 +55,7 @@ fn each_search_is_that_of_its_kind_and_only_full_ones_are_samples() {
             searches += 1;
         }
     }
+    assert!(valued.iter().all(|&plies| plies > 50), "both players have moved: {valued:?}");
     // Four standard deviations.
     let expected = 0.6 * f64::from(searches);
     assert!((f64::from(fast) - expected).abs() < 4.0 * (0.4 * expected).sqrt(), "{fast} of {searches}");
