@@ -146,8 +146,30 @@ def test_imported_games_keep_their_players_and_dates(
     written = (out / "000000.sgf" if start is GO else out).read_text()
     assert [one for one in told if one not in written] == []
     assert "network" not in written
+    # A run's file keeps them on its way into another run; a stranger's may hold anything.
+    sealed.write(1, found.records, [json.dumps({"Event": 3, "PB": None, "x": "y", "EV": 999 * "x"})])
+    again = [import_games([str(sealed.path(number))], start, 0, Filters()).tags for number in (0, 1)]
+    assert again == [found.tags, [json.dumps({"EV": 200 * "x"})]]
     sealed.write(1, found.records)
     assert sealed.tags(1) == {}
+
+
+def test_names_are_read_only_for_forms_that_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each export opened each file of games twice."""
+    opened, tags = list[int](), SealedGames.tags
+
+    def noted(self: SealedGames, iteration: int) -> dict[int, dict[str, str]]:
+        opened.append(iteration)
+        return tags(self, iteration)
+
+    with RunFolder(tmp_path / "run", vars(Settings("go(size=5)"))) as folder:
+        for iteration in range(3):
+            folder.sealed.write(iteration, [azpy.GameRecord.of_actions(GO, [25, 25], -1.0, game_id=iteration)])
+    monkeypatch.setattr(SealedGames, "tags", noted)
+    assert main([str(tmp_path / "run"), "--npz", str(tmp_path / "x"), "--jsonl", str(tmp_path / "y")]) == 0
+    assert opened == []
+    assert main([str(tmp_path / "run"), "--sgf", str(tmp_path / "z")]) == 0
+    assert opened == [0]
 
 
 @pytest.mark.parametrize("names", [{}, {0: "", 1: " \n"}])

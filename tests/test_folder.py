@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -615,6 +617,38 @@ def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:
             place.said("", entry.name)
     assert os.dup(0) == spare
     os.close(spare)
+
+
+LOCKED = """
+import os, sys
+from azpy.fleet.channels.files import Files
+
+os.chdir(sys.argv[1])
+place = Files(".", make=False)
+for part in ("from", "to"):
+    os.rmdir(part)
+    os.mkdir(part, 0o700)
+open("to/kept", "w").close()
+for part in ("from", "to"):
+    os.chmod(part, 0)
+if os.geteuid() == 0:  # who may do all
+    os.chown(".", 65534, 65534)
+    os.setuid(65534)
+place.make_parts(again=True)
+print(place.names("from"))
+try:
+    place.names("to")
+except PermissionError:
+    print("locked")
+"""
+
+
+def test_an_empty_part_that_may_not_be_used_is_made_again(tmp_path: Path) -> None:
+    """One that holds something is left as it is: it may hold games."""
+    done = subprocess.run([sys.executable, "-c", LOCKED, tmp_path], capture_output=True, text=True, check=False)
+    (tmp_path / "to").chmod(0o700)
+    assert (done.stdout, done.stderr) == ("[]\nlocked\n", "")
+    assert (tmp_path / "to/kept").exists()
 
 
 def test_a_checksum_shows_damage_and_a_pulse_life() -> None:

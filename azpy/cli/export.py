@@ -40,6 +40,7 @@ from azpy.web.page import check_page, write_page
 
 _TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
+_NAMED = {"pgn", "sgf"}  # forms that name a game's players
 _OF_MODELS = {"onnx", "onnx_int8", "card", "web"}
 _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
@@ -93,7 +94,9 @@ def _export(arguments: Sequence[str]) -> int:
         _check_page(run, crate)
     if wants_games:
         games, event = _games(run, options.iterations), str(run.path)
-        told = run.tags({iteration for iteration, _ in games})
+        # Imported games alone have tags, and they are those of iteration 0.
+        imported = {iteration for iteration, _ in games if iteration == 0}
+        told = run.tags(imported if targets.keys() & _NAMED else ())
         writers: dict[str, Callable[..., int]] = {
             "npz": exports.to_npz,
             "jsonl": exports.to_jsonl,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from azpy import _core
 from azpy._core import GameRecord, State, notation_of
@@ -238,8 +239,13 @@ def _written(game: _core.WrittenGame, start: State, filters: Filters, *, is_sgf:
     seconds = _sgf_seconds(tags) if is_sgf else _pgn_seconds(tags.get("TimeControl", ""))
     if seconds is not None and seconds < filters.min_seconds:
         return "time"
-    kept = {name: text[:_LONGEST_TAG] for name in _KEPT if (text := tags.get(name, "")).strip("?.* ")}
-    return GameRecord.of_actions(start, game.actions, outcome), kept
+    return GameRecord.of_actions(start, game.actions, outcome), _kept(tags)
+
+
+def _kept(tags: Mapping[str, Any]) -> dict[str, str]:
+    """The tags that an export writes again; a run's file may hold anything."""
+    texts = {name: text for name in _KEPT if isinstance(text := tags.get(name), str)}
+    return {name: text[:_LONGEST_TAG] for name, text in texts.items() if text.strip("?.* ")}
 
 
 def _pgn_result(tags: Mapping[str, str], behind: str | None) -> tuple[float | None, bool]:
@@ -292,17 +298,17 @@ def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, _Game | str]]
     except RunError as error:
         yield str(error), "unreadable"
         return
-    if other := next((record.game for record in records if record.game != start.game), None):
+    if other := next((record.game for record, _ in records if record.game != start.game), None):
         yield f"{path} holds games of {other}, expected {start.game}", "foreign"
         return
     if not records:
         yield f"{path} holds no game", "empty"
     rules = _core.ReplayBuffer(start, max_positions=1)  # it checks each game
-    for record in records:
-        yield f"{path}, game {record.game_id}", _sealed(record, rules)
+    for record, tags in records:
+        yield f"{path}, game {record.game_id}", _sealed(record, tags, rules)
 
 
-def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> _Game | str:
+def _sealed(record: GameRecord, tags: Mapping[str, Any], rules: _core.ReplayBuffer) -> _Game | str:
     """A game of a run: its searched plies say more than the action played, so they stay as they are."""
     if record.capped:
         return "result"
@@ -313,4 +319,4 @@ def _sealed(record: GameRecord, rules: _core.ReplayBuffer) -> _Game | str:
         return "action"
     if len(record) < _LEAST_PLIES and record.resigned:
         return "short"
-    return (record, {}) if imported.positions else "short"
+    return (record, _kept(tags)) if imported.positions else "short"

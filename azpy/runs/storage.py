@@ -480,8 +480,7 @@ class SealedGames:
     def tags(self, iteration: int) -> dict[int, dict[str, str]]:
         """What the files of an iteration's imported games say of them, by game id. Errors are those of `read`."""
         with self._opened(iteration) as (arrays, ids):
-            lines = arrays["tags"].tobytes().decode().split("\n") if "tags" in arrays.files else []
-            return {game: dict(json.loads(line)) for game, line in zip(ids, lines, strict=bool(lines))}
+            return dict(zip(ids, _tags_in(arrays, len(ids)), strict=True)) if "tags" in arrays.files else {}
 
     def read(self, iteration: int) -> list[GameRecord]:
         """Games of an iteration, in order of game id.
@@ -514,8 +513,8 @@ class SealedGames:
             )
 
 
-def sealed_in(path: Path, most: int) -> list[GameRecord]:
-    """The games of a file of sealed games, whatever run it is of.
+def sealed_in(path: Path, most: int) -> list[tuple[GameRecord, dict[str, Any]]]:
+    """Return the games of a file of sealed games, whatever run it is of, each with what its own file said of it.
 
     Raises:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
@@ -528,7 +527,13 @@ def sealed_in(path: Path, most: int) -> list[GameRecord]:
             rows = "observations" in arrays.files
             holds = "rows for training, as az-export --npz writes," if rows else "arrays"
             raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
-        return _records_of(arrays)
+        records = _records_of(arrays)
+        return list(zip(records, _tags_in(arrays, len(records)), strict=True))
+
+
+def _tags_in(arrays: Any, games: int) -> list[dict[str, Any]]:
+    lines = arrays["tags"].tobytes().decode().split("\n") if "tags" in arrays.files else ["{}"] * games
+    return [dict(json.loads(line)) for line in lines]
 
 
 def _records_of(arrays: Any) -> list[GameRecord]:

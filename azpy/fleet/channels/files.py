@@ -58,9 +58,10 @@ class Files:
             self.make_parts()
 
     def make_parts(self, *, again: bool = False) -> None:
-        """Make the parts that are missing; with `again`, also in place of what is not a folder.
+        """Make the parts that are missing.
 
-        With `again` nothing is made where all parts are gone: an empty mount point is not the folder.
+        With `again`, make them also in place of what is not a folder, and of an empty folder that may not be used. Then
+        nothing is made where all parts are gone: an empty mount point is not the folder.
 
         Raises:
             OSError: something is in the way.
@@ -68,10 +69,14 @@ class Files:
         if again and not any(self.is_there("", part) for part in _PARTS):
             return
         for part in _PARTS:
-            if again and not is_folder(self.path / part):
+            path = self.path / part
+            if again and not is_folder(path):
                 self.delete("", part)
+            elif again and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+                with contextlib.suppress(OSError):  # it is not empty
+                    path.rmdir()
             with contextlib.suppress(FileExistsError):
-                (self.path / part).mkdir()
+                path.mkdir()
             self._check(part)
 
     def _check(self, part: str) -> None:
