@@ -170,7 +170,10 @@ def test_weights_that_do_not_fit_are_listed(tmp_path: Path) -> None:
         ("weights.pt", r"--init .*another network: body.0.weight is \(4, 3, 3, 3\), expected \(4, 2, 3, 3\)$"),
         # A model for play has no further heads.
         ("weights.onnx", r"--init .*: stones.weight is missing, expected \(1, 36\); stones.bias is missing"),
-        ("missing.pt", r"--init .*missing\.pt does not exist, expected a run, a checkpoint or a file of weights$"),
+        (
+            "missing.pt",
+            r"--init .*missing\.pt does not exist, expected a run folder, a checkpoint or a file of weights$",
+        ),
     ):
         with pytest.raises((SettingsError, RunError), match=text):
             run(tmp_path / "run", **OWN, init=str(tmp_path / file))
