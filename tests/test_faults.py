@@ -337,7 +337,7 @@ def test_actions_that_are_named_twice_count_once() -> None:
 
 
 def test_files_to_learn_from_are_a_path_or_a_list(tmp_path: Path) -> None:
-    for given in (b"games", {"games": 1}, {"games"}, [1]):
+    for given in (b"games", {"games": 1}, {"games"}, [1], [b"games"]):
         with pytest.raises(SettingsError, match="supervised must be a file or a list of files"):
             azpy.train("tic_tac_toe", supervised=given, out=str(tmp_path / "run"))  # type: ignore[arg-type]
 

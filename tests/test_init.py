@@ -1,6 +1,7 @@
 """A run begins with another run's network: weights are taken over, and a larger network begins as the smaller one."""
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -169,7 +170,10 @@ def test_weights_that_do_not_fit_are_listed(tmp_path: Path) -> None:
         ("weights.pt", r"--init .*another network: body.0.weight is \(4, 3, 3, 3\), expected \(4, 2, 3, 3\)$"),
         # A model for play has no further heads.
         ("weights.onnx", r"--init .*: stones.weight is missing, expected \(1, 36\); stones.bias is missing"),
-        ("weights.ckpt", r"weights.ckpt is neither a run folder"),
+        (
+            "missing.pt",
+            r"--init .*missing\.pt does not exist, expected a run folder, a checkpoint or a file of weights$",
+        ),
     ):
         with pytest.raises((SettingsError, RunError), match=text):
             run(tmp_path / "run", **OWN, init=str(tmp_path / file))
@@ -205,6 +209,14 @@ def test_a_file_without_weights_is_said_to_be_what_it_is(saved: Any, text: str, 
     assert one_line("\x1b[1mtold\x1b[0m in colours") == "told in colours"
 
 
+@pytest.mark.parametrize("suffix", ["safetensors", "pt", "onnx"])
+def test_a_file_that_cannot_be_opened_is_said_to_be_so(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / f"folder.{suffix}").mkdir()
+    for name, why in (("missing", "No such file or directory"), ("folder", "Is a directory")):
+        with pytest.raises(SettingsError, match=rf"{name}\.{suffix} cannot be read: {why}$"):
+            weights_in(tmp_path / f"{name}.{suffix}")
+
+
 def test_a_weight_may_have_the_name_of_a_state_dict(tmp_path: Path) -> None:
     torch.save({"model": torch.ones(2), "state_dict": {"model": torch.zeros(2), "b": torch.ones(1)}}, tmp_path / "x.pt")
     torch.save({"model": torch.ones(2)}, tmp_path / "y.pt")
@@ -230,11 +242,29 @@ def test_names_that_torch_s_wrappers_add_are_understood(spec: str) -> None:
         assert all(np.array_equal(array, state[name]) for name, array in learner.model_arrays().items())
 
 
-def test_a_network_with_such_a_name_of_its_own_keeps_it() -> None:
-    network = torch.nn.Sequential()
-    network.add_module("module", torch.nn.Linear(2, 2))
-    arrays = to_arrays(network)
-    assert unwrapped(arrays, network.state_dict()).keys() == {"module.weight", "module.bias"} == arrays.keys()
+class Outer(torch.nn.Linear):
+    """A network that has a part called `module`, as torch's wrappers do."""
+
+    def __init__(self) -> None:
+        super().__init__(2, 2)
+        self.module = torch.nn.Linear(2, 2)
+
+
+@pytest.mark.parametrize("make", [Outer, lambda: torch.nn.Sequential(Outer())])
+def test_a_network_with_such_a_name_of_its_own_keeps_it(make: Callable[[], torch.nn.Module]) -> None:
+    network = make()
+    state, parallel = network.state_dict(), torch.nn.DataParallel(network)
+    inner = {name: name.replace("module.", "module._orig_mod.") for name in state}
+    for named in (
+        state,
+        parallel.state_dict(),
+        AveragedModel(parallel).state_dict(),
+        {inner[name]: tensor for name, tensor in state.items()},
+        {f"module.{inner[name]}": tensor for name, tensor in state.items()},
+    ):
+        found = unwrapped({name: tensor.numpy() for name, tensor in named.items()}, state)
+        assert found.keys() == state.keys()
+        assert all(np.array_equal(found[name], state[name]) for name in state)
 
 
 @pytest.mark.parametrize("kind", [np.complex64, np.int8])

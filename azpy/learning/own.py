@@ -10,7 +10,7 @@ import os
 import pickle
 import traceback
 import warnings
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MethodType
 from typing import Any
@@ -246,6 +246,8 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
         }
     except SettingsError:
         raise
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or one_line(error)}") from error
     except Exception as error:  # the packages' exceptions share no base
         raise SettingsError(f"{path} cannot be read as weights: {one_line(error)}; {_SAVE}") from error
 
@@ -300,16 +302,24 @@ def weights_of_onnx(model: Any) -> dict[str, NDArray[Any]]:
     return found
 
 
-def unwrapped(arrays: Mapping[str, NDArray[Any]], names: Container[str]) -> dict[str, NDArray[Any]]:
+def unwrapped(arrays: Mapping[str, NDArray[Any]], names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Return the weights by a network's `names`, without the parts that torch's wrappers add to a name.
 
     These are DataParallel, DistributedDataParallel, AveragedModel, torch.compile, FSDP and activation checkpoints,
-    around the whole network or around a part of it.
+    around the whole network or around a part of it. A network may have parts of such names itself.
     """
-    found = dict[str, NDArray[Any]]()
-    for name, array in arrays.items():
-        if name in names:
-            found[name] = array
-        elif name != "n_averaged":  # AveragedModel counts
-            found[".".join(part for part in name.split(".") if part not in _WRAPPERS)] = array
+    found, known = dict[str, NDArray[Any]](), _by_bare_name(names)
+    given = [name for name in arrays if name != "n_averaged" or name in names]  # AveragedModel counts
+    for bare, wrapped in _by_bare_name(given).items():
+        mine = known.get(bare, [bare])
+        for name, new in zip(wrapped, mine if len(mine) == len(wrapped) else wrapped, strict=True):
+            found[new] = arrays[name]
+    return found
+
+
+def _by_bare_name(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names that are the same without the words of wrappers, those with the fewest of these words first."""
+    found = dict[str, list[str]]()
+    for name in sorted(names, key=lambda name: name.count(".")):
+        found.setdefault(".".join(part for part in name.split(".") if part not in _WRAPPERS), []).append(name)
     return found

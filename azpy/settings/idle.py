@@ -9,6 +9,7 @@ from azpy.settings.run import ABOUT, Settings, default_of
 
 _SUPERVISED = tuple(name for name in ABOUT if name.startswith("supervised_"))
 _TRAINS = ("init", "tensorboard", *(name for name, about in ABOUT.items() if about.group in ("learning", "matches")))
+NO_MATCHES = 1_000_000  # as match_every: no run has so many iterations
 _DEVICE = ("device", "devices", "precision")
 
 
@@ -41,7 +42,8 @@ def _idle(
         (("schedule",), endless and now.schedule != "constant", "a run without an end keeps the full learning rate"),
         (("learner_lag",), now.iterations == 1, "the first iteration takes no steps, and the run has no other"),
         (("window_min",), now.window_min > now.window_max, f"window_max is {now.window_max}"),
-        (("match_games",), now.match_every > (now.iterations or now.match_every), "only the last match is played"),
+        (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
+        (("final_match_games",), endless, "a run without an end has no last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
         (("resign_plies", "resign_control"), now.resign_below == -1, "nobody resigns: give resign_below above -1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),

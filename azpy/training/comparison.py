@@ -21,6 +21,7 @@ from azpy.matches.match import match
 from azpy.matches.query import query_text
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
+from azpy.settings.idle import NO_MATCHES
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, SAME_GAMES_SETTINGS, Settings, combine
 from azpy.training.events import Event
@@ -28,7 +29,7 @@ from azpy.training.events import Event
 # Settings of the whole comparison.
 OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "deterministic")
 # Defaults. The runs' own matches are not needed here. The eval batch must not depend on the machine.
-_USUAL: dict[str, Any] = {"match_every": 1_000_000, "final_match_games": 2, "eval_batch": 1}
+_USUAL: dict[str, Any] = {"match_every": NO_MATCHES, "final_match_games": 2, "eval_batch": 1}
 _FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # may change where a run goes on
 _LONGEST_NAME = 100
 _SHOWN = ("score", "low", "high", "difference", "difference_low", "difference_high", "players")  # of a stored row

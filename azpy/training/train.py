@@ -67,6 +67,8 @@ def train(
     try:
         given = [supervised] if isinstance(supervised, str | os.PathLike) else listed(supervised)
         files = [os.fspath(path) for path in given]
+        if wrong := [name for name in files if not isinstance(name, str)]:
+            raise TypeError(f"{wrong[0]!r} is {type(wrong[0]).__name__}, not str")
     except TypeError as error:
         raise SettingsError(f"supervised must be a file or a list of files: {error}") from error
     warn_of_idle(chosen, typed, supervised=bool(files) or 0 in numbered(Path(folder, "games"), ".npz"))

@@ -137,6 +137,8 @@ class Trainer(Loop):
 
     def _begin_with(self, path: Path) -> str:
         """Takes over a checkpoint's network or a file's weights; returns where they come from, and what they are."""
+        if not path.exists():
+            raise RunError(f"--init {path} does not exist, expected a run folder, a checkpoint or a file of weights")
         if path.is_file():
             weights = weights_in(path)
         else:
