@@ -173,11 +173,11 @@ def test_bad_input_is_one_line_and_exit_code_2(
 def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
-    ended = starts.run("tic_tac_toe", *TRAINED, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
     assert (ended.code, ended.errors) == (code, "")
     first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
-    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TRAINED)}")
+    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "3", folder=tmp_path)
     assert "going on after iteration" in again.output
 
@@ -479,7 +479,7 @@ reader, writer = os.pipe()
 os.dup2(writer, 1)
 threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
 """
-    ended = starts.run("tic_tac_toe", *TRAINED, folder=tmp_path, before=one_who_leaves)
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
     assert (ended.code, ended.errors) == (141, "")
 
 
