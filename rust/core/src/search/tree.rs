@@ -266,7 +266,9 @@ impl Tree {
         }
         let first_child = self.nodes.len() as NodeId;
         self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
-        self.beside.resize(needed * self.sums, 0.0);
+        if self.sums > 0 {
+            self.beside.resize(needed * self.sums, 0.0);
+        }
         let node = &mut self.nodes[id as usize];
         node.kind = kind;
         node.first_child = first_child;
@@ -381,7 +383,9 @@ impl Tree {
     fn keep(&mut self, first: usize, count: usize, place: usize) -> usize {
         let (end, width) = (place + count, self.sums);
         self.nodes.copy_within(first..first + count, place);
-        self.beside.copy_within(first * width..(first + count) * width, place * width);
+        if width > 0 {
+            self.beside.copy_within(first * width..(first + count) * width, place * width);
+        }
         self.nodes[place].in_flight = 0;
         for id in place..end {
             let Node { first_child, num_children, .. } = self.nodes[id];
