@@ -49,7 +49,7 @@ def _models(given: argparse.Namespace) -> dict[str, Served]:
 
 
 def _listen(talk: Conversation, answers_all: bool) -> None:
-    """Have a signal end the conversation, and a second one at once; end the process if nobody reads what it says."""
+    """Have a signal end the conversation, and a second one at once; end the process if its output is closed."""
 
     def end(number: int, _: FrameType | None) -> None:
         when_told_to_end(lambda *_: os._exit(128 + number))

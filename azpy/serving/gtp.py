@@ -49,7 +49,7 @@ class _Analysis:
     """What the words of an analysis ask for."""
 
     name: str  # of the command
-    line: Line | None  # None: the color has no move
+    line: Line | None  # None: the color cannot move
     color: int
     interval: float = 1.0  # seconds between reports
     least: int = 0  # moves to tell, also those without a visit

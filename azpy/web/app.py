@@ -270,7 +270,7 @@ class Site:
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     async def _answers(self, request: Request, query: _core.Message, size: int) -> AsyncGenerator[Reply]:
-        """The answers to the query of a POST, which has `size` bytes; fewer if nobody waits for them any more."""
+        """Yield the answers to a POST of `size` bytes, until its client has left."""
         with self._client() as (analyst, outbox):
             identity = str(query.get("id"))
             # Answers are read meanwhile: those of many turns would not all fit into the outbox.

@@ -52,7 +52,7 @@ class Outbox:
 
     def wake(self) -> None:
         """End the reader's `wait`, from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody reads
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the reader has ended
             self._loop.call_soon_threadsafe(self._there.set)
 
     def get(self) -> Reply:
