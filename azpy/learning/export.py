@@ -119,11 +119,17 @@ cast("Any", torch.onnx).register_custom_op_symbolic(
 def _without_graphs() -> Iterator[None]:
     """Keep torch's exporter from printing a network's whole graph to stdout where it fails (seen in 2.10 and 2.13)."""
     module: Any = torch._C
-    log, module._jit_onnx_log = module._jit_onnx_log, lambda *_: None
+    names = "_jit_onnx_log", "_jit_set_onnx_log_enabled"
+    # The exporter means to ask whether the log is on, forgets the brackets, and so turns it on for good.
+    module._jit_set_onnx_log_enabled(False)
+    kept = [getattr(module, name) for name in names]
+    for name in names:
+        setattr(module, name, lambda *_: None)
     try:
         yield
     finally:
-        module._jit_onnx_log = log
+        for name, function in zip(names, kept, strict=True):
+            setattr(module, name, function)
 
 
 def _traced(network: Any) -> bytes:
