@@ -149,6 +149,8 @@ pub struct Rounds<G: Game> {
     /// What the evaluator calls its network, this round.
     network: Option<u64>,
     states: Vec<G>,
+    /// Positions of the batch before, which the searches that gave them get back.
+    spare: Vec<G>,
     streams: Vec<u64>,
     offsets: Vec<u32>,
     actions: Vec<Action>,
@@ -172,6 +174,7 @@ impl<G: Game> Rounds<G> {
             cache,
             network: None,
             states: Vec::new(),
+            spare: Vec::new(),
             streams: Vec::new(),
             offsets: Vec::new(),
             actions: Vec::new(),
@@ -251,7 +254,7 @@ impl<G: Game> Rounds<G> {
         searches: &mut [S],
         evaluator: &mut E,
     ) -> Result<(), SearchError<E::Error>> {
-        self.states.clear();
+        self.spare.append(&mut self.states);
         self.streams.clear();
         self.actions.clear();
         self.offsets.clear();
@@ -296,6 +299,8 @@ impl<G: Game> Rounds<G> {
             self.stats.rows_capacity += search.eval_batch() as u64;
             // Appended at once, for positions may be kilobytes; those that share a row fall out below.
             let begin = self.states.len();
+            let spare = self.spare.len().saturating_sub(search.round.states.len());
+            search.round.spare.extend(self.spare.drain(spare..));
             self.states.append(&mut search.round.states);
             let mut row = begin;
             let waiting = search.round.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));
@@ -323,7 +328,7 @@ impl<G: Game> Rounds<G> {
                 self.actions.extend_from_slice(legal);
                 self.offsets.push(self.actions.len() as u32);
             }
-            self.states.truncate(row);
+            self.spare.extend(self.states.drain(row..));
         }
     }
 

@@ -154,7 +154,7 @@ impl<G: Game> Evaluator<G> for Rollout {
             let mut state = state.clone();
             let mut stream = Stream::keyed(&[self.seed, stream]);
             // A game that breaks its promises is a draw here.
-            let ended = games.play(&mut state, &mut stream);
+            let ended = state.play_out(&mut games, &mut stream);
             *value = ended.map_or(draw, |_| state.outcome().pov(player));
         }
         Ok(())

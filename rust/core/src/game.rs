@@ -7,7 +7,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use crate::evaluator::RandomGames;
 pub use crate::payoff::{MAX_PLAYERS, Payoff, Player, Pov, PovValue, PovValues, Value, Values, ranked};
+use crate::rng::Stream;
 
 /// What a network says of a position of `G`.
 pub type PovOf<G> = <<G as Game>::Payoff as Payoff>::Pov;
@@ -154,6 +156,18 @@ pub trait Game: Clone + Send + Sync + 'static {
 
     /// Plays a legal action, or takes a chance outcome. Unchecked; see [`Game::try_play`].
     fn play(&mut self, action: Action);
+
+    /// Becomes the position that a line of legal actions and rolls leads to from `start`, of the same game. A search
+    /// asks for it once a simulation, and for nothing else on the way to a leaf.
+    fn follow(&mut self, start: &Self, line: &[Action]) {
+        self.clone_from(start);
+        line.iter().for_each(|&action| self.play(action));
+    }
+
+    /// Plays on at random to the end, see [`RandomGames::play`].
+    fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
+        games.play(self, stream)
+    }
 
     /// Replaces the contents of `out` by the outcomes of the roll, ascending, with probabilities that sum to 1.
     /// Called at a chance turn only.

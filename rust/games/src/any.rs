@@ -6,7 +6,9 @@
 use std::any;
 use std::sync::Arc;
 
+use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, Game, Payoff, Player};
+use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position, unmarked};
 use azpy_core::written::{Bounds, Variations};
 use azpy_core::{declared, handed_on, of_game, of_notation};
@@ -14,12 +16,14 @@ use azpy_core::{declared, handed_on, of_game, of_notation};
 use crate::registry::{self, Entry, split, with_params};
 
 /// What stands behind [`Any`].
-trait Behind<P: Payoff>: Send + Sync {
+trait Behind<P: Payoff>: any::Any + Send + Sync {
     of_game!(declared);
     of_notation!(declared);
     fn copied(&self) -> Box<dyn Behind<P>>;
-    fn picked(&self, scratch: &mut Vec<Action>, draw: &mut dyn FnMut(usize) -> usize) -> Option<Action>;
     fn play(&mut self, action: Action);
+    /// Whether it could: `start` is of the same type.
+    fn follow(&mut self, start: &dyn Behind<P>, line: &[Action]) -> bool;
+    fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize>;
     fn outcome(&self) -> P;
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, String>;
@@ -41,11 +45,16 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     fn copied(&self) -> Box<dyn Behind<G::Payoff>> {
         boxed(self.inner.clone())
     }
-    fn picked(&self, scratch: &mut Vec<Action>, draw: &mut dyn FnMut(usize) -> usize) -> Option<Action> {
-        self.inner.pick_action(scratch, draw)
-    }
     fn play(&mut self, action: Action) {
         self.inner.play(action);
+    }
+    fn follow(&mut self, start: &dyn Behind<G::Payoff>, line: &[Action]) -> bool {
+        let start: &dyn any::Any = start;
+        let start = start.downcast_ref::<Self>();
+        start.map(|start| self.inner.follow(&start.inner, line)).is_some()
+    }
+    fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
+        self.inner.play_out(games, stream)
     }
     fn outcome(&self) -> G::Payoff {
         self.inner.outcome()
@@ -98,18 +107,26 @@ impl<P: Payoff> Clone for Any<P> {
     fn clone(&self) -> Self {
         self.with(self.inner.copied())
     }
+    fn clone_from(&mut self, other: &Self) {
+        self.follow(other, &[]);
+    }
 }
 
 impl<P: Payoff> Game for Any<P> {
     type Payoff = P;
     of_game!(handed_on, inner);
-    fn pick_action(&self, scratch: &mut Vec<Action>, draw: impl FnOnce(usize) -> usize) -> Option<Action> {
-        // A game asks once, and no object can be asked to take what is called by value.
-        let mut draw = Some(draw);
-        self.inner.picked(scratch, &mut |count| draw.take().expect("a game draws once")(count))
-    }
     fn play(&mut self, action: Action) {
         self.inner.play(action);
+    }
+    // One call for a whole line, into memory that is there: this is what a search costs more than one of a single type.
+    fn follow(&mut self, start: &Self, line: &[Action]) {
+        if !Arc::ptr_eq(&self.spec, &start.spec) || !self.inner.follow(&*start.inner, line) {
+            *self = start.clone();
+            line.iter().for_each(|&action| self.play(action));
+        }
+    }
+    fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
+        self.inner.play_out(games, stream)
     }
     fn outcome(&self) -> P {
         self.inner.outcome()

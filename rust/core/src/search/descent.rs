@@ -23,13 +23,13 @@ impl<G: Game> Search<G> {
     ///
     /// `PLAIN`: see [`Search::is_plain`].
     pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent<G::Payoff>, GameFault> {
-        let mut state = self.position.clone();
-        let max_plies = state.max_plies();
         let start = self.round.paths.len();
         let mut id = ROOT;
         // Whose view `value_sum` is in at this node.
         let mut chooser = Player::Zero;
-        loop {
+        self.scratch.line.clear();
+        // The tree says the way, and the rules are asked where it ends.
+        let kind = loop {
             self.round.paths.push(id);
             let kind = self.tree.node(id).kind;
             if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
@@ -44,7 +44,7 @@ impl<G: Game> Search<G> {
                 _ => ROOT,
             };
             self.tree.mark(id);
-            let child = match kind {
+            id = match kind {
                 Kind::Decision(player) => {
                     chooser = player;
                     chosen
@@ -55,55 +55,68 @@ impl<G: Game> Search<G> {
                     let drawn = self.run.stream.weighted(children.iter().map(|child| f64::from(child.prior)));
                     self.tree.node(id).first_child + drawn as NodeId
                 }
-                Kind::Terminal => return Ok(Descent::Known(self.config.outcome(&state), Some(0))),
                 Kind::Pending => return Ok(Descent::Collision),
-                Kind::New => {
-                    match state.turn() {
-                        Turn::Terminal => {
-                            self.tree.set_kind(id, Kind::Terminal);
-                            return Ok(Descent::Known(self.config.outcome(&state), Some(0)));
-                        }
-                        Turn::Player(player) => {
-                            if !PLAIN && id == ROOT {
-                                // The root has to have children, whatever is known of it.
-                                self.root.winning =
-                                    winning_action(&state, player, &self.config, &mut self.scratch.lines);
-                            } else if !PLAIN
-                                && let Some((value, plies)) =
-                                    forced_end(&state, player, &self.config, &mut self.scratch.lines)
-                            {
-                                return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
-                            }
-                            self.tree.set_kind(id, Kind::Pending);
-                            self.round.states.push(state);
-                            return Ok(Descent::Leaf(player, true));
-                        }
-                        Turn::Chance => {}
-                    }
-                    if self.round.paths.len() - start > max_plies + 1 {
-                        return Err(GameFault::TooLong(max_plies));
-                    }
-                    // A roll needs no network: its children are made on the way.
-                    state.chance_outcomes(&mut self.scratch.outcomes);
-                    check_chance(&self.scratch.outcomes)?;
-                    if !self.tree.has_room(self.scratch.outcomes.len()) {
-                        return self.roll_unseen(id, state);
-                    }
-                    self.scratch.actions.clear();
-                    self.scratch.priors.clear();
-                    for &(outcome, probability) in &self.scratch.outcomes {
-                        self.scratch.actions.push(outcome);
-                        self.scratch.priors.push(probability);
-                    }
-                    self.tree.expand(id, Kind::Chance, &self.scratch.actions, &self.scratch.priors);
-                    chooser = Player::Zero;
-                    let drawn = self.run.stream.weighted(self.scratch.priors.iter().map(|&p| f64::from(p)));
-                    self.tree.node(id).first_child + drawn as NodeId
-                }
+                Kind::Terminal | Kind::New => break kind,
             };
-            state.play(self.tree.node(child).action);
-            id = child;
+            self.scratch.line.push(self.tree.node(id).action);
+        };
+        let mut state = self.round.spare.pop().unwrap_or_else(|| self.position.clone());
+        state.follow(&self.position, &self.scratch.line);
+        if kind == Kind::Terminal {
+            return Ok(self.over(state));
         }
+        loop {
+            match state.turn() {
+                Turn::Terminal => {
+                    self.tree.set_kind(id, Kind::Terminal);
+                    return Ok(self.over(state));
+                }
+                Turn::Player(player) => {
+                    if !PLAIN && id == ROOT {
+                        // The root has to have children, whatever is known of it.
+                        self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.lines);
+                    } else if !PLAIN
+                        && let Some((value, plies)) =
+                            forced_end(&state, player, &self.config, &mut self.scratch.lines)
+                    {
+                        self.round.spare.push(state);
+                        return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
+                    }
+                    self.tree.set_kind(id, Kind::Pending);
+                    self.round.states.push(state);
+                    return Ok(Descent::Leaf(player, true));
+                }
+                Turn::Chance => {}
+            }
+            if self.round.paths.len() - start > self.size.max_plies + 1 {
+                return Err(GameFault::TooLong(self.size.max_plies));
+            }
+            // A roll needs no network: its children are made on the way.
+            state.chance_outcomes(&mut self.scratch.outcomes);
+            check_chance(&self.scratch.outcomes)?;
+            if !self.tree.has_room(self.scratch.outcomes.len()) {
+                return self.roll_unseen(id, state);
+            }
+            self.scratch.actions.clear();
+            self.scratch.priors.clear();
+            for &(outcome, probability) in &self.scratch.outcomes {
+                self.scratch.actions.push(outcome);
+                self.scratch.priors.push(probability);
+            }
+            self.tree.expand(id, Kind::Chance, &self.scratch.actions, &self.scratch.priors);
+            let drawn = self.run.stream.weighted(self.scratch.priors.iter().map(|&p| f64::from(p)));
+            state.play(self.scratch.actions[drawn]);
+            id = self.tree.node(id).first_child + drawn as NodeId;
+            self.round.paths.push(id);
+            self.tree.mark(id);
+        }
+    }
+
+    /// The end of a descent in a game that is over.
+    fn over(&mut self, state: G) -> Descent<G::Payoff> {
+        let outcome = self.config.outcome(&state);
+        self.round.spare.push(state);
+        Descent::Known(outcome, Some(0))
     }
 
     /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
@@ -122,7 +135,7 @@ impl<G: Game> Search<G> {
         let Some(rule) = self.config.gumbel() else {
             return select::<false>(&self.tree, id, player, chooser, &self.config);
         };
-        let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.position.num_actions());
+        let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.size.num_actions);
         let chosen = if id == ROOT {
             self.root.halving.select(&choice, rule, &mut self.scratch.scores)
         } else {
@@ -134,7 +147,7 @@ impl<G: Game> Search<G> {
     /// A roll for whose outcomes a full tree has no room: goes on without nodes to where a player has the turn. The
     /// values that come back are those of the roll all the same.
     fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
-        for _ in 0..=state.max_plies() {
+        for _ in 0..=self.size.max_plies {
             match state.turn() {
                 Turn::Terminal => return Ok(Descent::Known(self.config.outcome(&state), None)),
                 Turn::Player(player) => {
@@ -150,6 +163,6 @@ impl<G: Game> Search<G> {
                 }
             }
         }
-        Err(GameFault::TooLong(state.max_plies()))
+        Err(GameFault::TooLong(self.size.max_plies))
     }
 }

@@ -33,6 +33,7 @@ pub use stats::{SearchStats, Stop};
 #[derive(Clone, Debug)]
 pub struct Search<G: Game> {
     position: G,
+    size: Size,
     config: SearchConfig,
     tree: Tree,
     root: Root,
@@ -86,9 +87,25 @@ impl Run {
     }
 }
 
+/// What is the same in all positions of a game.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    num_actions: usize,
+    num_players: usize,
+    max_plies: usize,
+}
+
+impl Size {
+    fn of<G: Game>(game: &G) -> Self {
+        Self { num_actions: game.num_actions(), num_players: game.num_players(), max_plies: game.max_plies() }
+    }
+}
+
 /// Memory that descents use again and again.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
+    /// The actions of a descent.
+    line: Vec<Action>,
     actions: Vec<Action>,
     priors: Vec<f32>,
     outcomes: Vec<(Action, f32)>,
@@ -103,6 +120,7 @@ impl<G: Game> Search<G> {
         let sums = if can_prove(&root) { 0 } else { root.num_players() };
         Self {
             tree: Tree::new(config.max_nodes(sums), sums),
+            size: Size::of(&root),
             position: root,
             config,
             root: Root::default(),
@@ -180,6 +198,7 @@ impl<G: Game> Search<G> {
     /// Searches another position from nothing; memory is kept.
     pub fn reset(&mut self, root: G) {
         self.abandon();
+        self.size = Size::of(&root);
         self.position = root;
         self.tree.clear();
         self.root.forget();
@@ -249,7 +268,7 @@ impl<G: Game> Search<G> {
     /// that has met no position yet counts all actions of the game.
     #[must_use]
     pub fn memory_ahead(&self, known: u64) -> usize {
-        let widest_leaf = if self.widest_leaf == 0 { self.position.num_actions() } else { self.widest_leaf };
+        let widest_leaf = if self.widest_leaf == 0 { self.size.num_actions } else { self.widest_leaf };
         self.tree.memory_after((self.config.eval_batch + known as usize).saturating_mul(widest_leaf + self.widest_roll))
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Search;
+use super::{Search, Size};
 use super::descent::Descent;
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
@@ -53,6 +53,8 @@ pub(crate) struct Round<G: Game> {
     pub(crate) leaves: Vec<Leaf<PovOf<G>>>,
     /// Positions of the leaves that the cache did not answer.
     pub(crate) states: Vec<G>,
+    /// Positions that nobody needs any more, to be overwritten.
+    pub(crate) spare: Vec<G>,
     pub(crate) legal: Vec<Action>,
     hit_priors: Vec<f32>,
     pub(super) paths: Vec<NodeId>,
@@ -64,6 +66,7 @@ impl<G: Game> Default for Round<G> {
         Self {
             leaves: Vec::new(),
             states: Vec::new(),
+            spare: Vec::new(),
             legal: Vec::new(),
             hit_priors: Vec::new(),
             paths: Vec::new(),
@@ -194,12 +197,12 @@ impl<G: Game> Search<G> {
         self.round.legal.extend_from_slice(&self.scratch.actions);
         let legal = &self.scratch.actions;
         debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
-        let num_actions = state.num_actions();
+        let Size { num_actions, num_players, max_plies } = self.size;
         let fault = match legal.last() {
             None => Some(GameFault::NoLegalActions(state.render())),
             Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
             Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy { action, num_actions }),
-            Some(_) if path.len() > state.max_plies() + 1 => Some(GameFault::TooLong(state.max_plies())),
+            Some(_) if path.len() > max_plies + 1 => Some(GameFault::TooLong(max_plies)),
             Some(_) => None,
         };
         let mut leaf = Leaf {
@@ -219,13 +222,13 @@ impl<G: Game> Search<G> {
         }
         if let Some((cache, network)) = cache {
             leaf.key = state.key();
-            let (priors, players) = (self.round.hit_priors.len() as u32, state.num_players());
+            let priors = self.round.hit_priors.len() as u32;
             // The cache has the priors of all legal actions.
             if !restricted
-                && let Some(value) = cache.get(network, leaf.key, legal.len(), players, &mut self.round.hit_priors)
+                && let Some(value) = cache.get(network, leaf.key, legal.len(), num_players, &mut self.round.hit_priors)
             {
                 leaf.answer = Answer::Cached { priors, value };
-                self.round.states.pop();
+                self.round.spare.extend(self.round.states.pop());
             }
         }
         self.round.leaves.push(leaf);
@@ -305,6 +308,6 @@ impl<G: Game> Search<G> {
         self.round.paths.clear();
         self.round.legal.clear();
         self.round.hit_priors.clear();
-        self.round.states.clear();
+        self.round.spare.append(&mut self.round.states);
     }
 }
