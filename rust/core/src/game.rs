@@ -157,11 +157,17 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// Plays a legal action, or takes a chance outcome. Unchecked; see [`Game::try_play`].
     fn play(&mut self, action: Action);
 
-    /// Becomes the position that a line of legal actions and rolls leads to from `start`, of the same game. A search
-    /// asks for it once a simulation, and for nothing else on the way to a leaf.
-    fn follow(&mut self, start: &Self, line: &[Action]) {
+    /// Becomes the position that a line of legal actions and rolls leads to from `start`, of the same game, and says whose
+    /// turn it is there; at a player's turn it replaces the contents of `legal` by the legal actions. This is all that a
+    /// search asks of a game in a simulation, but for rolls and ends.
+    fn arrive(&mut self, start: &Self, line: &[Action], legal: &mut Vec<Action>) -> Turn {
         self.clone_from(start);
         line.iter().for_each(|&action| self.play(action));
+        let turn = self.turn();
+        if matches!(turn, Turn::Player(_)) {
+            self.legal_actions(legal);
+        }
+        turn
     }
 
     /// Plays on at random to the end, see [`RandomGames::play`].

@@ -7,10 +7,10 @@ use std::any;
 use std::sync::Arc;
 
 use azpy_core::evaluator::RandomGames;
-use azpy_core::game::{Action, Game, Payoff, Player};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position, unmarked};
-use azpy_core::written::{Bounds, Variations};
+use azpy_core::written::{Bounds, Variations, WrittenGame};
 use azpy_core::{declared, handed_on, of_game, of_notation};
 
 use crate::registry::{self, Entry, split, with_params};
@@ -21,11 +21,13 @@ trait Behind<P: Payoff>: any::Any + Send + Sync {
     of_notation!(declared);
     fn copied(&self) -> Box<dyn Behind<P>>;
     fn play(&mut self, action: Action);
-    /// Whether it could: `start` is of the same type.
-    fn follow(&mut self, start: &dyn Behind<P>, line: &[Action]) -> bool;
+    /// Nothing, and is as it was, where `start` is of another type.
+    fn arrive(&mut self, start: &dyn Behind<P>, line: &[Action], legal: &mut Vec<Action>) -> Option<Turn>;
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize>;
     fn outcome(&self) -> P;
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<P>>, String>;
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String>;
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, String>;
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<P>>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn Behind<P>>>;
@@ -48,10 +50,10 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
-    fn follow(&mut self, start: &dyn Behind<G::Payoff>, line: &[Action]) -> bool {
+    fn arrive(&mut self, start: &dyn Behind<G::Payoff>, line: &[Action], legal: &mut Vec<Action>) -> Option<Turn> {
         let start: &dyn any::Any = start;
-        let start = start.downcast_ref::<Self>();
-        start.map(|start| self.inner.follow(&start.inner, line)).is_some()
+        let start = start.downcast_ref::<Self>()?;
+        Some(self.inner.arrive(&start.inner, line, legal))
     }
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
         self.inner.play_out(games, stream)
@@ -61,6 +63,12 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     }
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, String> {
         Ok(boxed(self.inner.parse(unmarked(text))?))
+    }
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<G::Payoff>>, String> {
+        Ok(boxed(self.inner.parse_plies(unmarked(text), plies)?))
+    }
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        self.inner.read_game(text)
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(unmarked(text), bounds)?;
@@ -77,19 +85,48 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
 /// Makes the start of a game of its name and parameters.
 type Make<S> = fn(&str, Vec<(String, String)>) -> Result<S, String>;
 
-/// A position of any game that pays a `P`. It reads no records of many games (`read_game`): its programs do not, and
-/// each method here is in them once a game.
+/// A position of any game that pays a `P`.
 pub struct Any<P: Payoff> {
-    /// The game and its parameters.
-    spec: Arc<str>,
+    game: Arc<Named<P>>,
     inner: Box<dyn Behind<P>>,
+}
+
+/// What the positions of a game share.
+struct Named<P: Payoff> {
+    /// The game and its parameters.
+    spec: String,
     /// The start of a game that pays a `P`, among those of the program.
-    start: Make<Self>,
+    start: Make<Any<P>>,
 }
 
 impl<P: Payoff> Any<P> {
+    /// A position of a game that is none of the program's by name.
+    pub fn unlisted<G: Notation<Payoff = P>>(spec: &str, game: G) -> Self {
+        let start: Make<Self> = |name, _| Err(format!("{name} is no game of this program"));
+        Self { game: Arc::new(Named { spec: spec.to_owned(), start }), inner: boxed(game) }
+    }
+
+    /// The position inside, if it is of the type `G`.
+    #[must_use]
+    pub fn inside<G: Notation<Payoff = P>>(&self) -> Option<&G> {
+        let inner: &dyn any::Any = &*self.inner;
+        inner.downcast_ref::<Typed<G>>().map(|typed| &typed.inner)
+    }
+
+    /// Another position of the same game.
+    #[must_use]
+    pub fn holding<G: Notation<Payoff = P>>(&self, game: G) -> Self {
+        self.with(boxed(game))
+    }
+
+    /// The same position of a game of this name.
+    fn named(self, spec: &str) -> Self {
+        let start = self.game.start;
+        Self { game: Arc::new(Named { spec: spec.to_owned(), start }), ..self }
+    }
+
     fn with(&self, inner: Box<dyn Behind<P>>) -> Self {
-        Self { spec: self.spec.clone(), inner, start: self.start }
+        Self { game: self.game.clone(), inner }
     }
 
     /// A position that was read: a text of Go may have a komi of its own.
@@ -97,7 +134,7 @@ impl<P: Payoff> Any<P> {
         let read = self.with(inner);
         let Some(komi) = read.inner.komi() else { return read };
         match self.start_with(&[("komi", komi.to_string())]) {
-            Ok(start) => Self { spec: start.spec, ..read },
+            Ok(start) => Self { game: start.game, ..read },
             Err(_) => read,
         }
     }
@@ -107,9 +144,6 @@ impl<P: Payoff> Clone for Any<P> {
     fn clone(&self) -> Self {
         self.with(self.inner.copied())
     }
-    fn clone_from(&mut self, other: &Self) {
-        self.follow(other, &[]);
-    }
 }
 
 impl<P: Payoff> Game for Any<P> {
@@ -118,12 +152,15 @@ impl<P: Payoff> Game for Any<P> {
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
-    // One call for a whole line, into memory that is there: this is what a search costs more than one of a single type.
-    fn follow(&mut self, start: &Self, line: &[Action]) {
-        if !Arc::ptr_eq(&self.spec, &start.spec) || !self.inner.follow(&*start.inner, line) {
-            *self = start.clone();
-            line.iter().for_each(|&action| self.play(action));
+    // One call for a whole simulation, into memory that is there.
+    fn arrive(&mut self, start: &Self, line: &[Action], legal: &mut Vec<Action>) -> Turn {
+        if Arc::ptr_eq(&self.game, &start.game)
+            && let Some(turn) = self.inner.arrive(&*start.inner, line, legal)
+        {
+            return turn;
         }
+        *self = start.clone();
+        self.inner.arrive(&*start.inner, line, legal).expect("it is of the same type now")
     }
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
         self.inner.play_out(games, stream)
@@ -137,6 +174,12 @@ impl<P: Payoff> Notation for Any<P> {
     of_notation!(handed_on, inner);
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
+    }
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+        Ok(self.with_read(self.inner.parse_plies(text, plies)?))
+    }
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        self.inner.read_game(text)
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
@@ -152,11 +195,12 @@ impl<P: Payoff> Notation for Any<P> {
 
 impl<P: Payoff> Position for Any<P> {
     fn game(&self) -> &str {
-        &self.spec
+        &self.game.spec
     }
 
     fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        (self.start)(split(&self.spec).0, with_params(&self.spec, params))
+        let Named { spec, start } = &*self.game;
+        start(split(spec).0, with_params(spec, params))
     }
 }
 
@@ -186,7 +230,7 @@ impl<P: Payoff, O: Open> Opens<O> for Any<P> {
         self
     }
     fn open(self: Box<Self>, spec: &str, with: O) -> O::Opened {
-        with.open(Self { spec: spec.into(), ..*self })
+        with.open(self.named(spec))
     }
 }
 
@@ -195,8 +239,9 @@ pub struct Start<O>(Box<dyn Opens<O>>);
 
 impl<O: Open> Start<O> {
     /// The start of a game, whatever its type.
-    pub fn new<G: Notation>(game: G) -> Self {
-        Self(Box::new(Any { spec: "".into(), inner: boxed(game), start: taken::<O, G::Payoff> }))
+    pub fn new<G: Notation>(inner: G) -> Self {
+        let game = Named { spec: String::new(), start: taken::<O, G::Payoff> };
+        Self(Box::new(Any { game: Arc::new(game), inner: boxed(inner) }))
     }
 
     /// The one spelling of a game, with `given` parameters besides those in its specification.
@@ -207,12 +252,12 @@ impl<O: Open> Start<O> {
         Ok(make::<O>(spec, given)?.0)
     }
 
-    /// Opens a game by its name.
+    /// Opens a game by its name, with `given` parameters besides those in its specification.
     ///
     /// # Errors
     /// A sentence about what cannot be read, or what the game refuses.
-    pub fn open(spec: &str, with: O) -> Result<O::Opened, String> {
-        let (spec, Self(start)) = make(spec, Vec::new())?;
+    pub fn open(spec: &str, given: Vec<(String, String)>, with: O) -> Result<O::Opened, String> {
+        let (spec, Self(start)) = make(spec, given)?;
         Ok(start.open(&spec, with))
     }
 }
@@ -226,7 +271,7 @@ fn make<O: Open>(spec: &str, given: Vec<(String, String)>) -> Result<(String, St
 fn taken<O: Open, P: Payoff>(spec: &str, given: Vec<(String, String)>) -> Result<Any<P>, String> {
     let (spec, Start(start)) = make::<O>(spec, given)?;
     match start.any().downcast::<Any<P>>() {
-        Ok(start) => Ok(Any { spec: spec.into(), ..*start }),
+        Ok(start) => Ok(start.named(&spec)),
         Err(_) => Err(format!("{spec} pays in another way than the game here")),
     }
 }

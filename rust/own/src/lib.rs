@@ -5,7 +5,7 @@
 
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]
-pub use azpy_py::{Entry, Hosted, Params, init, pyo3, start};
+pub use azpy_py::{Entry, Params, init, pyo3, start};
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub use azpy_web::{BUILT_IN, Entry, Params, open, start};
@@ -24,8 +24,6 @@ pub use azpy_web::{BUILT_IN, Entry, Params, open, start};
 #[macro_export]
 macro_rules! export_game {
     ($module:ident: $($name:literal => $game:ty, $params:expr, $make:expr);* $(;)?) => {
-        $(impl $crate::Hosted for $game {})*
-
         #[$crate::pyo3::pymodule(crate = "::azpy_own::pyo3")]
         fn $module(module: &$crate::pyo3::Bound<'_, $crate::pyo3::types::PyModule>) -> $crate::pyo3::PyResult<()> {
             const GAMES: &[$crate::Entry] = &$crate::entries!($($name => $game, $params, $make);*);

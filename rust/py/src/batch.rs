@@ -1,31 +1,64 @@
-//! Searches of one game behind an object-safe door, and the loop that runs their rounds.
+//! Searches of one game, and the loop that runs their rounds.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Rounds, Workers};
-use azpy_core::game::{Action, GameFault, PlayError, Turn};
+use azpy_core::cache::Cache;
+use azpy_core::config::SearchConfig;
+use azpy_core::game::{Action, Game, GameFault, PlayError, Turn, Value, Values};
 use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, Stop, stream_for};
+use azpy_core::text::{Notation, Position};
 use azpy_core::tree::Tree;
+use azpy_games::any::Any;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::doors::{AnyBatch, AnyState, BatchSettings, Typed, downcast};
 use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
-use crate::hosted::{Fault, Hosted};
 use crate::listed::Listed;
+use crate::position::{AnyState, Either, Hosted, Paid, each};
 use crate::result::{AnySearch, Searches};
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// The one implementation of [`AnyBatch`].
-pub(crate) struct Batch<G: Hosted> {
-    spec: String,
-    searches: Vec<Search<G>>,
-    rounds: Rounds<G>,
+/// Settings of a batch of searches.
+pub(crate) struct BatchSettings {
+    pub(crate) config: SearchConfig,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+}
+
+/// Searches of one game, whatever it is.
+pub(crate) type AnyBatch = Either<Batch<Value>, Batch<Values>>;
+
+impl AnyBatch {
+    /// A batch of searches of these states, all of one game.
+    pub(crate) fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
+        Ok(match states.first() {
+            Some(Either::Several(_)) => Self::Several(Batch::new(states, settings)?),
+            _ => Self::Zero(Batch::new(states, settings)?),
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        each!(self, batch => batch.searches.len())
+    }
+
+    pub(crate) fn state(&self, index: usize) -> PyResult<AnyState> {
+        each!(self, batch => Ok(Paid::held(batch.searches[index].root().copied()?)))
+    }
+}
+
+/// Searches of one game that pays a `P`, and the loop that runs their rounds.
+pub(crate) struct Batch<P: Paid> {
+    searches: Vec<Search<Any<P>>>,
+    rounds: Rounds<Any<P>>,
     seed: u64,
     /// Calls of `run` so far: each has draws of its own.
     runs: u64,
@@ -33,18 +66,17 @@ pub(crate) struct Batch<G: Hosted> {
     changes: Vec<u64>,
 }
 
-impl<G: Hosted> Batch<G> {
-    pub(crate) fn new(states: &[&dyn AnyState], settings: BatchSettings) -> PyResult<Self> {
-        let first = states.first().and_then(|state| downcast::<G>(*state));
-        let roots = states.iter().map(|state| same_game(*state, first)).collect::<PyResult<Vec<&G>>>()?;
+impl<P: Paid> Batch<P> {
+    fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
+        let first = states.first().and_then(P::among);
+        let roots = states.iter().map(|state| same_game(state, first)).collect::<PyResult<Vec<_>>>()?;
         let refused = |fault: GameFault| PyValueError::new_err(fault.to_string());
         roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
-        let search = |&root: &&G| Search::new(root.clone(), settings.config);
+        let search = |&root: &&Any<P>| Search::new(root.clone(), settings.config);
         Ok(Self {
-            spec: settings.spec,
             searches: roots.iter().map(search).collect(),
             rounds: Rounds::new(workers, settings.cache),
             seed: settings.seed,
@@ -104,7 +136,7 @@ pub(crate) fn check_draws(draws: &[f64], actions: usize) -> PyResult<()> {
 }
 
 /// The root's actions to choose among, ascending; empty for all.
-pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Listed<Whole>>) -> PyResult<Vec<Action>> {
+pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) -> PyResult<Vec<Action>> {
     let Some(Listed(given)) = given else {
         return Ok(Vec::new());
     };
@@ -128,14 +160,16 @@ pub(crate) fn allowed_actions(state: &dyn AnyState, given: Option<Listed<Whole>>
 }
 
 /// The position in `state`, if it goes with the others.
-pub(crate) fn same_game<'a, G: Hosted>(state: &'a dyn AnyState, first: Option<&G>) -> PyResult<&'a G> {
-    let size = |game: &G| (game.num_actions(), game.obs_shape(), game.num_players());
-    downcast::<G>(state)
-        .filter(|root| first.is_none_or(|first| size(root) == size(first)))
+pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&Any<P>>) -> PyResult<&'a Any<P>> {
+    fn kind<P: Paid>(game: &Any<P>) -> (&str, usize, [usize; 3], usize) {
+        (game.game(), game.num_actions(), game.obs_shape(), game.num_players())
+    }
+    P::among(state)
+        .filter(|root| first.is_none_or(|first| kind(root) == kind(first)))
         .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))
 }
 
-impl<G: Hosted> AnySearch for Search<G> {
+impl<P: Paid> AnySearch for Search<Any<P>> {
     fn num_actions(&self) -> usize {
         self.root().num_actions()
     }
@@ -163,43 +197,40 @@ impl<G: Hosted> AnySearch for Search<G> {
     fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
         // On copies with a place of their own for errors: a game in Python that fails here has not failed the search.
         let root = self.root().renewed();
-        let shown = look::picture(&root, self.tree(), best, max_nodes, depth, G::action_name);
-        root.fault().map_or(Ok(()), Fault::check)?;
+        let shown = look::picture(&root, self.tree(), best, max_nodes, depth, Any::action_name);
+        root.check()?;
         Ok(shown)
     }
 
     fn check(&self) -> PyResult<()> {
-        self.root().fault().map_or(Ok(()), Fault::check)
+        self.root().check()
     }
 }
 
-impl<G: Hosted> Searches for Batch<G> {
+impl Searches for AnyBatch {
     fn spec(&self) -> &str {
-        &self.spec
+        each!(self, batch => batch.searches[0].root().game())
     }
 
     fn search(&self, index: usize) -> &dyn AnySearch {
-        &self.searches[index]
+        each!(self, batch => &batch.searches[index])
     }
 
     fn changes(&self, index: usize) -> u64 {
-        self.changes[index]
+        each!(self, batch => batch.changes[index])
     }
 }
 
-impl<G: Hosted> AnyBatch for Batch<G> {
-    fn len(&self) -> usize {
-        self.searches.len()
-    }
-
-    fn replace(&mut self, index: usize, state: &dyn AnyState) -> PyResult<()> {
+impl<P: Paid> Batch<P> {
+    pub(crate) fn replace(&mut self, index: usize, state: &AnyState) -> PyResult<()> {
         let root = same_game(state, Some(self.searches[index].root()))?;
         self.changes[index] += 1;
         self.searches[index].reset(root.clone());
         Ok(())
     }
 
-    fn run(
+    /// With a limit the run also ends after so long.
+    pub(crate) fn run(
         &mut self,
         py: Python<'_>,
         evaluator: &mut AnyEvaluator,
@@ -230,39 +261,36 @@ impl<G: Hosted> AnyBatch for Batch<G> {
         failed.and(outcome).map_err(|error| no_stop_iteration(py, error))
     }
 
-    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {
+    pub(crate) fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {
         let search = &mut self.searches[index];
         check_draws(draws, search.num_root_actions())?;
         search.set_gumbel_draws(draws);
         Ok(())
     }
 
-    fn allow(&mut self, index: usize, actions: Vec<Action>) {
+    /// Has the root of a search offer these actions only.
+    pub(crate) fn allow(&mut self, index: usize, actions: Vec<Action>) {
         self.searches[index].allow(actions);
     }
 
-    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
+    pub(crate) fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
         let search = &mut self.searches[index];
-        let fault = |root: &G| root.fault().map_or(Ok(()), Fault::check);
         // Checked on a copy, so that a refused action changes nothing.
         let mut copy = search.root().clone();
         let played = try_play(action, |action| copy.try_play(action));
-        fault(&copy)?;
+        copy.check()?;
         let action = played.map_err(PyValueError::new_err)?;
         self.changes[index] += 1;
         search.advance(action);
-        fault(search.root())
+        search.root().check()
     }
 
-    fn rounds(&self) -> RoundStats {
+    pub(crate) fn rounds(&self) -> RoundStats {
         self.rounds.stats
     }
 
-    fn state(&self, index: usize) -> PyResult<Box<dyn AnyState>> {
-        Ok(Box::new(Typed(self.searches[index].root().copied()?)))
-    }
-
-    fn check(&self) -> PyResult<()> {
+    /// The first error that a game met. To be asked after whatever asks a game something.
+    pub(crate) fn check(&self) -> PyResult<()> {
         self.searches.iter().try_for_each(AnySearch::check)
     }
 }

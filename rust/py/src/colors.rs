@@ -1,9 +1,10 @@
 //! A position in the colors of a terminal.
 
 use azpy_core::game::MAX_PLAYERS;
+use azpy_core::text::Notation;
 use pyo3::prelude::*;
 
-use crate::doors::AnyState;
+use crate::position::AnyState;
 
 /// Whether standard output is a terminal, and nobody asked for no colors.
 pub(crate) fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
@@ -21,7 +22,7 @@ pub(crate) fn terminal_shows_colors(py: Python<'_>) -> PyResult<bool> {
 const COLORS: [u8; MAX_PLAYERS] = [31, 34, 32, 33, 35, 36];
 
 /// Characters that stand alone and are someone's pieces, in bold in the player's color.
-pub(crate) fn colored(state: &dyn AnyState, text: &str) -> String {
+pub(crate) fn colored(state: &AnyState, text: &str) -> String {
     let mut out = String::new();
     for (number, line) in text.lines().enumerate() {
         if number > 0 {

@@ -8,6 +8,7 @@ use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
+use azpy_core::text::Position;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -15,12 +16,13 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::allowed_actions;
 use crate::calls::{Asked, Call};
-use crate::doors::{AnyModel, AnySeat, AnyState, ModelSettings};
 use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
 use crate::hub::{Hub, Place, is_serving};
 use crate::listed::Listed;
+use crate::model::{AnyModel, AnySeat, ModelSettings, check_searchable, model_for};
+use crate::position::AnyState;
 use crate::result::Told;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::{State, any_state};
@@ -173,7 +175,6 @@ impl Engine {
     ) -> PyResult<(ModelSettings, AnyEvaluator)> {
         let settings = ModelSettings {
             config: self.config,
-            spec: spec.to_owned(),
             number: loaded.number,
             max_batch: self.max_batch,
             split_from: SPLIT_FROM,
@@ -198,9 +199,9 @@ impl Engine {
         &self,
         py: Python<'_>,
         name: &str,
-        spec: &str,
-        state: &dyn AnyState,
+        state: &AnyState,
     ) -> PyResult<(Arc<Hub>, Arc<dyn AnyModel>)> {
+        let spec = state.game();
         let (hub, workers) = self.live(py)?;
         if let Some(model) = py.detach(|| hub.models.get(name, spec)) {
             return Ok((hub, model));
@@ -208,7 +209,7 @@ impl Engine {
         loop {
             let loaded = self.named().models.get(name).cloned().ok_or_else(closed)?;
             let (settings, evaluator) = self.parts(py, &loaded, spec, workers.clone())?;
-            let model = state.model(settings, evaluator);
+            let model = model_for(state, settings, evaluator);
             let model = py.detach(|| hub.models.add((name.to_owned(), spec.to_owned()), model));
             // `load` may have come in between, and found no model of this game to renew.
             if self.named().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
@@ -222,7 +223,7 @@ impl Engine {
         &self,
         py: Python<'_>,
         hub: &Arc<Hub>,
-        state: &dyn AnyState,
+        state: &AnyState,
         given: Given<'_>,
     ) -> PyResult<(Asked, Place)> {
         let limit = settings::limit(given.seconds)?;
@@ -244,7 +245,7 @@ impl Engine {
                 return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
             }
         };
-        state.check_searchable()?;
+        check_searchable(state)?;
         let allowed = allowed_actions(state, given.actions)?;
         let Some(place) = hub.place(self.max_requests) else {
             let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
@@ -412,13 +413,13 @@ impl Engine {
         let told = Told::new(standard_errors, lines)?;
         let seed = within("seed", seed, 0, U64)?;
         let name = self.name(model)?;
-        let (spec, state) = any_state(state)?;
-        let (hub, model) = self.model(py, &name, &spec, &*state)?;
+        let state = any_state(state)?;
+        let (hub, model) = self.model(py, &name, &state)?;
         let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report, told };
-        let (asked, place) = self.asked(py, &hub, &*state, given)?;
+        let (asked, place) = self.asked(py, &hub, &state, given)?;
         let future = asked.call.future(py);
         // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
-        let hand_over = || hub.enter(move || model.submit(&*state, asked));
+        let hand_over = || hub.enter(move || model.submit(&state, asked));
         py.detach(hand_over)?;
         place.keep();
         Ok(future)
@@ -435,14 +436,14 @@ impl Engine {
         let (py, engine) = (slf.py(), slf.get());
         let seed = within("seed", seed, 0, U64)?;
         let name = engine.name(model)?;
-        let (spec, state) = any_state(state)?;
-        let (hub, model) = engine.model(py, &name, &spec, &*state)?;
+        let state = any_state(state)?;
+        let (hub, model) = engine.model(py, &name, &state)?;
         let seat = py.detach(|| {
-            let seat = model.seat(&*state, &name, seed)?;
-            hub.models.add_seat((name.clone(), spec.clone()), &seat);
+            let seat = model.seat(&state, &name, seed)?;
+            hub.models.add_seat((name.clone(), state.game().to_owned()), &seat);
             Ok::<_, PyErr>(seat)
         })?;
-        Ok(EngineGame { engine: slf.clone().unbind(), hub, seat, spec })
+        Ok(EngineGame { engine: slf.clone().unbind(), hub, seat })
     }
 
     /// Takes no more requests, and returns when those there are have been answered; those that ponder stop. After
@@ -569,7 +570,6 @@ pub(crate) struct EngineGame {
     engine: Py<Engine>,
     hub: Arc<Hub>,
     seat: Arc<dyn AnySeat>,
-    spec: String,
 }
 
 impl EngineGame {
@@ -607,7 +607,7 @@ impl EngineGame {
         self.check_fork()?;
         let state = py.detach(|| self.seat.state())?;
         let given = Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, told };
-        let (asked, place) = self.engine.get().asked(py, &self.hub, &*state, given)?;
+        let (asked, place) = self.engine.get().asked(py, &self.hub, &state, given)?;
         let future = asked.call.future(py);
         py.detach(|| {
             self.hub.enter(|| {
@@ -649,7 +649,7 @@ impl EngineGame {
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<State> {
         self.check_fork()?;
-        Ok(State { spec: self.spec.clone(), inner: py.detach(|| self.seat.state())? })
+        Ok(State { inner: py.detach(|| self.seat.state())? })
     }
 
     /// Actions that can be undone.

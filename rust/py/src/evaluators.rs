@@ -102,19 +102,12 @@ impl AnyEvaluator {
     }
 
     /// One evaluator for each of `pipelines`. Of a list, one network on several devices, pipelines take one device after
-    /// another; `turns` has a lock for each. `spec` is the game.
+    /// another; `turns` has a lock for each.
     pub(crate) fn for_pipelines(
         object: &Bound<'_, PyAny>,
         pipelines: usize,
         turns: &Turns,
-        spec: &str,
     ) -> PyResult<Vec<Self>> {
-        let mut all = Self::on_devices(object, pipelines, turns)?;
-        all.iter_mut().for_each(|one| one.plays(spec));
-        Ok(all)
-    }
-
-    fn on_devices(object: &Bound<'_, PyAny>, pipelines: usize, turns: &Turns) -> PyResult<Vec<Self>> {
         if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
             return Self::forked(object, pipelines, &turns[0]);
         }
@@ -166,23 +159,12 @@ impl AnyEvaluator {
 
     /// Has the network count as another one for each game, where several games share a cache.
     pub(crate) fn in_game(mut self, spec: &str) -> Self {
-        self.plays(spec);
         if let Self::Python(PyEvaluator { network: Some(network), .. }) | Self::Net(_, network) = &mut self {
             let mut hasher = DefaultHasher::new();
             (*network, spec).hash(&mut hasher);
             *network = hasher.finish();
         }
         self
-    }
-
-    /// Notes which game's positions it will be asked for.
-    pub(crate) fn plays(&mut self, spec: &str) {
-        if let Self::Python(evaluator) = self
-            && evaluator.takes_states
-            && evaluator.spec != spec
-        {
-            spec.clone_into(&mut evaluator.spec);
-        }
     }
 
     pub(crate) fn network_id(&self) -> Option<u64> {
@@ -230,8 +212,6 @@ pub(crate) struct PyEvaluator {
     network: Option<u64>,
     /// Whether it has `evaluate_states`.
     pub(crate) takes_states: bool,
-    /// The game of the positions.
-    pub(crate) spec: String,
     /// Where observations go: `[capacity, C, H, W]`.
     pub(crate) memory: Option<Py<PyArray4<f32>>>,
     /// Held during a call where several pipelines share the object. Taken before the GIL, never while holding it.
@@ -261,7 +241,6 @@ impl PyEvaluator {
             object: shared.clone(),
             network: network.transpose()?,
             takes_states,
-            spec: String::new(),
             memory: None,
             turns,
         })

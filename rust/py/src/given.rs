@@ -2,19 +2,20 @@
 
 use std::time::Instant;
 
+use azpy_core::text::Notation;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::SIGNALS_EVERY;
-use crate::doors::AnyState;
 use crate::errors::caught;
-use crate::registry::{make, spec_of};
+use crate::position::{AnyState, Hosted};
+use crate::registry::make;
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::state::{State, state_of};
 
 /// As [`any_state`](crate::state::any_state), or the name of a built-in game.
-pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
     match object.extract::<String>() {
         Ok(spec) => make(&spec, Vec::new()).map_err(PyValueError::new_err),
         Err(_) => state_of(object, "a game's name, an azpy.State or an instance of an azpy.Game"),
@@ -43,8 +44,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
             given.push((key, text));
         }
     }
-    let (spec, inner) = make(name, given).map_err(PyValueError::new_err)?;
-    Ok(State { spec, inner })
+    Ok(State { inner: make(name, given).map_err(PyValueError::new_err)? })
 }
 
 /// Reads a position in its game's notation, or as the line of play that leads there.
@@ -76,12 +76,11 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
 #[pyo3(signature = (game, text, *, plies=None))]
 pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Whole>) -> PyResult<State> {
     let plies = plies.map(|Whole(plies)| within("plies", plies, 0, SIZE)).transpose()?;
-    let (spec, start) = any_game(game)?;
+    let start = any_game(game)?;
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    let inner = read?.map_err(PyValueError::new_err)?;
-    Ok(State { spec: spec_of(&spec, &*inner), inner })
+    Ok(State { inner: read?.map_err(PyValueError::new_err)? })
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.
@@ -105,7 +104,7 @@ pub(crate) fn random_playouts(
     games: Whole,
     #[pyo3(from_py_with = whole)] seed: i128,
 ) -> PyResult<u64> {
-    let (_, start) = any_game(game)?;
+    let start = any_game(game)?;
     let (games, seed) = (within("games", games.0, 0, U64)?, within("seed", seed, 0, U64)?);
     let (mut done, mut plies) = (0, 0);
     while done < games {

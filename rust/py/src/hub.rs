@@ -13,10 +13,9 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::calls::{Call, Ending, Wishes};
-use crate::doors::{AnyModel, AnySeat, Done};
 use crate::engine_stats::Stats;
 use crate::errors::closed;
-use crate::model::LANES;
+use crate::model::{AnyModel, AnySeat, Done, LANES};
 use crate::threads::{Stop, attached_once, locked, stop_at_exit};
 
 thread_local! {

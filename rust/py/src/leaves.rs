@@ -3,32 +3,30 @@
 use std::convert::Infallible;
 
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
-use azpy_core::game::{Payoff, Pov};
+use azpy_core::game::{Game, Pov};
 use azpy_core::tree::LONGEST_PROOF;
+use azpy_games::any::Any;
 use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
 
-use crate::doors::Typed;
 use crate::errors::EvaluatorError;
 use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
-use crate::hosted::{Fault, Hosted};
 use crate::listed::{entries, is_bool};
+use crate::position::{Hosted, Paid};
 use crate::settings::Whole;
 use crate::state::State;
 use crate::threads::locked;
 
 impl PyEvaluator {
     /// The positions as Python sees them: copies, as an evaluator may play on in them.
-    fn states<'py, G: Hosted>(&self, py: Python<'py>, states: &[G]) -> PyResult<Bound<'py, PyList>> {
-        let copies = states
-            .iter()
-            .map(|state| Bound::new(py, State { spec: self.spec.clone(), inner: Box::new(Typed(state.copied()?)) }));
+    fn states<'py, P: Paid>(py: Python<'py>, states: &[Any<P>]) -> PyResult<Bound<'py, PyList>> {
+        let copies = states.iter().map(|state| Bound::new(py, State { inner: P::held(state.copied()?) }));
         PyList::new(py, copies.collect::<PyResult<Vec<_>>>()?)
     }
 
-    fn evaluate<G: Hosted>(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
+    fn evaluate<P: Paid>(&mut self, batch: Batch<'_, Any<P>>) -> PyResult<()> {
         let turns = self.turns.clone();
         let _turn = turns.as_deref().map(locked);
         Python::attach(|py| {
@@ -40,7 +38,7 @@ impl PyEvaluator {
                 py.detach(|| batch.fill(0..rows, memory));
             }
             check_faults(batch.states)?;
-            let states = if self.takes_states { Some(self.states(py, batch.states)?) } else { None };
+            let states = if self.takes_states { Some(Self::states(py, batch.states)?) } else { None };
             let object = self.object.bind(py);
             let outer = EVALUATING.replace(true);
             let (method, reply) = match states {
@@ -87,13 +85,13 @@ fn rows_of<'py>(
 }
 
 /// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
-fn check_faults<G: Hosted>(states: &[G]) -> PyResult<()> {
+fn check_faults<P: Paid>(states: &[Any<P>]) -> PyResult<()> {
     // All states are of one game, and a game can fail or it cannot.
-    states.iter().map_while(Hosted::fault).try_for_each(Fault::check)
+    states.iter().take_while(|state| state.fault().is_some()).try_for_each(Hosted::check)
 }
 
 /// Checks the reply of `method` and copies what belongs to legal actions.
-fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>, method: &str) -> PyResult<()> {
+fn take_reply<P: Paid>(reply: &Bound<'_, PyAny>, batch: Batch<'_, Any<P>>, method: &str) -> PyResult<()> {
     let (rows, width) = (batch.rows(), batch.states[0].num_actions());
     let proves = method == "evaluate_states";
     let pair = reply.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2 || (proves && pair.len() == 3));
@@ -107,7 +105,7 @@ fn take_reply<G: Hosted>(reply: &Bound<'_, PyAny>, batch: Batch<'_, G>, method: 
     };
     let logits = float32(&pair.get_item(0)?, "logits", &[&[rows, width]])?;
     let players = batch.states[0].num_players();
-    let values = match G::Payoff::width(players) {
+    let values = match P::width(players) {
         1 => float32(&pair.get_item(1)?, "values", &[&[rows], &[rows, 1]])?,
         _ => float32(&pair.get_item(1)?, "values", &[&[rows, players]])?,
     };
@@ -190,10 +188,10 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("numpy")?.call_method1("asarray", (object,))
 }
 
-impl<G: Hosted> Evaluator<G> for AnyEvaluator {
+impl<P: Paid> Evaluator<Any<P>> for AnyEvaluator {
     type Error = PyErr;
 
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> PyResult<()> {
+    fn evaluate_batch(&mut self, batch: Batch<'_, Any<P>>) -> PyResult<()> {
         check_faults(batch.states)?;
         let never = |error: Infallible| match error {};
         match self {

@@ -22,13 +22,12 @@
 mod batch;
 mod calls;
 mod colors;
-mod doors;
 mod engine;
 mod engine_stats;
 mod errors;
 mod evaluators;
+mod fault;
 mod given;
-mod hosted;
 mod hub;
 mod leaves;
 mod listed;
@@ -44,7 +43,6 @@ mod replay;
 mod result;
 mod search;
 mod selfplay;
-mod sessions;
 mod settings;
 mod state;
 mod threads;
@@ -56,8 +54,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
-pub use crate::hosted::{Fault, Hosted};
-pub use crate::registry::{Entry, Params, Start, hosted as start};
+pub use crate::registry::{Entry, Params, Start, start};
 #[doc(hidden)]
 pub use pyo3;
 
@@ -108,8 +105,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("LONGEST_NAME", azpy_query::LONGEST_NAME)?;
     module.add("MOST_THREADS", settings::MOST_THREADS)?;
     module.add("MOST_PIPELINES", settings::MOST_PIPELINES)?;
-    module.add("CHANCE", hosted::CHANCE)?;
-    module.add("TERMINAL", hosted::TERMINAL)?;
+    module.add("CHANCE", fault::CHANCE)?;
+    module.add("TERMINAL", fault::TERMINAL)?;
     module.add("SEARCHED", azpy_core::record::SEARCHED)?;
     module.add("MIXED_NETWORKS", azpy_core::record::MIXED_NETWORKS)?;
     module.add("FAST_SEARCH", azpy_core::record::FAST_SEARCH)?;

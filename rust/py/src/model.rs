@@ -1,22 +1,26 @@
-//! One network of an engine and one game: their desk behind an object-safe door, and games that keep their trees.
+//! One network of an engine and one game: their desk, and games that keep their trees.
 
-use std::any::Any;
+use std::any;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+use azpy_core::batched::Workers;
+use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Waiting, Wish};
-use azpy_core::game::Turn;
+use azpy_core::game::{Game, Turn};
 use azpy_core::search::Search;
+use azpy_core::text::Position;
+use azpy_games::any::Any;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::batch::{same_game, try_play};
-use crate::calls::{Asked, Call};
-use crate::doors::{AnyModel, AnySeat, AnyState, Done, ModelSettings, Typed};
+use crate::calls::{Asked, Call, Ending};
 use crate::errors::{GameError, caught, copied, search_error};
 use crate::evaluators::AnyEvaluator;
-use crate::hosted::{Fault, Hosted};
+use crate::fault::Fault;
+use crate::position::{AnyState, Hosted, Paid, each};
 use crate::result::SearchResult;
 use crate::settings::Whole;
 use crate::threads::locked;
@@ -24,31 +28,88 @@ use crate::threads::locked;
 /// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
 pub(crate) const LANES: usize = 2;
 
-/// Whoever asked, and their game if it goes on.
-pub(crate) struct Token<G: Hosted> {
-    call: Arc<Call>,
-    game: Option<Arc<OpenGame<G>>>,
+/// Settings of one network of an engine.
+pub(crate) struct ModelSettings {
+    pub(crate) config: SearchConfig,
+    /// Tells networks apart.
+    pub(crate) number: u64,
+    pub(crate) max_batch: usize,
+    /// Fewer rows than this are one batch.
+    pub(crate) split_from: usize,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) workers: Workers,
+    /// Held during a call of the evaluator.
+    pub(crate) device: Arc<Mutex<()>>,
 }
 
-fn wish<G: Hosted>(token: &Token<G>) -> Wish {
+/// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
+/// for the GIL.
+pub(crate) trait AnyModel: Served + Send + Sync {
+    fn as_any(&self) -> &dyn any::Any;
+    /// Has a position searched.
+    fn submit(&self, state: &AnyState, asked: Asked) -> PyResult<()>;
+    /// A game of this model's, which keeps its tree.
+    fn seat(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>>;
+    /// The same game for another network.
+    fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
+    /// A round of this lane. `filled` is called when it has its searches, `tell` with requests that have a report.
+    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
+    /// Requests that have ended in the queue.
+    fn look(&self) -> Vec<Done>;
+}
+
+/// A request that has ended, and its game if that goes on.
+pub(crate) struct Done {
+    pub(crate) call: Arc<Call>,
+    pub(crate) ending: Ending,
+    pub(crate) seat: Option<Arc<dyn AnySeat>>,
+}
+
+/// A game that goes on in an engine. No method is called with the GIL.
+pub(crate) trait AnySeat: Send + Sync {
+    /// The name of its model, and of its game.
+    fn model(&self) -> (&str, &str);
+    /// The position after everything that was asked for.
+    fn state(&self) -> PyResult<AnyState>;
+    fn num_played(&self) -> usize;
+    fn play(&self, action: Whole) -> PyResult<()>;
+    fn undo(&self) -> bool;
+    fn search(&self, asked: Asked) -> PyResult<()>;
+    /// Hands the next request to its model, where the one before is answered.
+    fn go_on(&self, model: &dyn AnyModel) -> bool;
+    fn memory_bytes(&self) -> usize;
+    fn drop_trees(&self);
+}
+
+/// A model of an engine for requests about this state's game.
+pub(crate) fn model_for(state: &AnyState, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
+    each!(state, first => Arc::new(Model::new(first, settings, evaluator)))
+}
+
+/// Whoever asked, and their game if it goes on.
+struct Token<P: Paid> {
+    call: Arc<Call>,
+    game: Option<Arc<OpenGame<P>>>,
+}
+
+fn wish<P: Paid>(token: &Token<P>) -> Wish {
     token.call.wish()
 }
 
-fn failed<G: Hosted>(root: &G) -> bool {
+fn failed<P: Paid>(root: &Any<P>) -> bool {
     root.fault().is_some_and(Fault::is_set)
 }
 
-fn request<G: Hosted>(asked: Asked, game: Option<Arc<OpenGame<G>>>) -> Request<Token<G>> {
+fn request<P: Paid>(asked: Asked, game: Option<Arc<OpenGame<P>>>) -> Request<Token<P>> {
     let deadline = asked.deadline();
     let Asked { simulations, seed, priority, report_every, call, .. } = asked;
     Request { token: Token { call, game }, simulations, seed, run: 0, deadline, priority, report_every }
 }
 
 /// The one implementation of [`AnyModel`].
-pub(crate) struct Model<G: Hosted> {
-    spec: String,
+struct Model<P: Paid> {
     /// Of the game and size that all requests are about.
-    first: G,
+    first: Any<P>,
     config: SearchConfig,
     /// Tells networks apart.
     number: u64,
@@ -56,19 +117,18 @@ pub(crate) struct Model<G: Hosted> {
     network: Option<u64>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
-    queue: Queue<G, Token<G>>,
-    lanes: [Mutex<Lane<G, Token<G>>>; LANES],
+    queue: Queue<Any<P>, Token<P>>,
+    lanes: [Mutex<Lane<Any<P>, Token<P>>>; LANES],
 }
 
-impl<G: Hosted> Model<G> {
-    pub(crate) fn new(first: &G, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
-        let ModelSettings { config, spec, number, max_batch, split_from, cache, workers, device } = settings;
+impl<P: Paid> Model<P> {
+    fn new(first: &Any<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
+        let ModelSettings { config, number, max_batch, split_from, cache, workers, device } = settings;
         let mut desk = Desk::new(config, max_batch, split_from, failed, wish);
         // A game written in Python is touched by one thread at a time.
-        let workers = if first.fault().is_some() { azpy_core::batched::Workers::Serial } else { workers };
+        let workers = if first.fault().is_some() { Workers::Serial } else { workers };
         let lanes = [(); LANES].map(|()| Mutex::new(desk.lane(workers.clone(), cache.clone())));
         Self {
-            spec,
             first: first.clone(),
             config,
             number,
@@ -81,17 +141,17 @@ impl<G: Hosted> Model<G> {
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
-    fn done(&self, open: Open<G, Token<G>>, error: Option<PyErr>) -> Done {
+    fn done(&self, open: Open<Any<P>, Token<P>>, error: Option<PyErr>) -> Done {
         let Open { search, request: Request { token: Token { call, game }, .. }, .. } = open;
         // A Python game's own error comes before whatever followed from it.
-        let broken = search.root().fault().map_or(Ok(()), Fault::check).err();
+        let broken = search.root().check().err();
         let fault = || search.fault().map(|fault| GameError::new_err(fault.to_string()));
         let error = broken.or(error).or_else(fault);
         let sound = error.is_none();
         let wanted = call.wish() != Wish::Leave;
         let Some(game) = game else {
             // The standard errors are read here, and not in the thread that tells all answers.
-            let found = || SearchResult::owning(self.spec.clone(), Box::new(search), call.told.standard_errors);
+            let found = || SearchResult::owning(self.first.game().to_owned(), Box::new(search), call.told.standard_errors);
             let result = error.map_or_else(|| caught(found), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };
@@ -101,7 +161,7 @@ impl<G: Hosted> Model<G> {
     }
 
     /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
-    fn fill(&self, lane: &mut Lane<G, Token<G>>, quiet: bool) {
+    fn fill(&self, lane: &mut Lane<Any<P>, Token<P>>, quiet: bool) {
         loop {
             let now = Instant::now();
             if !(self.queue.desk(now).give(lane, now, quiet) && lane.gather(self.network)) {
@@ -111,7 +171,7 @@ impl<G: Hosted> Model<G> {
     }
 
     /// One part of a round after the other.
-    fn work(&self, lane: &mut Lane<G, Token<G>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+    fn work(&self, lane: &mut Lane<Any<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
         self.fill(lane, quiet);
         filled();
         if !lane.needs_evaluator() {
@@ -132,7 +192,7 @@ impl<G: Hosted> Model<G> {
     }
 }
 
-impl<G: Hosted> Served for Model<G> {
+impl<P: Paid> Served for Model<P> {
     fn number(&self) -> u64 {
         self.number
     }
@@ -146,12 +206,12 @@ impl<G: Hosted> Served for Model<G> {
     }
 }
 
-impl<G: Hosted> AnyModel for Model<G> {
-    fn as_any(&self) -> &dyn Any {
+impl<P: Paid> AnyModel for Model<P> {
+    fn as_any(&self) -> &dyn any::Any {
         self
     }
 
-    fn submit(&self, state: &dyn AnyState, asked: Asked) -> PyResult<()> {
+    fn submit(&self, state: &AnyState, asked: Asked) -> PyResult<()> {
         let root = same_game(state, Some(&self.first))?.clone();
         let allowed = asked.allowed.clone();
         let mut search = Search::new(root, self.config);
@@ -162,10 +222,10 @@ impl<G: Hosted> AnyModel for Model<G> {
         Ok(())
     }
 
-    fn seat(&self, state: &dyn AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>> {
+    fn seat(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>> {
         let root = same_game(state, Some(&self.first))?.copied()?;
         let seat = Mutex::new(Seat::new(root, self.config, seed));
-        let (model, spec) = (model.to_owned(), self.spec.clone());
+        let (model, spec) = (model.to_owned(), self.first.game().to_owned());
         Ok(Arc::new_cyclic(|this| OpenGame { this: this.clone(), seat, model, spec, pondering: Mutex::default() }))
     }
 
@@ -212,18 +272,18 @@ impl<G: Hosted> AnyModel for Model<G> {
 }
 
 /// A game that goes on, the one implementation of [`AnySeat`].
-pub(crate) struct OpenGame<G: Hosted> {
+struct OpenGame<P: Paid> {
     this: std::sync::Weak<Self>,
-    seat: Mutex<Seat<G, Token<G>>>,
+    seat: Mutex<Seat<Any<P>, Token<P>>>,
     model: String,
     spec: String,
     /// Requests that end as soon as something else is asked for.
     pondering: Mutex<Vec<Arc<Call>>>,
 }
 
-impl<G: Hosted> OpenGame<G> {
+impl<P: Paid> OpenGame<P> {
     /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
-    fn interrupted(&self) -> MutexGuard<'_, Seat<G, Token<G>>> {
+    fn interrupted(&self) -> MutexGuard<'_, Seat<Any<P>, Token<P>>> {
         // First the seat: whoever has it may be about to ponder.
         let seat = locked(&self.seat);
         locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());
@@ -231,13 +291,13 @@ impl<G: Hosted> OpenGame<G> {
     }
 }
 
-impl<G: Hosted> AnySeat for OpenGame<G> {
+impl<P: Paid> AnySeat for OpenGame<P> {
     fn model(&self) -> (&str, &str) {
         (&self.model, &self.spec)
     }
 
-    fn state(&self) -> PyResult<Box<dyn AnyState>> {
-        Ok(Box::new(Typed(locked(&self.seat).position().copied()?)))
+    fn state(&self) -> PyResult<AnyState> {
+        Ok(P::held(locked(&self.seat).position().copied()?))
     }
 
     fn num_played(&self) -> usize {
@@ -249,7 +309,7 @@ impl<G: Hosted> AnySeat for OpenGame<G> {
         // Checked on a copy, so that a refused action changes nothing.
         let mut copy = seat.position().clone();
         let played = try_play(action, |action| copy.try_play(action));
-        copy.fault().map_or(Ok(()), Fault::check)?;
+        copy.check()?;
         seat.play(played.map_err(PyValueError::new_err)?);
         Ok(())
     }
@@ -270,7 +330,7 @@ impl<G: Hosted> AnySeat for OpenGame<G> {
     }
 
     fn go_on(&self, model: &dyn AnyModel) -> bool {
-        let Some(model) = model.as_any().downcast_ref::<Model<G>>() else {
+        let Some(model) = model.as_any().downcast_ref::<Model<P>>() else {
             return false;
         };
         let next = locked(&self.seat).next(model.number);
@@ -290,9 +350,9 @@ impl<G: Hosted> AnySeat for OpenGame<G> {
 }
 
 /// Refuses a position that no search can begin at.
-pub(crate) fn check_searchable<G: Hosted>(root: &G) -> PyResult<()> {
+pub(crate) fn check_searchable<G: Game + Hosted>(root: &G) -> PyResult<()> {
     let turn = root.turn();
-    root.fault().map_or(Ok(()), Fault::check)?;
+    root.check()?;
     if turn == Turn::Chance {
         return Err(GameError::new_err(azpy_core::game::GameFault::ChanceRoot.to_string()));
     }

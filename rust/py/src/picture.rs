@@ -3,7 +3,7 @@
 use azpy_core::look::Shown;
 use pyo3::prelude::*;
 
-use crate::hosted::turn_number;
+use crate::fault::turn_number;
 
 /// A node in Python: a dict with these keys, the fields of `azpy.reports.tree_picture.Node`.
 #[derive(IntoPyObject)]

@@ -1,94 +1,246 @@
-//! A position of any game, one in Python too, as one game of the core: for what need not be compiled once a game.
+//! A position of any game, in Rust or in Python, as Python holds it and as the core is compiled for it.
+//!
+//! Games pay in two ways ([`Value`], [`Values`]). So what is generic over games is there twice, once for [`Any`] of each
+//! payoff, and what Python holds is [`Either`] of the two.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::time::Instant;
 
-use azpy_core::game::{Action, Game, PlayError, Player, Values};
+use azpy_core::evaluator::RandomGames;
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
+use azpy_core::record::GameRecord;
+use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
-use azpy_core::written::{Bounds, Variations};
-use azpy_core::{handed_on, of_game, of_notation};
-use azpy_games::registry::{split, with_params};
-use pyo3::PyResult;
+use azpy_core::written::{Bounds, Variations, WrittenGame};
+use azpy_core::{of_game, of_notation};
+use azpy_games::any::Any;
+use pyo3::prelude::*;
 
-use crate::doors::AnyState;
-use crate::registry::{make, spec_of};
-use crate::state::State;
+use crate::errors::GameError;
+use crate::fault::Fault;
+use crate::pygame::{PyGame, Told};
 
-/// A position of any game. Positions that come from one another share the place of an error.
-pub(crate) struct Any {
-    pub(crate) spec: Arc<str>,
-    pub(crate) inner: Box<dyn AnyState>,
+/// One of two, by what the game pays.
+#[derive(Clone)]
+pub enum Either<Z, S> {
+    /// Two players share a zero sum.
+    Zero(Z),
+    /// Each player has a number.
+    Several(S),
 }
 
-impl Any {
-    /// A copy with a place of its own for errors.
-    pub(crate) fn of(state: &State) -> PyResult<Self> {
-        Ok(Self { spec: state.spec.as_str().into(), inner: state.inner.boxed()? })
-    }
+/// A position of any game.
+pub(crate) type AnyState = Either<Any<Value>, Any<Values>>;
 
-    pub(crate) fn state(&self) -> PyResult<State> {
-        Ok(State { spec: self.spec.to_string(), inner: self.inner.boxed()? })
-    }
+/// Does the same with either.
+macro_rules! each {
+    ($either:expr, $one:pat => $body:expr) => {
+        match $either {
+            $crate::position::Either::Zero($one) => $body,
+            $crate::position::Either::Several($one) => $body,
+        }
+    };
+}
+/// Makes the same of either.
+macro_rules! map {
+    ($either:expr, $one:pat => $body:expr) => {
+        match $either {
+            $crate::position::Either::Zero($one) => $crate::position::Either::Zero($body),
+            $crate::position::Either::Several($one) => $crate::position::Either::Several($body),
+        }
+    };
+}
+pub(crate) use {each, map};
 
-    /// A copy with a place of its own for errors: several threads may look at one position.
-    pub(crate) fn copied(&self) -> PyResult<Self> {
-        Ok(self.with(self.inner.boxed()?))
-    }
+/// A payoff, and the games among all that pay it.
+pub(crate) trait Paid: Told {
+    /// A position as Python holds it.
+    fn held(state: Any<Self>) -> AnyState;
+    /// The position, if its game pays this.
+    fn among(state: &AnyState) -> Option<&Any<Self>>;
+}
 
-    fn with(&self, inner: Box<dyn AnyState>) -> Self {
-        Self { spec: self.spec.clone(), inner }
+impl Paid for Value {
+    fn held(state: Any<Self>) -> AnyState {
+        Either::Zero(state)
     }
-
-    /// A position that was read: see [`spec_of`].
-    fn with_read(&self, inner: Box<dyn AnyState>) -> Self {
-        Self { spec: spec_of(&self.spec, &*inner).into(), inner }
+    fn among(state: &AnyState) -> Option<&Any<Self>> {
+        if let Either::Zero(state) = state { Some(state) } else { None }
     }
 }
 
-impl Clone for Any {
-    fn clone(&self) -> Self {
-        self.with(self.inner.shared())
+impl Paid for Values {
+    fn held(state: Any<Self>) -> AnyState {
+        Either::Several(state)
+    }
+    fn among(state: &AnyState) -> Option<&Any<Self>> {
+        if let Either::Several(state) = state { Some(state) } else { None }
     }
 }
 
-impl Game for Any {
+/// What a position has where its game may be in Python, and fail.
+pub(crate) trait Hosted: Sized {
+    /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
+    fn fault(&self) -> Option<&Fault>;
+    /// The same position without the error that its game met.
+    fn renewed(&self) -> Self;
+    /// An independent copy with a place of its own for errors, or the error of the game that refused. A clone shares
+    /// this place: an error of one is an error of both.
+    fn copied(&self) -> PyResult<Self>;
+    /// The azpy.Game that it is.
+    fn object(&self) -> Option<&Py<PyAny>>;
+
+    /// The error that its game has met, if any.
+    fn check(&self) -> PyResult<()> {
+        self.fault().map_or(Ok(()), Fault::check)
+    }
+    /// As `check`, and forgets the error.
+    fn take_error(&self) -> PyResult<()> {
+        self.fault().map_or(Ok(()), Fault::take)
+    }
+}
+
+impl<P: Paid> Hosted for Any<P> {
+    fn fault(&self) -> Option<&Fault> {
+        self.inside::<PyGame<P>>().map(PyGame::fault)
+    }
+    fn renewed(&self) -> Self {
+        self.inside::<PyGame<P>>().map_or_else(|| self.clone(), |game| self.holding(game.renewed()))
+    }
+    fn copied(&self) -> PyResult<Self> {
+        self.inside::<PyGame<P>>().map_or_else(|| Ok(self.clone()), |game| Ok(self.holding(game.copied()?)))
+    }
+    fn object(&self) -> Option<&Py<PyAny>> {
+        self.inside::<PyGame<P>>().map(PyGame::object)
+    }
+}
+
+impl Hosted for AnyState {
+    fn fault(&self) -> Option<&Fault> {
+        each!(self, state => state.fault())
+    }
+    fn renewed(&self) -> Self {
+        map!(self, state => state.renewed())
+    }
+    fn copied(&self) -> PyResult<Self> {
+        Ok(map!(self, state => state.copied()?))
+    }
+    fn object(&self) -> Option<&Py<PyAny>> {
+        each!(self, state => state.object())
+    }
+}
+
+/// Has either answer questions.
+macro_rules! asked {
+    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)? {
+            each!(self, state => state.$name($($argument),*))
+        })*
+    };
+}
+
+/// For what need not be compiled once a payoff.
+impl Game for AnyState {
     type Payoff = Values;
 
-    of_game!(handed_on, inner);
+    of_game!(asked);
     fn play(&mut self, action: Action) {
-        self.inner.play(action);
-    }
-    fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
-        self.inner.try_play(action)
+        each!(self, state => state.play(action));
     }
     fn outcome(&self) -> Values {
-        self.inner.outcome()
+        each!(self, state => state.outcome().each())
     }
 }
 
-impl Notation for Any {
-    of_notation!(handed_on, inner);
+impl Notation for AnyState {
+    of_notation!(asked);
     fn parse(&self, text: &str) -> Result<Self, String> {
-        Ok(self.with_read(self.inner.parse(text)?))
+        Ok(map!(self, state => state.parse(text)?))
+    }
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+        Ok(map!(self, state => state.parse_plies(text, plies)?))
+    }
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+        each!(self, state => state.read_game(text))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
-        Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
+        fn read<P: Paid>(state: &Any<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, String> {
+            let Variations { start, moves, tags, notes, left_out } = state.read_variations(text, bounds)?;
+            Ok(Variations { start: P::held(start), moves, tags, notes, left_out })
+        }
+        each!(self, state => read(state, text, bounds))
     }
     fn without_dead(&self, places: &[String]) -> Option<Self> {
-        Some(self.with(self.inner.without_dead(places)?))
+        Some(map!(self, state => state.without_dead(places)?))
     }
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        Some(self.with(self.inner.without_past(mover)?))
+        Some(map!(self, state => state.without_past(mover)?))
     }
 }
 
-impl Position for Any {
+impl Position for AnyState {
     fn game(&self) -> &str {
-        &self.spec
+        each!(self, state => state.game())
+    }
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
+        Ok(map!(self, state => state.start_with(params)?))
+    }
+}
+
+impl AnyState {
+    /// The legal actions; none where it is no player's turn.
+    pub(crate) fn legal(&self) -> Vec<Action> {
+        let mut legal = Vec::new();
+        if matches!(self.turn(), Turn::Player(_)) {
+            self.legal_actions(&mut legal);
+        }
+        legal
     }
 
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
-        let (spec, inner) = make(split(&self.spec).0, with_params(&self.spec, params))?;
-        Ok(Self { spec: spec.into(), inner })
+    /// The outcomes of the roll; none where none is due.
+    pub(crate) fn rolls(&self) -> Vec<(Action, f32)> {
+        let mut rolls = Vec::new();
+        if self.turn() == Turn::Chance {
+            self.chance_outcomes(&mut rolls);
+        }
+        rolls
     }
+
+    /// How the rules end a written game that begins here, for player 0; nothing where they do not.
+    pub(crate) fn end_of(&self, game: &WrittenGame) -> Result<Option<f32>, String> {
+        let Self::Zero(start) = self else {
+            return Err("written games are read for two players with a zero sum; this game has none".to_owned());
+        };
+        let mut end = start.clone();
+        game.actions.iter().flatten().for_each(|&action| end.play(action));
+        Ok((end.turn() == Turn::Terminal).then(|| end.outcome().of(Player::Zero)))
+    }
+
+    /// See `GameRecord::of_actions` of the core.
+    pub(crate) fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<GameRecord, String> {
+        each!(self, state => GameRecord::of_actions(state, actions, outcome))
+    }
+
+    /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
+    /// their plies.
+    pub(crate) fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+        each!(self, start => random_games(start, seed, games, until))
+    }
+}
+
+fn random_games<P: Paid>(start: &Any<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+    let mut random = RandomGames::default();
+    let (mut done, mut plies) = (0, 0);
+    for game in games {
+        let played = start.clone().play_out(&mut random, &mut Stream::keyed(&[seed, game]));
+        // An error of a game in Python comes before what followed from it.
+        start.check()?;
+        plies += played.ok_or_else(|| GameError::new_err("a random game found no action, or did not end"))? as u64;
+        done += 1;
+        // A reading of the clock takes as long as a ply or two.
+        if done % 16 == 0 && Instant::now() > until {
+            break;
+        }
+    }
+    Ok((done, plies))
 }

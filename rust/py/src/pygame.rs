@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::errors::GameError;
-use crate::hosted::{CHANCE, Fault, Hosted, TERMINAL, turn_number};
+use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
 use crate::settings::Whole;
 
@@ -238,24 +238,26 @@ impl<P: Told> Clone for PyGame<P> {
     }
 }
 
-impl<P: Told> Hosted for PyGame<P> {
-    fn fault(&self) -> Option<&Fault> {
-        Some(&self.info.fault)
+impl<P: Told> PyGame<P> {
+    pub(crate) fn fault(&self) -> &Fault {
+        &self.info.fault
     }
 
-    fn renewed(&self) -> Self {
+    /// The same position without the error that its game met.
+    pub(crate) fn renewed(&self) -> Self {
         let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
         let object = Python::attach(|py| self.object.clone_ref(py));
         Self { object, info: Arc::new(info), turn: OnceLock::new(), pays: PhantomData }
     }
 
-    fn copied(&self) -> PyResult<Self> {
+    /// A copy with a place of its own for errors, or the error of the game that refused.
+    pub(crate) fn copied(&self) -> PyResult<Self> {
         let object = Python::attach(|py| self.object.call_method0(py, "clone"))?;
         Ok(Self { object, ..self.renewed() })
     }
 
-    fn object(&self) -> Option<&Py<PyAny>> {
-        Some(&self.object)
+    pub(crate) fn object(&self) -> &Py<PyAny> {
+        &self.object
     }
 }
 

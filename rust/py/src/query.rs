@@ -15,17 +15,17 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::{Map, Value};
 
 use crate::errors::caught;
-use crate::position::Any;
+use crate::position::{AnyState, Hosted};
 use crate::result::SearchResult;
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
-impl Any {
+impl AnyState {
     /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
     /// error of the game comes before what followed from it.
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Refused> + Send) -> PyResult<T> {
         let reply = py.detach(|| caught(|| Ok(question())));
-        self.inner.take_error()?;
+        self.take_error()?;
         reply?.map_err(refused)
     }
 }
@@ -104,9 +104,9 @@ impl Message {
         py: Python<'_>,
         served: &Served,
         limits: Allowed,
-        answer: fn(&Object, &Asking<'_, Any>, &Limits) -> Result<T, Refused>,
+        answer: fn(&Object, &Asking<'_, AnyState>, &Limits) -> Result<T, Refused>,
     ) -> PyResult<T> {
-        let start = Any::of(&served.start.borrow(py))?;
+        let start = served.start.borrow(py).inner.copied()?;
         let Served { simulations, has_model, ref levels, .. } = *served;
         let asking = Asking { start: &start, simulations, levels, has_model };
         start.ask(py, || answer(&self.fields, &asking, &limits.into()))
@@ -225,7 +225,7 @@ fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
 /// A position that a query has searched, and how its answers are written.
 #[pyclass(module = "azpy")]
 pub(crate) struct Query {
-    query: Arc<CoreQuery<Any>>,
+    query: Arc<CoreQuery<AnyState>>,
     index: usize,
     /// Sentences that each answer has.
     #[pyo3(get, set)]
@@ -233,7 +233,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    fn place(&self) -> &Place<Any> {
+    fn place(&self) -> &Place<AnyState> {
         &self.query.places[self.index]
     }
 }
@@ -255,7 +255,7 @@ impl Query {
     /// Where the line begins that leads to the position.
     #[getter]
     fn start(&self) -> PyResult<State> {
-        self.place().line.start.state()
+        self.place().line.start.copied().map(State::of)
     }
 
     /// The actions of the line.
@@ -267,7 +267,7 @@ impl Query {
     /// The position.
     #[getter]
     fn state(&self) -> PyResult<State> {
-        self.place().line.state.state()
+        self.place().line.state.copied().map(State::of)
     }
 
     /// The most simulations of the search; None for no limit.
@@ -376,7 +376,7 @@ impl Query {
 ///     [0]
 #[pyclass(module = "azpy")]
 pub(crate) struct Line {
-    line: CoreLine<Any>,
+    line: CoreLine<AnyState>,
 }
 
 impl Line {
@@ -384,7 +384,7 @@ impl Line {
     fn change(
         &mut self,
         py: Python<'_>,
-        change: impl FnOnce(&mut CoreLine<Any>) -> Result<(), Refused> + Send,
+        change: impl FnOnce(&mut CoreLine<AnyState>) -> Result<(), Refused> + Send,
     ) -> PyResult<()> {
         let mut line = self.line.clone();
         self.line.start.ask(py, || change(&mut line))?;
@@ -397,13 +397,13 @@ impl Line {
 impl Line {
     #[new]
     fn new(start: &State) -> PyResult<Self> {
-        Ok(Self { line: CoreLine::new(Any::of(start)?) })
+        Ok(Self { line: CoreLine::new(start.inner.copied()?) })
     }
 
     /// Where the line begins, a copy.
     #[getter]
     fn start(&self) -> PyResult<State> {
-        self.line.start.state()
+        self.line.start.copied().map(State::of)
     }
 
     /// The actions since `start`.
@@ -415,7 +415,7 @@ impl Line {
     /// The position that they lead to, a copy.
     #[getter]
     fn state(&self) -> PyResult<State> {
-        self.line.state.state()
+        self.line.state.copied().map(State::of)
     }
 
     /// Plays the action, or takes the roll, of a name, in Go in any case; there `player` may play twice in a row. Raises

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use azpy_core::game::Player;
+use azpy_core::text::Position;
 use azpy_core::record::{GameRecord as CoreRecord, Ply};
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -11,8 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::errors::caught;
-use crate::hosted::outcome_object;
+use crate::fault::outcome_object;
 use crate::listed::{Listed, numbers_of, short};
+use crate::position::Hosted;
 use crate::settings::{U64, whole, within};
 use crate::state::State;
 
@@ -219,7 +221,7 @@ impl GameRecord {
         let record = caught(|| Ok(start.inner.record_of(&actions.0, &outcome)));
         start.inner.take_error()?;
         let record = record?.map_err(PyValueError::new_err)?;
-        Ok(Self(Arc::new(CoreRecord { game: start.spec.clone(), game_id, seed, ..record })))
+        Ok(Self(Arc::new(CoreRecord { game: start.inner.game().to_owned(), game_id, seed, ..record })))
     }
 
     /// The same game as an imported one: its actions, searches and outcome. How it came to its end is not kept.

@@ -3,62 +3,57 @@
 use std::sync::OnceLock;
 
 use azpy_core::game::Payoff;
-use azpy_core::text::shown;
-use azpy_games::registry::{self, split, with_params};
-use azpy_games::{
-    Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
-    Gomoku, Hex, Maedn, Othello, PegSolitaire, Pig, TicTacToe, Trictrac, WallGame,
-};
+use azpy_core::text::{Notation, shown};
+use azpy_games::any::{self, Any};
+use azpy_games::registry::{self, split};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::doors::{AnyState, Typed};
-use crate::hosted::Hosted;
-
-impl Hosted for Backgammon {}
-impl Hosted for Chess {}
-impl<P: Payoff> Hosted for Blokus<P> {}
-impl Hosted for Breakthrough {}
-impl<P: Payoff> Hosted for ChineseCheckers<P> {}
-impl Hosted for ConnectFour {}
-impl Hosted for ConnectFourForThree {}
-impl Hosted for DiceNim {}
-impl Hosted for Game2048 {}
-impl<const WORDS: usize> Hosted for Go<WORDS> {}
-impl Hosted for Gomoku {}
-impl Hosted for Hex {}
-impl<P: Payoff> Hosted for Maedn<P> {}
-impl Hosted for Othello {}
-impl Hosted for PegSolitaire {}
-impl Hosted for Pig {}
-impl Hosted for TicTacToe {}
-impl Hosted for Trictrac {}
-impl Hosted for WallGame {}
+use crate::position::{AnyState, Either};
 
 /// A game by its name.
 pub type Entry = registry::Entry<Start>;
 pub use azpy_games::registry::Params;
 
 /// The start of some game.
-pub struct Start(Box<dyn AnyState>);
+pub type Start = any::Start<Hold>;
 
 /// The start of a game, whatever its type.
-pub fn hosted<G: Hosted>(game: G) -> Start {
-    Start(Box::new(Typed(game)))
+pub fn start<G: Notation>(game: G) -> Start {
+    Start::new(game)
 }
 
-const GAMES: &[Entry] = &azpy_games::built_in!(hosted);
+/// What Python does with a start: it holds it.
+pub struct Hold;
+
+impl any::Open for Hold {
+    type Opened = AnyState;
+
+    fn games() -> &'static [Entry] {
+        ALL.get().copied().unwrap_or(GAMES)
+    }
+
+    fn open<P: Payoff>(self, start: Any<P>) -> AnyState {
+        let start: Box<dyn std::any::Any> = Box::new(start);
+        match start.downcast() {
+            Ok(zero) => Either::Zero(*zero),
+            Err(start) => Either::Several(*start.downcast().expect("there are two payoffs")),
+        }
+    }
+}
+
+const GAMES: &[Entry] = &azpy_games::built_in!(start);
 
 /// The names of the games that ship with azpy.
 pub(crate) fn built_in() -> Vec<&'static str> {
     GAMES.iter().map(|entry| entry.name).collect()
 }
 
-/// Games of one's own, which came with the module.
-static OWN: OnceLock<&'static [Entry]> = OnceLock::new();
+/// These, and games of one's own, which came with the module.
+static ALL: OnceLock<&'static [Entry]> = OnceLock::new();
 
 fn all_games() -> impl Iterator<Item = &'static Entry> {
-    GAMES.iter().chain(OWN.get().copied().unwrap_or_default())
+    <Hold as any::Open>::games().iter()
 }
 
 /// Adds games of one's own; done once, when the module is made.
@@ -66,7 +61,8 @@ pub(crate) fn add(own: &'static [Entry]) -> Result<(), String> {
     for (index, entry) in own.iter().enumerate() {
         check(entry, GAMES.iter().chain(&own[..index]))?;
     }
-    OWN.set(own).map_err(|_| "the module was made before".into())
+    let all = GAMES.iter().chain(own).map(|&Entry { name, params, make }| Entry { name, params, make }).collect::<Vec<_>>().leak();
+    ALL.set(all).map_err(|_| "the module was made before".into())
 }
 
 fn check<'a>(entry: &Entry, mut others: impl Iterator<Item = &'a Entry>) -> Result<(), String> {
@@ -124,13 +120,6 @@ pub(crate) fn params(spec: &str) -> Vec<(&'static str, Param)> {
     entry.params.iter().map(value).collect()
 }
 
-/// What a position is called that was read by the rules of `spec`: a text of Go may have a komi of its own.
-pub(crate) fn spec_of(spec: &str, state: &dyn AnyState) -> String {
-    let Some(komi) = state.komi() else { return spec.to_owned() };
-    let made = make(split(spec).0, with_params(spec, &[("komi", komi.to_string())]));
-    made.map_or_else(|_| spec.to_owned(), |(spec, _)| spec)
-}
-
 /// The games there are: name -> parameters with their defaults.
 ///
 ///     >>> import azpy
@@ -149,15 +138,12 @@ pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(games)
 }
 
-/// The start of the game that a specification such as "connect_four(width=5)" means, after the specification in its one
-/// spelling.
-pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<(String, Box<dyn AnyState>), String> {
-    let games: Vec<_> = all_games().collect();
+/// The start of the game that a specification such as "connect_four(width=5)" means.
+pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<AnyState, String> {
     let name = split(spec).0.trim();
-    if name.contains(':') && games.iter().all(|game| game.name != name) {
+    if name.contains(':') && all_games().all(|game| game.name != name) {
         let spec = shown(spec);
         return Err(format!("game {spec} is not written in Rust: give the state that azpy.make_game({spec}) makes"));
     }
-    let made = registry::make(&games, spec, given, |Start(one), Start(other)| one.key() == other.key());
-    made.map(|(spec, Start(inner))| (spec, inner))
+    Start::open(spec, given, Hold)
 }

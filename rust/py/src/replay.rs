@@ -3,72 +3,71 @@
 use std::sync::{Arc, Mutex, TryLockError};
 
 use azpy_core::batched::Workers;
+use azpy_core::game::{Game, Value, Values};
 use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
+use azpy_core::text::Position;
+use azpy_games::any::Any;
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::doors::{AnyReplay, AnyState, Origin, Typed};
 use crate::errors::caught;
 use crate::given::any_game;
-use crate::hosted::{Fault, Hosted};
+use crate::position::{AnyState, Either, Hosted, Paid, each, map};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::State;
 use crate::threads::locked;
 
-/// The one implementation of [`AnyReplay`].
-pub(crate) struct Replay<G>(CoreBuffer<G>);
-
-impl<G: Hosted> Replay<G> {
-    pub(crate) fn new(start: G, max_positions: usize) -> Self {
-        Self(CoreBuffer::new(start, max_positions))
-    }
-
-    fn check(&self) -> PyResult<()> {
-        self.0.start().fault().map_or(Ok(()), Fault::check)
-    }
-
-    /// A game that can fail is a Python class, which one thread plays at a time.
-    fn workers<'a>(&self, workers: &'a Workers) -> &'a Workers {
-        if self.0.start().fault().is_some() { &Workers::Serial } else { workers }
-    }
+/// Where a row of a batch comes from, see the core's `Origin`.
+struct Origin {
+    game_id: u64,
+    ply: usize,
+    symmetry: usize,
+    state: AnyState,
 }
 
-impl<G: Hosted> AnyReplay for Replay<G> {
+type Buffer<P> = CoreBuffer<Any<P>>;
+
+/// A replay buffer of some game.
+type AnyReplay = Either<Buffer<Value>, Buffer<Values>>;
+
+/// A game that can fail is a Python class, which one thread plays at a time.
+fn workers_for<'a, P: Paid>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
+    if buffer.start().fault().is_some() { &Workers::Serial } else { workers }
+}
+
+impl AnyReplay {
     fn extend(&mut self, records: Vec<Arc<CoreRecord>>, workers: &Workers) -> PyResult<()> {
-        let outcome = self.0.extend(records, self.workers(workers));
-        self.check()?;
-        outcome.map_err(PyValueError::new_err)
+        each!(self, buffer => {
+            let outcome = buffer.extend(records, workers_for(buffer, workers));
+            buffer.start().check()?;
+            outcome.map_err(PyValueError::new_err)
+        })
     }
-    fn resize(&mut self, max_samples: usize) {
-        self.0.resize(max_samples);
-    }
-    fn num_games(&self) -> usize {
-        self.0.num_games()
-    }
-    fn num_samples(&self) -> usize {
-        self.0.num_samples()
-    }
-    fn value_width(&self) -> usize {
-        self.0.value_width()
-    }
+
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
-        self.0.sample(draw, samples, self.workers(workers));
-        self.check()
+        each!(self, buffer => {
+            buffer.sample(draw, samples, workers_for(buffer, workers));
+            buffer.start().check()
+        })
     }
+
+    /// Where so many rows of the same draw come from.
     fn origins(&self, draw: Draw, rows: usize) -> PyResult<Vec<Origin>> {
-        let origin = |row| {
-            let found = self.0.origin(draw, row);
-            let state = Box::new(Typed(found.state.copied()?)); // with errors of its own
-            Ok(Origin { game_id: found.record.game_id, ply: found.ply, symmetry: found.symmetry, state })
-        };
-        let origins = (0..rows).map(origin).collect();
-        self.check()?;
-        origins
+        each!(self, buffer => {
+            let origin = |row| {
+                let found = buffer.origin(draw, row);
+                let state = Paid::held(found.state.copied()?); // with errors of its own
+                Ok(Origin { game_id: found.record.game_id, ply: found.ply, symmetry: found.symmetry, state })
+            };
+            let origins = (0..rows).map(origin).collect();
+            buffer.start().check()?;
+            origins
+        })
     }
 }
 
@@ -79,35 +78,35 @@ impl<G: Hosted> AnyReplay for Replay<G> {
 ///     max_positions: positions to keep, about; the oldest games go first.
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct ReplayBuffer {
-    spec: String,
-    start: Box<dyn AnyState>,
+    start: AnyState,
     workers: Workers,
-    inner: Mutex<Box<dyn AnyReplay>>,
+    inner: Mutex<AnyReplay>,
     /// Where the lock is known to be free, or held by a thread that there is.
     process: Mutex<Process>,
 }
 
 impl ReplayBuffer {
     fn extend_by(&self, py: Python<'_>, records: Vec<Arc<CoreRecord>>) -> PyResult<()> {
-        if let Some(other) = records.iter().find(|record| record.game != self.spec) {
-            return Err(PyValueError::new_err(format!("a game of {} in a buffer of {}", other.game, self.spec)));
+        let own = self.start.game();
+        if let Some(other) = records.iter().find(|record| record.game != own) {
+            return Err(PyValueError::new_err(format!("a game of {} in a buffer of {own}", other.game)));
         }
         let workers = &self.workers;
         self.locked(py, |inner| caught(|| inner.extend(records, workers)))?
     }
 
     /// The dict of `sample`'s details.
-    fn details<'py>(&self, py: Python<'py>, origins: Vec<Origin>) -> PyResult<Bound<'py, PyDict>> {
+    fn details<'py>(py: Python<'py>, origins: Vec<Origin>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("game_ids", PyArray1::from_iter(py, origins.iter().map(|origin| origin.game_id)))?;
         dict.set_item("plies", PyArray1::from_iter(py, origins.iter().map(|origin| origin.ply as i64)))?;
         dict.set_item("symmetries", PyArray1::from_iter(py, origins.iter().map(|origin| origin.symmetry as i64)))?;
-        let state = |origin: Origin| Bound::new(py, State { spec: self.spec.clone(), inner: origin.state });
+        let state = |origin: Origin| Bound::new(py, State { inner: origin.state });
         dict.set_item("states", origins.into_iter().map(state).collect::<PyResult<Vec<_>>>()?)?;
         Ok(dict)
     }
 
-    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> PyResult<T>
+    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut AnyReplay) -> T + Send) -> PyResult<T>
     where
         T: Send,
     {
@@ -124,7 +123,7 @@ impl ReplayBuffer {
             }
         }
         // Waited for without the GIL: whoever has the lock may need it.
-        Ok(py.detach(|| work(&mut **locked(&self.inner))))
+        Ok(py.detach(|| work(&mut locked(&self.inner))))
     }
 }
 
@@ -133,11 +132,11 @@ impl ReplayBuffer {
     #[new]
     #[pyo3(signature = (game, *, max_positions = 1_000_000))]
     fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
-        let (spec, start) = any_game(game)?;
+        let start = any_game(game)?;
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
-        let inner = Mutex::new(start.replay(max_positions));
-        Ok(Self { spec, workers, inner, start, process: Mutex::new(Process::current()) })
+        let inner = Mutex::new(map!(start.clone(), start => Buffer::new(start, max_positions)));
+        Ok(Self { workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
     /// Checks a game against the rules and keeps it as the newest. Raises ValueError for a game that the rules do not
@@ -156,19 +155,19 @@ impl ReplayBuffer {
     /// Keeps about `max_positions` positions from now on, and lets go of the oldest games beyond. One game stays.
     fn resize(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<()> {
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
-        self.locked(py, |inner| inner.resize(max_positions))
+        self.locked(py, |inner| each!(inner, buffer => buffer.resize(max_positions)))
     }
 
     /// Games held.
     #[getter]
     fn num_games(&self, py: Python<'_>) -> PyResult<usize> {
-        self.locked(py, |inner| inner.num_games())
+        self.locked(py, |inner| each!(inner, buffer => buffer.num_games()))
     }
 
     /// Positions held that can be learned from.
     #[getter]
     fn num_positions(&self, py: Python<'_>) -> PyResult<usize> {
-        self.locked(py, |inner| inner.num_samples())
+        self.locked(py, |inner| each!(inner, buffer => buffer.num_samples()))
     }
 
     /// Draws a batch from the positions held by playing the games again; on several threads, but in a fork of the process
@@ -223,7 +222,7 @@ impl ReplayBuffer {
         let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
         let legal = PyArray2::<bool>::zeros(py, [rows, actions], false);
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
-        let width = self.locked(py, |inner| inner.value_width())?;
+        let width = self.locked(py, |inner| each!(inner, buffer => buffer.value_width()))?;
         let values = PyArray2::<f32>::zeros(py, [rows, width], false);
         let weights = PyArray1::<f32>::zeros(py, [rows], false);
         let origins = {
@@ -239,7 +238,7 @@ impl ReplayBuffer {
             let draw = Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight };
             let workers = &self.workers;
             self.locked(py, |inner| {
-                if inner.num_samples() == 0 {
+                if each!(&*inner, buffer => buffer.num_samples()) == 0 {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
                 caught(|| {
@@ -255,7 +254,7 @@ impl ReplayBuffer {
             found.push(weights.into_any());
         }
         if details {
-            found.push(self.details(py, origins)?.into_any());
+            found.push(Self::details(py, origins)?.into_any());
         }
         PyTuple::new(py, found)
     }

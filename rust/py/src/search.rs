@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use azpy_core::config::SearchConfig;
 use azpy_core::search::SearchStats;
+use azpy_core::game::Game;
 use azpy_core::selfplay::choose;
+use azpy_core::text::Position;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
@@ -12,12 +14,12 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::batch::{allowed_actions, check_draws};
-use crate::doors::{AnyBatch, AnyState, BatchSettings};
+use crate::batch::{AnyBatch, BatchSettings, allowed_actions, check_draws};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
 use crate::listed::Listed;
-use crate::result::{SearchResult, check_temperature, fill_policy, search_stats};
+use crate::position::each;
+use crate::result::{SearchResult, Searches, check_temperature, fill_policy, search_stats};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
@@ -49,7 +51,7 @@ pub(crate) struct Search {
     config: SearchConfig,
     cache_positions: usize,
     seed: u64,
-    session: Mutex<Option<Arc<RwLock<dyn AnyBatch>>>>,
+    session: Mutex<Option<Arc<RwLock<AnyBatch>>>>,
 }
 
 #[pymethods]
@@ -112,32 +114,29 @@ impl Search {
         let mut lent = self.evaluator.lock()?;
         let evaluator = lent.as_mut().expect("it is there");
         if let Some(state) = state {
-            let (spec, state) = any_state(state)?;
-            let allowed = allowed_actions(&*state, actions)?;
+            let state = any_state(state)?;
+            let allowed = allowed_actions(&state, actions)?;
             if let Some(Listed(draws)) = &gumbel {
                 let legal = if allowed.is_empty() { state.legal().len() } else { allowed.len() };
                 check_draws(draws, legal)?;
             }
-            evaluator.plays(&spec);
             let replaced = match kept.as_ref() {
                 Some(shared) => {
-                    let mut session = changing(shared)?;
-                    session.spec() == spec && session.replace(0, &*state).is_ok()
+                    each!(&mut *changing(shared)?, session => session.replace(0, &state).is_ok())
                 }
                 None => false,
             };
             if !replaced {
                 let settings = BatchSettings {
-                    spec,
                     config: self.config,
                     cache: settings::cache(self.cache_positions),
                     threads: 1,
                     seed: self.seed,
                 };
-                *kept = Some(state.batch(&[&*state], settings)?);
+                *kept = Some(Arc::new(RwLock::new(AnyBatch::new(&[state], settings)?)));
             }
             if let (Some(shared), false) = (kept.as_ref(), allowed.is_empty()) {
-                changing(shared)?.allow(0, allowed);
+                each!(&mut *changing(shared)?, session => session.allow(0, allowed));
             }
         }
         let Some(shared) = kept.as_ref() else {
@@ -147,13 +146,13 @@ impl Search {
         };
         let mut session = changing(shared)?;
         if let Some(Listed(draws)) = gumbel {
-            session.set_gumbel_draws(0, &draws)?;
+            each!(&mut *session, session => session.set_gumbel_draws(0, &draws))?;
         }
-        session.run(py, evaluator, simulations, limit)?;
+        each!(&mut *session, session => session.run(py, evaluator, simulations, limit))?;
         // With `lcb` the result takes a walk through the tree, in which other threads go on.
         let searched = &*session;
         let result = py.detach(|| SearchResult::sharing(shared.clone(), searched, 0));
-        session.check().map(|()| result)
+        each!(&*session, session => session.check()).map(|()| result)
     }
 
     /// Goes on for so long without a result, which would take a look at the whole tree; returns why it ended.
@@ -167,7 +166,9 @@ impl Search {
             return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
         }
         let mut session = changing(shared)?;
-        session.run(py, self.evaluator.lock()?.as_mut().expect("it is there"), u32::MAX, limit)?;
+        let mut lent = self.evaluator.lock()?;
+        let evaluator = lent.as_mut().expect("it is there");
+        each!(&mut *session, session => session.run(py, evaluator, u32::MAX, limit))?;
         Ok(session.search(0).stop().name())
     }
 
@@ -176,7 +177,7 @@ impl Search {
     fn advance(&self, action: Whole) -> PyResult<()> {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
-            Some(shared) => changing(shared)?.advance(0, action),
+            Some(shared) => each!(&mut *changing(shared)?, session => session.advance(0, action)),
             None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
     }
@@ -206,16 +207,16 @@ pub(crate) struct VectorSearch {
     seed: u64,
     num_actions: usize,
     evaluator: Owned,
-    session: Arc<RwLock<dyn AnyBatch>>,
+    session: Arc<RwLock<AnyBatch>>,
 }
 
 impl VectorSearch {
     /// Looks at all searches. With `lcb` this takes walks through the trees, in which other threads go on.
-    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&dyn AnyBatch) -> T + Send) -> PyResult<T> {
+    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&AnyBatch) -> T + Send) -> PyResult<T> {
         py.detach(|| {
             let session = looking(&self.session)?;
             let found = caught(|| Ok(look(&*session)))?;
-            session.check().map(|()| found)
+            each!(&*session, session => session.check()).map(|()| found)
         })
     }
 }
@@ -233,26 +234,25 @@ impl VectorSearch {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
-        let mut evaluator = AnyEvaluator::new(evaluator)?;
+        let evaluator = AnyEvaluator::new(evaluator)?;
         let states: Vec<_> = states.0.iter().map(any_state).collect::<PyResult<_>>()?;
-        let Some((spec, first)) = states.first() else {
+        let Some(first) = states.first() else {
             return Err(PyValueError::new_err("a search of no states at all; give at least one"));
         };
-        if let Some((other, _)) = states.iter().find(|(other, _)| other != spec) {
-            return Err(PyValueError::new_err(format!("states of different games: {spec} and {other}")));
+        if let Some(other) = states.iter().find(|other| other.game() != first.game()) {
+            let (first, other) = (first.game(), other.game());
+            return Err(PyValueError::new_err(format!("states of different games: {first} and {other}")));
         }
-        evaluator.plays(spec);
-        let all: Vec<&dyn AnyState> = states.iter().map(|(_, state)| &**state).collect();
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;
         let threads = settings::threads(threads)?;
-        let settings = BatchSettings { spec: spec.clone(), config, cache, threads, seed };
-        let (session, num_actions) = (first.batch(&all, settings)?, first.num_actions());
-        Ok(Self { seed, num_actions, evaluator: Owned::new(evaluator), session })
+        let session = AnyBatch::new(&states, BatchSettings { config, cache, threads, seed })?;
+        let num_actions = first.num_actions();
+        Ok(Self { seed, num_actions, evaluator: Owned::new(evaluator), session: Arc::new(RwLock::new(session)) })
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        Ok(looking(&self.session)?.len())
+        Ok(looking(&self.session)?.count())
     }
 
     /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
@@ -262,13 +262,15 @@ impl VectorSearch {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations(simulations.0)?;
         let mut session = changing(&self.session)?;
-        session.run(py, self.evaluator.lock()?.as_mut().expect("it is there"), simulations, limit)
+        let mut lent = self.evaluator.lock()?;
+        let evaluator = lent.as_mut().expect("it is there");
+        each!(&mut *session, session => session.run(py, evaluator, simulations, limit))
     }
 
     /// What each search found, [B].
     fn results(&self, py: Python<'_>) -> PyResult<Vec<SearchResult>> {
         self.look(py, |session| {
-            (0..session.len()).map(|index| SearchResult::sharing(self.session.clone(), session, index)).collect()
+            (0..session.count()).map(|index| SearchResult::sharing(self.session.clone(), session, index)).collect()
         })
     }
 
@@ -277,7 +279,7 @@ impl VectorSearch {
     fn action_probabilities<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let temperature = check_temperature(temperature)?;
         let policies = self.look(py, |session| {
-            let mut policies = Array2::zeros((session.len(), self.num_actions));
+            let mut policies = Array2::zeros((session.count(), self.num_actions));
             for (index, mut row) in policies.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows are contiguous");
                 fill_policy(&session.search(index).result(), temperature, row);
@@ -292,7 +294,7 @@ impl VectorSearch {
     #[pyo3(signature = (temperature = 1.0))]
     fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
-        let select = |session: &dyn AnyBatch, index: usize| {
+        let select = |session: &AnyBatch, index: usize| {
             let result = session.search(index).result();
             let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
             let key = session.search(index).key();
@@ -300,22 +302,22 @@ impl VectorSearch {
                 azpy_core::rng::Stream::keyed(&[self.seed, index as u64, visits, key as u64, (key >> 64) as u64]);
             choose(&result, temperature, &mut stream).map_or(-1, |chosen| i64::from(result.actions[chosen]))
         };
-        let actions = self.look(py, |session| (0..session.len()).map(|index| select(session, index)).collect())?;
+        let actions = self.look(py, |session| (0..session.count()).map(|index| select(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, actions))
     }
 
     /// float32 [B]: `SearchResult.value` of every tree.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let value = |session: &dyn AnyBatch, index| session.search(index).result().value;
-        let values = self.look(py, |session| (0..session.len()).map(|index| value(session, index)).collect())?;
+        let value = |session: &AnyBatch, index| session.search(index).result().value;
+        let values = self.look(py, |session| (0..session.count()).map(|index| value(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, values))
     }
 
     /// Copies of the positions, [B].
     fn states(&self) -> PyResult<Vec<State>> {
         let session = looking(&self.session)?;
-        let state = |index| Ok(State { spec: session.spec().to_owned(), inner: session.state(index)? });
-        (0..session.len()).map(state).collect()
+        let state = |index| Ok(State { inner: session.state(index)? });
+        (0..session.count()).map(state).collect()
     }
 
     /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises
@@ -323,12 +325,12 @@ impl VectorSearch {
     fn advance(&self, actions: Listed<Whole>) -> PyResult<()> {
         let Listed(actions) = actions;
         let mut session = changing(&self.session)?;
-        if actions.len() != session.len() {
-            let (got, trees) = (actions.len(), session.len());
+        if actions.len() != session.count() {
+            let (got, trees) = (actions.len(), session.count());
             return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
         }
         for (index, action) in actions.into_iter().enumerate().filter(|&(_, Whole(action))| action != -1) {
-            session.advance(index, action)?;
+            each!(&mut *session, session => session.advance(index, action))?;
         }
         Ok(())
     }
@@ -336,12 +338,13 @@ impl VectorSearch {
     /// Puts another position in place of the `index`-th.
     fn replace(&self, index: Whole, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut session = changing(&self.session)?;
-        let (spec, state) = any_state(state)?;
-        if spec != session.spec() {
-            return Err(PyValueError::new_err(format!("a state of {spec} in a search of {}", session.spec())));
+        let state = any_state(state)?;
+        if state.game() != session.spec() {
+            let (other, own) = (state.game(), session.spec());
+            return Err(PyValueError::new_err(format!("a state of {other} in a search of {own}")));
         }
-        let index = within("index", index.0, 0, session.len() as i128 - 1)?;
-        session.replace(index, &*state)
+        let index = within("index", index.0, 0, session.count() as i128 - 1)?;
+        each!(&mut *session, session => session.replace(index, &state))
     }
 
     /// Counts since the last run began, as in `SearchResult.stats`, over all trees; and since the start: batches
@@ -352,7 +355,7 @@ impl VectorSearch {
         let session = looking(&self.session)?;
         let mut total = SearchStats::default();
         let (mut nodes, mut memory) = (0, 0);
-        for index in 0..session.len() {
+        for index in 0..session.count() {
             let search = session.search(index);
             total.add(search.stats());
             nodes += search.tree().nodes().len();
@@ -361,7 +364,7 @@ impl VectorSearch {
         let stats = search_stats(py, &total)?;
         stats.set_item("nodes", nodes)?;
         stats.set_item("memory_bytes", memory)?;
-        let rounds = session.rounds();
+        let rounds = each!(&*session, session => session.rounds());
         stats.set_item("batches", rounds.batches)?;
         stats.set_item("rows", rounds.rows)?;
         stats.set_item("rows_capacity", rounds.rows_capacity)?;

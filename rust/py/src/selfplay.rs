@@ -4,20 +4,23 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
+use azpy_core::cache::Cache;
 use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
+use azpy_core::text::Position;
 use azpy_core::timing::PipelineStats;
+use azpy_games::any::Any;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::doors::{Playing, SelfPlaySettings};
 use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::given::any_game;
-use crate::hosted::{Fault, Hosted};
+use crate::fault::Fault;
 use crate::listed::Listed;
+use crate::position::{Hosted, Paid, each};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::threads::{self, PATIENCE, Stop, attached_once, locked, wait};
@@ -27,8 +30,26 @@ const MOST_SLOTS: i128 = 1 << 20;
 /// Of a wait.
 const MOST_SECONDS: f64 = 1e6;
 
+/// Settings of self-play.
+struct SelfPlaySettings {
+    config: SelfPlayConfig,
+    layout: Layout,
+    /// One a pipeline.
+    evaluators: Vec<AnyEvaluator>,
+    cache: Option<Arc<Cache>>,
+    threads: usize,
+}
+
+/// Self-play of some game.
+struct Playing {
+    /// Every method is called without the GIL.
+    core: CoreSelfPlay<AnyEvaluator, PyErr>,
+    /// Where its game leaves its first error, if it can fail.
+    fault: Option<Fault>,
+}
+
 impl Playing {
-    pub(crate) fn start<G: Hosted>(start: &G, settings: SelfPlaySettings) -> PyResult<Self> {
+    fn start<P: Paid>(start: &Any<P>, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
@@ -97,7 +118,6 @@ type Live = Mutex<Option<Arc<Playing>>>;
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SelfPlay {
     live: Live,
-    spec: String,
     /// What it has counted, once it is closed.
     counted: Mutex<Option<Counted>>,
     pipelines: usize,
@@ -168,7 +188,7 @@ impl SelfPlay {
         #[pyo3(from_py_with = whole)] stagger: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (spec, start) = any_game(game)?;
+        let start = any_game(game)?;
         let options = settings::selfplay_config::<Self>(py, options)?;
         let slots = within("slots", slots, 1, MOST_SLOTS)?;
         let pipelines = within("pipelines", pipelines, 1, settings::MOST_PIPELINES as i128)?;
@@ -184,19 +204,18 @@ impl SelfPlay {
         // The last one has an id too.
         let games = games.map(|Whole(given)| within("games", given, 0, U64 - i128::from(first_game))).transpose()?;
         let stagger = within("stagger", stagger, 0, SIZE)?;
-        let config = SelfPlayConfig { seed, game: spec.clone(), ..options };
+        let config = SelfPlayConfig { seed, game: start.game().to_owned(), ..options };
         let layout = Layout { slots, first_game, games, stagger, inside: attached_once };
         let turns: Vec<_> = (0..pipelines).map(|_| Arc::default()).collect();
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns, &spec)?;
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns)?;
         let settings =
             SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
-        let playing = Arc::new(py.detach(|| start.selfplay(settings))?);
+        let playing = Arc::new(py.detach(|| each!(&start, start => Playing::start(start, settings)))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
         Ok(Self {
             live: Mutex::new(Some(playing)),
-            spec,
             counted: Mutex::default(),
             pipelines,
             endless,
@@ -288,7 +307,7 @@ impl SelfPlay {
     /// any more, and answers are told apart by `network_id`. Trees go on with what they know.
     fn swap(&self, py: Python<'_>, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let playing = self.open()?;
-        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns, &self.spec)?;
+        let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns)?;
         py.detach(|| playing.core.swap(evaluators)).map_err(selfplay_error)?;
         wait(py, || Ok(playing.core.is_swapped(PATIENCE).then_some(())))
     }

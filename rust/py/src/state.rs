@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use azpy_core::game::{Player, Turn, Value, Values};
-use azpy_core::text::{result_words, unmarked};
+use azpy_core::game::{Game, Player, Turn, Value, Values};
+use azpy_core::text::{Notation, Position, result_words, unmarked};
 use azpy_core::written::Variations as CoreVariations;
+use azpy_games::any::Any;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -13,12 +14,12 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::batch::try_play;
 use crate::colors::{colored, terminal_shows_colors};
-use crate::doors::{AnyState, Typed};
 use crate::errors::caught;
-use crate::hosted::{outcome_object, turn_number};
+use crate::fault::{outcome_object, turn_number};
 use crate::listed::Listed;
-use crate::pygame::{PyGame, Told, players_of};
-use crate::registry::{params, spec_of};
+use crate::position::{AnyState, Hosted, Paid};
+use crate::pygame::{PyGame, players_of};
+use crate::registry::params;
 use crate::settings::{Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
 
@@ -59,15 +60,18 @@ pub(crate) struct Variations {
 ///     (1, 8)
 #[pyclass(module = "azpy")]
 pub(crate) struct State {
-    pub(crate) spec: String,
-    pub(crate) inner: Box<dyn AnyState>,
+    pub(crate) inner: AnyState,
 }
 
 impl State {
+    pub(crate) fn of(inner: AnyState) -> Self {
+        Self { inner }
+    }
+
     fn symmetry(&self, symmetry: Whole) -> PyResult<usize> {
         let count = self.inner.num_symmetries();
         usize::try_from(symmetry.0).ok().filter(|&number| number < count).ok_or_else(|| {
-            PyValueError::new_err(format!("symmetry {symmetry} does not exist; {} has 0 to {}", self.spec, count - 1))
+            PyValueError::new_err(format!("symmetry {symmetry} does not exist; {} has 0 to {}", self.inner.game(), count - 1))
         })
     }
 
@@ -80,8 +84,8 @@ impl State {
     }
 
     /// Asks the position; an error of a game written in Python comes before what followed from it.
-    fn ask<T>(&self, question: impl FnOnce(&dyn AnyState) -> T) -> PyResult<T> {
-        let reply = question(&*self.inner);
+    fn ask<T>(&self, question: impl FnOnce(&AnyState) -> T) -> PyResult<T> {
+        let reply = question(&self.inner);
         self.inner.take_error().map(|()| reply)
     }
 
@@ -102,24 +106,23 @@ pub(crate) fn player_of(number: Option<Whole>, players: usize) -> PyResult<Optio
     Ok(number.and_then(Player::from_index))
 }
 
-/// A state, or a game written in Python, as what it is called and a position.
-pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+/// The position that a state or a game written in Python is.
+pub(crate) fn any_state(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
     state_of(object, "an azpy.State or an instance of an azpy.Game")
 }
 
 /// As [`any_state`], with the words of the error for what is neither.
-pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<(String, Box<dyn AnyState>)> {
+pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<AnyState> {
     if let Ok(state) = object.cast::<State>() {
-        let state = state.borrow();
-        return Ok((state.spec.clone(), state.inner.boxed()?));
+        return state.borrow().inner.copied();
     }
     if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
         let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
         return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
     }
-    fn held<P: Told>(object: &Bound<'_, PyAny>) -> PyResult<(String, Box<dyn AnyState>)> {
+    fn held<P: Paid>(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
         let game = PyGame::<P>::new(object)?;
-        Ok((game.game().to_string(), Box::new(Typed(game))))
+        Ok(P::held(Any::unlisted(&game.game().to_owned(), game)))
     }
     if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
 }
@@ -129,21 +132,20 @@ impl State {
     #[new]
     #[pyo3(signature = (game, /))]
     fn new(game: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (spec, inner) = any_state(game)?;
-        Ok(Self { spec, inner })
+        any_state(game).map(Self::of)
     }
 
     /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)". Of a game
     /// written in Python its attribute `game`, or the name of its class.
     #[getter]
     fn game(&self) -> &str {
-        &self.spec
+        self.inner.game()
     }
 
     /// The game's name without its parameters: "connect_four".
     #[getter]
     fn name(&self) -> &str {
-        self.spec.split('(').next().unwrap_or_default()
+        self.inner.game().split('(').next().unwrap_or_default()
     }
 
     /// All parameters of a game written in Rust, with what they are here, as `azpy.make_game` takes them. Of other games
@@ -155,7 +157,7 @@ impl State {
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let is_python = self.inner.object().is_some();
-        if is_python { Ok(PyDict::new(py)) } else { params(&self.spec).into_py_dict(py) }
+        if is_python { Ok(PyDict::new(py)) } else { params(self.inner.game()).into_py_dict(py) }
     }
 
     /// What people call the players within a sentence, player 0 first, such as ("White", "Black"); None where the game has
@@ -291,7 +293,7 @@ impl State {
         let played = try_play(action, |action| self.inner.try_play(action));
         self.inner.take_error()?;
         played.map(drop).map_err(|text| {
-            PyValueError::new_err(format!("{text}, in this position of {}:\n{}", self.spec, self.inner.render()))
+            PyValueError::new_err(format!("{text}, in this position of {}:\n{}", self.inner.game(), self.inner.render()))
         })
     }
 
@@ -304,7 +306,7 @@ impl State {
     /// An independent copy.
     #[pyo3(name = "clone")]
     pub(crate) fn copy(&self) -> PyResult<Self> {
-        Ok(Self { spec: self.spec.clone(), inner: self.inner.boxed()? })
+        self.inner.copied().map(Self::of)
     }
 
     /// The result for player 0 where two players share a zero sum: 1 a win, -1 a loss. Of one player the score, in [-1, 1].
@@ -362,7 +364,7 @@ impl State {
             Some(color) => color,
             None => terminal_shows_colors(py)?,
         };
-        Ok(if color { colored(&*self.inner, &text) } else { text })
+        Ok(if color { colored(&self.inner, &text) } else { text })
     }
 
     /// A picture of the position: a whole SVG document. A game written in Python may have a method `to_svg` for it, or
@@ -447,8 +449,8 @@ impl State {
         let mover = player_of(player, self.inner.num_players())?;
         let inner = copy.ask(|state| state.without_past(mover))?;
         let refused =
-            || PyValueError::new_err(format!("in this position of {} the other player is to move", self.spec));
-        Ok(Self { spec: copy.spec, inner: inner.ok_or_else(refused)? })
+            || PyValueError::new_err(format!("in this position of {} the other player is to move", self.inner.game()));
+        inner.map(Self::of).ok_or_else(refused)
     }
 
     /// Reads a line of play that begins here: names of actions (and of chance outcomes) with blanks between, or a game's
@@ -484,7 +486,7 @@ impl State {
     ///     >>> state.captured(state.parse_actions("e4 d5 exd5 Qxd5"))
     ///     ['p', 'P']
     fn captured(&self, actions: Listed<Whole>) -> PyResult<Vec<String>> {
-        let (mut state, mut legal) = (self.inner.boxed()?, Vec::new());
+        let (mut state, mut legal) = (self.inner.copied()?, Vec::new());
         for action in actions.0 {
             let played = try_play(action, |action| {
                 legal.push(action);
@@ -525,7 +527,7 @@ impl State {
         let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
         self.inner.take_error()?;
         let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(PyValueError::new_err)?;
-        let start = Py::new(py, Self { spec: spec_of(&self.spec, &*start), inner: start })?;
+        let start = Py::new(py, Self::of(start))?;
         let notes = notes_by_index(&notes, &moves);
         let named =
             moves.all().iter().map(|(before, told)| (*before as i64 - 1, told.name.clone(), told.short.clone()));
@@ -615,7 +617,7 @@ impl State {
         }
         let text =
             self.to_text().map_err(|error| PyTypeError::new_err(format!("cannot pickle: {}", error.value(py))))?;
-        Ok((py.import("azpy")?.getattr("parse_state")?, (&self.spec, text).into_pyobject(py)?))
+        Ok((py.import("azpy")?.getattr("parse_state")?, (self.inner.game(), text).into_pyobject(py)?))
     }
 
     fn __str__(&self) -> PyResult<String> {
@@ -623,6 +625,6 @@ impl State {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        self.ask(|state| format!("<azpy.State {}, {} to move>\n{}", self.spec, state.turn(), state.render()))
+        self.ask(|state| format!("<azpy.State {}, {} to move>\n{}", state.game(), state.turn(), state.render()))
     }
 }

@@ -10,8 +10,8 @@ use pyo3::exceptions::{PyException, PySystemExit};
 use pyo3::prelude::*;
 
 use crate::errors::caught;
-use crate::hosted::{outcome_object, turn_number};
-use crate::position::Any;
+use crate::fault::{outcome_object, turn_number};
+use crate::position::{AnyState, Hosted};
 use crate::pygame::broken;
 use crate::state::any_state;
 
@@ -114,21 +114,20 @@ impl Look {
 /// Args:
 ///     start: where lines begin.
 #[pyclass(module = "azpy._core")]
-pub(crate) struct Walk(CoreWalk<Any, PyErr>);
+pub(crate) struct Walk(CoreWalk<AnyState, PyErr>);
 
 #[pymethods]
 impl Walk {
     #[new]
     #[pyo3(signature = (start, /))]
     fn new(start: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (spec, inner) = any_state(start)?;
-        let start = Any { spec: spec.into(), inner };
+        let start = any_state(start)?;
         caught(|| {
             check_symmetries(&start).map_err(raised)?;
             let images = if start.num_symmetries() > 1 { own_images(&start) } else { Vec::new() };
-            let hooks = Hooks { copy: Any::copied, take_error: |state: &Any| state.inner.take_error() };
+            let hooks = Hooks { copy: AnyState::copied, take_error: AnyState::take_error };
             // An azpy.Game need not refuse illegal actions: azpy plays legal ones only.
-            let thorough = start.inner.object().is_none();
+            let thorough = start.object().is_none();
             CoreWalk::new(&start, images, hooks, thorough).map(Self).map_err(raised)
         })
     }
@@ -166,7 +165,7 @@ impl Walk {
     /// The azpy.Game that is the position, or None for a game written in Rust. Only look at it.
     #[getter]
     fn game_object(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.0.state().inner.object().map(|object| object.clone_ref(py))
+        self.0.state().object().map(|object| object.clone_ref(py))
     }
 }
 

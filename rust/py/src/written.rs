@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use azpy_core::text::Notation;
 use azpy_core::written::{Unfit, WrittenGame as CoreGame};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::doors::AnyState;
 use crate::errors::caught;
 use crate::given::any_game;
+use crate::position::AnyState;
 
 /// A game as a text has it.
 #[pyclass(module = "azpy", frozen, get_all)]
@@ -48,7 +49,7 @@ pub(crate) struct WrittenGame {
 ///     [-1.0]
 #[pyclass(module = "azpy")]
 pub(crate) struct GameReader {
-    start: Box<dyn AnyState>,
+    start: AnyState,
     text: String,
     /// The byte that is read next.
     at: usize,
@@ -60,7 +61,7 @@ pub(crate) struct GameReader {
 impl GameReader {
     #[new]
     fn new(game: &Bound<'_, PyAny>, text: String) -> PyResult<Self> {
-        Ok(Self { start: any_game(game)?.1, text, at: 0, line: 1 })
+        Ok(Self { start: any_game(game)?, text, at: 0, line: 1 })
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -74,11 +75,13 @@ impl GameReader {
         self.line += lines(&text[..blank]);
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
-        let read = py.detach(|| caught(|| Ok(start.read_game(text))))?;
-        let Some((game, outcome, length)) = read.map_err(PyValueError::new_err)? else {
+        let read = || start.read_game(text)?.map(|(game, rest)| Ok((start.end_of(&game)?, game, rest))).transpose();
+        let read: Result<_, String> = py.detach(|| caught(|| Ok(read())))?;
+        let Some((outcome, game, rest)) = read.map_err(PyValueError::new_err)? else {
             self.at = self.text.len();
             return Ok(None);
         };
+        let length = text.len() - rest.len();
         let text = text[..length].to_owned();
         self.line += lines(&text);
         self.at += length;

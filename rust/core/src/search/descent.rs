@@ -10,7 +10,8 @@ use crate::search::tree::{Kind, NodeId, ROOT};
 
 /// Where a descent ended.
 pub(super) enum Descent<P> {
-    /// The position is the last of `states`; whether it is that of the last node.
+    /// The position is the last of `states`, and its legal actions are in `scratch.actions`; whether it is that of the
+    /// last node.
     Leaf(Player, bool),
     /// A position of known value; and in how many plies the game is over, if the tree does not know yet.
     Known(P, Option<usize>),
@@ -29,7 +30,7 @@ impl<G: Game> Search<G> {
         let mut chooser = Player::Zero;
         self.scratch.line.clear();
         // The tree says the way, and the rules are asked where it ends.
-        let kind = loop {
+        loop {
             self.round.paths.push(id);
             let kind = self.tree.node(id).kind;
             if !PLAIN && let Some(proven) = solver::proven_value(self.tree.node(id)) {
@@ -56,20 +57,19 @@ impl<G: Game> Search<G> {
                     self.tree.node(id).first_child + drawn as NodeId
                 }
                 Kind::Pending => return Ok(Descent::Collision),
-                Kind::Terminal | Kind::New => break kind,
+                Kind::Terminal | Kind::New => break,
             };
             self.scratch.line.push(self.tree.node(id).action);
-        };
-        let mut state = self.round.spare.pop().unwrap_or_else(|| self.position.clone());
-        state.follow(&self.position, &self.scratch.line);
-        if kind == Kind::Terminal {
-            return Ok(self.over(state));
         }
+        let mut state = self.round.spare.pop().unwrap_or_else(|| self.position.clone());
+        let mut turn = state.arrive(&self.position, &self.scratch.line, &mut self.scratch.actions);
         loop {
-            match state.turn() {
+            match turn {
                 Turn::Terminal => {
                     self.tree.set_kind(id, Kind::Terminal);
-                    return Ok(self.over(state));
+                    let outcome = self.config.outcome(&state);
+                    self.round.spare.push(state);
+                    return Ok(Descent::Known(outcome, Some(0)));
                 }
                 Turn::Player(player) => {
                     if !PLAIN && id == ROOT {
@@ -106,17 +106,20 @@ impl<G: Game> Search<G> {
             self.tree.expand(id, Kind::Chance, &self.scratch.actions, &self.scratch.priors);
             let drawn = self.run.stream.weighted(self.scratch.priors.iter().map(|&p| f64::from(p)));
             state.play(self.scratch.actions[drawn]);
+            turn = self.turn_of(&state);
             id = self.tree.node(id).first_child + drawn as NodeId;
             self.round.paths.push(id);
             self.tree.mark(id);
         }
     }
 
-    /// The end of a descent in a game that is over.
-    fn over(&mut self, state: G) -> Descent<G::Payoff> {
-        let outcome = self.config.outcome(&state);
-        self.round.spare.push(state);
-        Descent::Known(outcome, Some(0))
+    /// Whose turn it is, and in `scratch.actions` what a player may do there.
+    fn turn_of(&mut self, state: &G) -> Turn {
+        let turn = state.turn();
+        if matches!(turn, Turn::Player(_)) {
+            state.legal_actions(&mut self.scratch.actions);
+        }
+        turn
     }
 
     /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
@@ -148,7 +151,7 @@ impl<G: Game> Search<G> {
     /// values that come back are those of the roll all the same.
     fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
         for _ in 0..=self.size.max_plies {
-            match state.turn() {
+            match self.turn_of(&state) {
                 Turn::Terminal => return Ok(Descent::Known(self.config.outcome(&state), None)),
                 Turn::Player(player) => {
                     self.tree.set_kind(id, Kind::Pending);

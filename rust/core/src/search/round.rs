@@ -187,7 +187,6 @@ impl<G: Game> Search<G> {
     ) -> Result<(), GameFault> {
         let state = self.round.states.last().expect("a leaf leaves its position");
         let legal_start = self.round.legal.len() as u32;
-        state.legal_actions(&mut self.scratch.actions);
         self.widest_leaf = self.widest_leaf.max(self.scratch.actions.len());
         let restricted = path.len() == 1 && self.is_restricted();
         if restricted {

@@ -1,10 +1,9 @@
-//! A game that Python can reach: where it keeps its errors, and how Python counts its turns.
+//! Where a game in Python leaves its errors; turns and outcomes as Python has them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use azpy_core::game::Turn;
-use azpy_core::text::Notation;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -37,7 +36,7 @@ pub(crate) fn outcome_object<'py>(py: Python<'py>, each: &[f32]) -> PyResult<Bou
 /// A thread takes the lock only while it is attached to Python. No Python code runs under the lock, because that could
 /// hand the GIL to a thread that waits for the lock: errors are made before it is taken, and dropped after.
 #[derive(Clone, Default)]
-pub struct Fault(Arc<(AtomicBool, Mutex<Option<PyErr>>)>);
+pub(crate) struct Fault(Arc<(AtomicBool, Mutex<Option<PyErr>>)>);
 
 impl Fault {
     /// Whether there is an error. Takes no lock.
@@ -76,32 +75,5 @@ impl Fault {
             self.0.0.store(false, Ordering::Release);
             kept.take().map_or(Ok(()), Err)
         })
-    }
-}
-
-/// A game that Python can reach.
-pub trait Hosted: Notation {
-    /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
-    #[doc(hidden)]
-    fn fault(&self) -> Option<&Fault> {
-        None
-    }
-
-    /// The same position without the error that its game met.
-    #[doc(hidden)]
-    fn renewed(&self) -> Self {
-        self.clone()
-    }
-
-    /// An independent copy with a place of its own for errors, or the error of the game that refused.
-    #[doc(hidden)]
-    fn copied(&self) -> PyResult<Self> {
-        Ok(self.clone())
-    }
-
-    /// The Python object that is this position, of a game written in Python.
-    #[doc(hidden)]
-    fn object(&self) -> Option<&Py<PyAny>> {
-        None
     }
 }
