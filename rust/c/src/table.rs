@@ -59,7 +59,7 @@ pub(crate) fn open(folder: Option<&str>, game: Option<&str>, position: Option<&s
             folder.unwrap_or_default()
         ));
     }
-    Start::open(&wanted, Vec::new(), Opening { player, position: position.map(str::to_owned), kept: KEPT })?
+    Start::open(&wanted, Opening { player, position: position.map(str::to_owned), kept: KEPT })?
 }
 
 /// Whether a player of its `own` game plays `game`: the same, or with any board one that differs by its size alone.
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn trees_are_dropped_once_they_are_too_large_together() {
         let mut table =
-            Start::open("connect_four", Vec::new(), Opening { player: None, position: None, kept: 100_000 }).unwrap().unwrap();
+            Start::open("connect_four", Opening { player: None, position: None, kept: 100_000 }).unwrap().unwrap();
         assert_eq!(visits(&mut *table, 100), 100);
         table.play(3).unwrap();
         assert!(visits(&mut *table, 10) > 10);

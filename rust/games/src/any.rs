@@ -252,11 +252,19 @@ impl<O: Open> Start<O> {
         Ok(make::<O>(spec, given)?.0)
     }
 
-    /// Opens a game by its name, with `given` parameters besides those in its specification.
+    /// Opens a game by its name.
     ///
     /// # Errors
     /// A sentence about what cannot be read, or what the game refuses.
-    pub fn open(spec: &str, given: Vec<(String, String)>, with: O) -> Result<O::Opened, String> {
+    pub fn open(spec: &str, with: O) -> Result<O::Opened, String> {
+        Self::open_with(spec, Vec::new(), with)
+    }
+
+    /// As [`Start::open`], with `given` parameters besides those in its specification.
+    ///
+    /// # Errors
+    /// As [`Start::open`].
+    pub fn open_with(spec: &str, given: Vec<(String, String)>, with: O) -> Result<O::Opened, String> {
         let (spec, Self(start)) = make(spec, given)?;
         Ok(start.open(&spec, with))
     }

@@ -195,12 +195,7 @@ impl Engine {
     }
 
     /// The model of this name for a state's game.
-    fn model(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        state: &AnyState,
-    ) -> PyResult<(Arc<Hub>, Arc<dyn AnyModel>)> {
+    fn model(&self, py: Python<'_>, name: &str, state: &AnyState) -> PyResult<(Arc<Hub>, Arc<dyn AnyModel>)> {
         let spec = state.game();
         let (hub, workers) = self.live(py)?;
         if let Some(model) = py.detach(|| hub.models.get(name, spec)) {
@@ -219,13 +214,7 @@ impl Engine {
     }
 
     /// A request, checked and counted.
-    fn asked(
-        &self,
-        py: Python<'_>,
-        hub: &Arc<Hub>,
-        state: &AnyState,
-        given: Given<'_>,
-    ) -> PyResult<(Asked, Place)> {
+    fn asked(&self, py: Python<'_>, hub: &Arc<Hub>, state: &AnyState, given: Given<'_>) -> PyResult<(Asked, Place)> {
         let limit = settings::limit(given.seconds)?;
         let simulations = settings::simulations_within(given.simulations, limit, &self.config, self.simulations)?;
         let priority = match given.priority {

@@ -103,11 +103,7 @@ impl AnyEvaluator {
 
     /// One evaluator for each of `pipelines`. Of a list, one network on several devices, pipelines take one device after
     /// another; `turns` has a lock for each.
-    pub(crate) fn for_pipelines(
-        object: &Bound<'_, PyAny>,
-        pipelines: usize,
-        turns: &Turns,
-    ) -> PyResult<Vec<Self>> {
+    pub(crate) fn for_pipelines(object: &Bound<'_, PyAny>, pipelines: usize, turns: &Turns) -> PyResult<Vec<Self>> {
         if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
             return Self::forked(object, pipelines, &turns[0]);
         }
@@ -237,12 +233,6 @@ impl PyEvaluator {
                 ))
             })
         });
-        Ok(Self {
-            object: shared.clone(),
-            network: network.transpose()?,
-            takes_states,
-            memory: None,
-            turns,
-        })
+        Ok(Self { object: shared.clone(), network: network.transpose()?, takes_states, memory: None, turns })
     }
 }

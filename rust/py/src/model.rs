@@ -151,7 +151,8 @@ impl<P: Paid> Model<P> {
         let wanted = call.wish() != Wish::Leave;
         let Some(game) = game else {
             // The standard errors are read here, and not in the thread that tells all answers.
-            let found = || SearchResult::owning(self.first.game().to_owned(), Box::new(search), call.told.standard_errors);
+            let found =
+                || SearchResult::owning(self.first.game().to_owned(), Box::new(search), call.told.standard_errors);
             let result = error.map_or_else(|| caught(found), Err);
             return Done { ending: wanted.then_some(result), call, seat: None };
         };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use azpy_core::game::Player;
-use azpy_core::text::Position;
 use azpy_core::record::{GameRecord as CoreRecord, Ply};
+use azpy_core::text::Position;
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};

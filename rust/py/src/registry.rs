@@ -61,7 +61,12 @@ pub(crate) fn add(own: &'static [Entry]) -> Result<(), String> {
     for (index, entry) in own.iter().enumerate() {
         check(entry, GAMES.iter().chain(&own[..index]))?;
     }
-    let all = GAMES.iter().chain(own).map(|&Entry { name, params, make }| Entry { name, params, make }).collect::<Vec<_>>().leak();
+    let all = GAMES
+        .iter()
+        .chain(own)
+        .map(|&Entry { name, params, make }| Entry { name, params, make })
+        .collect::<Vec<_>>()
+        .leak();
     ALL.set(all).map_err(|_| "the module was made before".into())
 }
 
@@ -145,5 +150,5 @@ pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<AnyState,
         let spec = shown(spec);
         return Err(format!("game {spec} is not written in Rust: give the state that azpy.make_game({spec}) makes"));
     }
-    Start::open(spec, given, Hold)
+    Start::open_with(spec, given, Hold)
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, RwLock};
 
 use azpy_core::config::SearchConfig;
-use azpy_core::search::SearchStats;
 use azpy_core::game::Game;
+use azpy_core::search::SearchStats;
 use azpy_core::selfplay::choose;
 use azpy_core::text::Position;
 use numpy::ndarray::Array2;

@@ -71,7 +71,11 @@ impl State {
     fn symmetry(&self, symmetry: Whole) -> PyResult<usize> {
         let count = self.inner.num_symmetries();
         usize::try_from(symmetry.0).ok().filter(|&number| number < count).ok_or_else(|| {
-            PyValueError::new_err(format!("symmetry {symmetry} does not exist; {} has 0 to {}", self.inner.game(), count - 1))
+            PyValueError::new_err(format!(
+                "symmetry {symmetry} does not exist; {} has 0 to {}",
+                self.inner.game(),
+                count - 1
+            ))
         })
     }
 
@@ -293,7 +297,11 @@ impl State {
         let played = try_play(action, |action| self.inner.try_play(action));
         self.inner.take_error()?;
         played.map(drop).map_err(|text| {
-            PyValueError::new_err(format!("{text}, in this position of {}:\n{}", self.inner.game(), self.inner.render()))
+            PyValueError::new_err(format!(
+                "{text}, in this position of {}:\n{}",
+                self.inner.game(),
+                self.inner.render()
+            ))
         })
     }
 

@@ -69,5 +69,5 @@ pub(crate) fn open(games: &'static [Entry], player: &str, weights: Vec<u8>) -> R
     GAMES.get_or_init(|| games);
     let (player, about) = Player::read(player)?;
     let game = about.game.clone();
-    Start::open(&game, Vec::new(), Opening { player, about, weights })?
+    Start::open(&game, Opening { player, about, weights })?
 }

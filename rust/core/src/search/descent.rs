@@ -76,8 +76,7 @@ impl<G: Game> Search<G> {
                         // The root has to have children, whatever is known of it.
                         self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.lines);
                     } else if !PLAIN
-                        && let Some((value, plies)) =
-                            forced_end(&state, player, &self.config, &mut self.scratch.lines)
+                        && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.scratch.lines)
                     {
                         self.round.spare.push(state);
                         return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));

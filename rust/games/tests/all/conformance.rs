@@ -2,11 +2,14 @@
 //!
 //! The tests play seeded random games and check each position. A failure names the line of play.
 
+use std::any;
 use std::collections::HashMap;
 
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
+use azpy_core::evaluator::RandomGames;
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
-use azpy_core::text::Notation;
+use azpy_core::rng::Stream;
+use azpy_core::text::{Notation, Position};
 use azpy_games::any::{Any, Open, Start};
 use azpy_games::chess::Encoding;
 use azpy_games::registry::Entry;
@@ -79,10 +82,8 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
     }
 }
 
-/// The games behind one type, and whether a game lists its actions where one of them is drawn.
-struct Behind {
-    lists: bool,
-}
+/// The games behind one type.
+struct Behind;
 
 impl Open for Behind {
     type Opened = ();
@@ -93,21 +94,54 @@ impl Open for Behind {
     }
 
     fn open<P: Payoff>(self, start: Any<P>) {
-        let mut scratch = Vec::new();
-        if let Turn::Player(_) = start.turn() {
-            start.pick_action(&mut scratch, |_| 0);
-            assert_eq!(scratch.is_empty(), !self.lists, "{}", start.render());
-        }
+        let (mut one, mut other) = (start.clone(), start.clone());
+        let played = one.play_out(&mut RandomGames::default(), &mut Stream::keyed(&[7]));
+        assert_eq!(played, RandomGames::default().play(&mut other, &mut Stream::keyed(&[7])));
+        assert_eq!(one.key(), other.key());
         conforms(&[start], 1);
     }
 }
 
 #[test]
 fn games_behind_one_type_keep_the_rules() {
-    for game in ["tic_tac_toe", "connect_four", "dice_nim", "connect_four_for_three", "game2048(size=3)"] {
-        Start::open(game, Behind { lists: true }).unwrap();
+    for game in ["tic_tac_toe", "dice_nim", "connect_four_for_three", "game2048(size=3)", "gomoku(size=6)"] {
+        Start::open(game, Behind).unwrap();
     }
-    Start::open("gomoku(size=6)", Behind { lists: false }).unwrap();
+}
+
+/// A position that goes on as another one of its game, or of another game.
+struct Arrives(Box<dyn any::Any>);
+
+impl Open for Arrives {
+    type Opened = Box<dyn any::Any>;
+
+    fn games() -> &'static [Entry<Start<Self>>] {
+        const GAMES: &[Entry<Start<Arrives>>] = &azpy_games::built_in!(Start::<Arrives>::new);
+        GAMES
+    }
+
+    fn open<P: Payoff>(self, start: Any<P>) -> Box<dyn any::Any> {
+        if let Ok(mut used) = self.0.downcast::<Any<P>>() {
+            let (mut legal, mut played) = (Vec::new(), start.clone());
+            start.legal_actions(&mut legal);
+            let line = [legal[0], legal[1]];
+            line.iter().for_each(|&action| played.play(action));
+            let turn = used.arrive(&start, &line, &mut legal);
+            assert_eq!((turn, used.game(), used.key()), (played.turn(), start.game(), played.key()));
+            let mut expected = Vec::new();
+            played.legal_actions(&mut expected);
+            assert_eq!(legal, expected);
+        }
+        Box::new(start)
+    }
+}
+
+#[test]
+fn a_used_position_arrives_where_a_fresh_one_does_whatever_its_game_was() {
+    let mut used: Box<dyn any::Any> = Box::new(());
+    for game in ["hex(size=5)", "hex(size=5)", "gomoku(size=5)", "go(size=5)", "go(size=5,komi=3.5)", "chess"] {
+        used = Start::open(game, Arrives(used)).unwrap();
+    }
 }
 
 /// A line of play is read by the names of its actions.
