@@ -160,11 +160,11 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// Becomes the position that a line of legal actions and rolls leads to from `start`, of the same game, and says whose
     /// turn it is there; at a player's turn it replaces the contents of `legal` by the legal actions. This is all that a
     /// search asks of a game in a simulation, but for rolls and ends.
-    fn arrive(&mut self, start: &Self, line: &[Action], legal: &mut Vec<Action>) -> Turn {
+    fn arrive(&mut self, start: &Self, line: &[Action], legal: Option<&mut Vec<Action>>) -> Turn {
         self.clone_from(start);
         line.iter().for_each(|&action| self.play(action));
         let turn = self.turn();
-        if matches!(turn, Turn::Player(_)) {
+        if let (Turn::Player(_), Some(legal)) = (turn, legal) {
             self.legal_actions(legal);
         }
         turn

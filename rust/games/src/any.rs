@@ -1,7 +1,8 @@
-//! A position of any game behind one type, so that a search of it is compiled once for all games that pay alike.
+//! A position of any game behind one type, so that what searches, plays and learns is compiled once for all games that
+//! pay alike.
 //!
-//! A step of the search then asks for memory to copy a position, and its calls are indirect. Beside a network this
-//! costs nothing that one notices, and a program of all games is as small as one of a few.
+//! Its calls are indirect. A search needs one of them a simulation ([`Game::arrive`]), in memory that is there. Beside a
+//! network this costs nothing that one notices.
 
 use std::any;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ trait Behind<P: Payoff>: any::Any + Send + Sync {
     fn copied(&self) -> Box<dyn Behind<P>>;
     fn play(&mut self, action: Action);
     /// Nothing, and is as it was, where `start` is of another type.
-    fn arrive(&mut self, start: &dyn Behind<P>, line: &[Action], legal: &mut Vec<Action>) -> Option<Turn>;
+    fn arrive(&mut self, start: &dyn Behind<P>, line: &[Action], legal: Option<&mut Vec<Action>>) -> Option<Turn>;
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize>;
     fn outcome(&self) -> P;
     fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
@@ -50,7 +51,12 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
-    fn arrive(&mut self, start: &dyn Behind<G::Payoff>, line: &[Action], legal: &mut Vec<Action>) -> Option<Turn> {
+    fn arrive(
+        &mut self,
+        start: &dyn Behind<G::Payoff>,
+        line: &[Action],
+        legal: Option<&mut Vec<Action>>,
+    ) -> Option<Turn> {
         let start: &dyn any::Any = start;
         let start = start.downcast_ref::<Self>()?;
         Some(self.inner.arrive(&start.inner, line, legal))
@@ -144,6 +150,9 @@ impl<P: Payoff> Clone for Any<P> {
     fn clone(&self) -> Self {
         self.with(self.inner.copied())
     }
+    fn clone_from(&mut self, other: &Self) {
+        self.arrive(other, &[], None);
+    }
 }
 
 impl<P: Payoff> Game for Any<P> {
@@ -153,14 +162,12 @@ impl<P: Payoff> Game for Any<P> {
         self.inner.play(action);
     }
     // One call for a whole simulation, into memory that is there.
-    fn arrive(&mut self, start: &Self, line: &[Action], legal: &mut Vec<Action>) -> Turn {
-        if Arc::ptr_eq(&self.game, &start.game)
-            && let Some(turn) = self.inner.arrive(&*start.inner, line, legal)
-        {
-            return turn;
+    #[inline]
+    fn arrive(&mut self, start: &Self, line: &[Action], legal: Option<&mut Vec<Action>>) -> Turn {
+        if !Arc::ptr_eq(&self.game, &start.game) {
+            *self = start.clone();
         }
-        *self = start.clone();
-        self.inner.arrive(&*start.inner, line, legal).expect("it is of the same type now")
+        self.inner.arrive(&*start.inner, line, legal).expect("positions of one game are of one type")
     }
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
         self.inner.play_out(games, stream)

@@ -185,15 +185,21 @@ impl<const N: usize> Connect<N> {
     }
 
     /// Whether `stones` hold `k` in a row in any direction.
-    #[inline]
+    #[inline(always)] // once a ply
     fn has_line(&self, stones: u64) -> bool {
+        if self.k == 4 && self.width >= 4 && self.height >= 4 {
+            // The usual case by itself, so that the compiler unrolls it.
+            let stride = u32::from(self.stride());
+            return [1, stride - 1, stride, stride + 1].into_iter().any(|step| has_run(stones, step, 4));
+        }
+        self.has_any_line(stones)
+    }
+
+    #[inline(never)]
+    fn has_any_line(&self, stones: u64) -> bool {
         let (k, stride) = (u32::from(self.k), u32::from(self.stride()));
         // A direction in which `k` cells do not fit is left out: its shifts could exceed 63 bits.
         let (across, upright) = (self.k <= self.width, self.k <= self.height);
-        if k == 4 && across && upright {
-            // The usual case by itself, so that the compiler unrolls it.
-            return [1, stride - 1, stride, stride + 1].into_iter().any(|step| has_run(stones, step, 4));
-        }
         (upright && has_run(stones, 1, k))
             || (across && has_run(stones, stride, k))
             || (across && upright && (has_run(stones, stride - 1, k) || has_run(stones, stride + 1, k)))

@@ -4,16 +4,15 @@
 //! From the lowest layer to the highest; no layer uses a higher one:
 //!
 //! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
-//! 2. [`hosted`] is what a game needs to be reached from Python, [`pygame`] a game written in Python.
+//! 2. [`fault`] is where a game in Python leaves its errors, [`pygame`] such a game, [`position`] a position of any game.
 //! 3. [`evaluators`] are what may answer ([`net`]: azpy's own networks), [`result`] is what a search found ([`picture`] hands trees to what draws them),
 //!    and [`calls`] are requests to an engine.
-//! 4. [`doors`] has the small object-safe traits through which Python sees the core, which is compiled once a game.
-//! 5. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
-//!    ([`variations`]: its games with variations), and [`position`] any position as one game of the core.
-//! 6. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
+//! 4. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
+//!    ([`variations`]: its games with variations).
+//! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
-//! 7. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
-//! 8. [`sessions`] implements the door of a position: it opens a session of each kind. [`leaves`] has evaluators asked.
+//! 6. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
+//! 7. [`leaves`] has evaluators asked.
 //!
 //! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own.
 //! Rust has no stable ABI, so such a game cannot join a module that is compiled already.

@@ -10,10 +10,23 @@
 //! Of one player who looks ahead, a whole win is the best score and a whole loss the worst one, or a score above the
 //! score to beat and one below it. With three and more players a loss of one says nothing of who wins, so no look is made.
 //!
-//! `memory` has a list of actions for each ply of a line, with any content.
+//! `memory` has room for each ply of a line, with any content.
 
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, Payoff, Player, PovValue, Turn, Value};
+
+/// A ply of a line: what can be played, and the position after one of that.
+#[derive(Clone, Debug)]
+pub(super) struct Ply<G> {
+    actions: Vec<Action>,
+    next: Option<G>,
+}
+
+impl<G: Game> Ply<G> {
+    pub(super) fn new() -> Self {
+        Self { actions: Vec::new(), next: None }
+    }
+}
 
 /// Who wins, as the value for player 0, and in how many plies; `None` if lines of `memory.len()` plies do not tell.
 /// `player` is to move in `state`.
@@ -21,7 +34,7 @@ pub(super) fn forced_end<G: Game>(
     state: &G,
     player: Player,
     config: &SearchConfig,
-    memory: &mut [Vec<Action>],
+    memory: &mut [Ply<G>],
 ) -> Option<(Value, usize)> {
     (1..=memory.len()).find_map(|plies| {
         let memory = &mut memory[..plies];
@@ -37,46 +50,36 @@ pub(super) fn winning_action<G: Game>(
     state: &G,
     player: Player,
     config: &SearchConfig,
-    memory: &mut [Vec<Action>],
+    memory: &mut [Ply<G>],
 ) -> Option<Action> {
     (1..=memory.len()).find_map(|plies| wins(state, player, config, &mut memory[..plies]))
 }
 
 /// An action with which the player to move forces a win within `memory.len()` plies.
-fn wins<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Vec<Action>]) -> Option<Action> {
-    let (actions, deeper) = memory.split_first_mut()?;
+fn wins<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Ply<G>]) -> Option<Action> {
+    let (Ply { actions, next }, deeper) = memory.split_first_mut()?;
     state.legal_actions(actions);
-    actions.iter().copied().find(|&action| {
-        let next = after(state, action);
-        match next.turn() {
-            Turn::Terminal => config.outcome(&next).of(player) == 1.0,
-            Turn::Player(other) if other == player => wins(&next, player, config, deeper).is_some(),
-            Turn::Player(other) => loses(&next, other, config, deeper),
-            Turn::Chance => false,
-        }
+    let next = next.get_or_insert_with(|| state.clone());
+    actions.iter().copied().find(|&action| match next.arrive(state, &[action], None) {
+        Turn::Terminal => config.outcome(next).of(player) == 1.0,
+        Turn::Player(other) if other == player => wins(next, player, config, deeper).is_some(),
+        Turn::Player(other) => loses(next, other, config, deeper),
+        Turn::Chance => false,
     })
 }
 
 /// Whether the player to move loses within `memory.len()` plies, whatever this player does.
-fn loses<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Vec<Action>]) -> bool {
-    let Some((actions, deeper)) = memory.split_first_mut() else {
+fn loses<G: Game>(state: &G, player: Player, config: &SearchConfig, memory: &mut [Ply<G>]) -> bool {
+    let Some((Ply { actions, next }, deeper)) = memory.split_first_mut() else {
         return false;
     };
     state.legal_actions(actions);
+    let next = next.get_or_insert_with(|| state.clone());
     !actions.is_empty()
-        && actions.iter().all(|&action| {
-            let next = after(state, action);
-            match next.turn() {
-                Turn::Terminal => config.outcome(&next).of(player) == -1.0,
-                Turn::Player(other) if other == player => loses(&next, player, config, deeper),
-                Turn::Player(other) => wins(&next, other, config, deeper).is_some(),
-                Turn::Chance => false,
-            }
+        && actions.iter().all(|&action| match next.arrive(state, &[action], None) {
+            Turn::Terminal => config.outcome(next).of(player) == -1.0,
+            Turn::Player(other) if other == player => loses(next, player, config, deeper),
+            Turn::Player(other) => wins(next, other, config, deeper).is_some(),
+            Turn::Chance => false,
         })
-}
-
-fn after<G: Game>(state: &G, action: Action) -> G {
-    let mut next = state.clone();
-    next.play(action);
-    next
 }

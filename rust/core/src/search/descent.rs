@@ -62,7 +62,7 @@ impl<G: Game> Search<G> {
             self.scratch.line.push(self.tree.node(id).action);
         }
         let mut state = self.round.spare.pop().unwrap_or_else(|| self.position.clone());
-        let mut turn = state.arrive(&self.position, &self.scratch.line, &mut self.scratch.actions);
+        let mut turn = state.arrive(&self.position, &self.scratch.line, Some(&mut self.scratch.actions));
         loop {
             match turn {
                 Turn::Terminal => {
@@ -74,9 +74,9 @@ impl<G: Game> Search<G> {
                 Turn::Player(player) => {
                     if !PLAIN && id == ROOT {
                         // The root has to have children, whatever is known of it.
-                        self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.lines);
+                        self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.plies);
                     } else if !PLAIN
-                        && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.scratch.lines)
+                        && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.scratch.plies)
                     {
                         self.round.spare.push(state);
                         return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));

@@ -7,6 +7,7 @@
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Turn, can_prove};
 use crate::rng::{Stream, mix};
+use crate::search::ahead::Ply;
 use crate::search::root::Root;
 use crate::search::round::Round;
 use crate::search::tree::{Kind, MOST_VISITS, ROOT, Tree};
@@ -39,7 +40,7 @@ pub struct Search<G: Game> {
     root: Root,
     run: Run,
     pub(crate) round: Round<G>,
-    scratch: Scratch,
+    scratch: Scratch<G>,
     /// The most actions of a leaf so far.
     widest_leaf: usize,
     /// The most nodes that the rolls of one descent made.
@@ -102,16 +103,29 @@ impl Size {
 }
 
 /// Memory that descents use again and again.
-#[derive(Clone, Debug, Default)]
-struct Scratch {
+#[derive(Clone, Debug)]
+struct Scratch<G> {
     /// The actions of a descent.
     line: Vec<Action>,
     actions: Vec<Action>,
     priors: Vec<f32>,
     outcomes: Vec<(Action, f32)>,
     scores: Vec<f64>,
-    /// A list a ply of a look ahead.
-    lines: Vec<Vec<Action>>,
+    /// For each ply of a look ahead.
+    plies: Vec<Ply<G>>,
+}
+
+impl<G: Game> Scratch<G> {
+    fn new(lookahead: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            actions: Vec::new(),
+            priors: Vec::new(),
+            outcomes: Vec::new(),
+            scores: Vec::new(),
+            plies: (0..lookahead).map(|_| Ply::new()).collect(),
+        }
+    }
 }
 
 impl<G: Game> Search<G> {
@@ -126,7 +140,7 @@ impl<G: Game> Search<G> {
             root: Root::default(),
             run: Run::new(Stream::keyed(&[])),
             round: Round::default(),
-            scratch: Scratch { lines: vec![Vec::new(); config.lookahead], ..Scratch::default() },
+            scratch: Scratch::new(config.lookahead),
             widest_leaf: 0,
             widest_roll: 0,
         }

@@ -126,7 +126,7 @@ impl Open for Arrives {
             start.legal_actions(&mut legal);
             let line = [legal[0], legal[1]];
             line.iter().for_each(|&action| played.play(action));
-            let turn = used.arrive(&start, &line, &mut legal);
+            let turn = used.arrive(&start, &line, Some(&mut legal));
             assert_eq!((turn, used.game(), used.key()), (played.turn(), start.game(), played.key()));
             let mut expected = Vec::new();
             played.legal_actions(&mut expected);
