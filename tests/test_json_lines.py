@@ -244,7 +244,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
 
 
 def test_what_is_wrong_is_said_and_the_next_query_is_answered(go: Client) -> None:
-    """Errors in each field are checked in Rust (rust/query/tests/queries.rs)."""
+    """Errors in each field are checked in Rust (rust/serve/tests/queries.rs)."""
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"moves": ["Z9"]}, "moves[0]: 'Z9' is not legal there"),
         ({"moves": ["D4"] * (NO_LIMITS.moves + 1)}, f"moves: expected at most {NO_LIMITS.moves}"),

@@ -51,7 +51,7 @@ impl Object {
     /// objects in each other than anyone needs.
     ///
     /// ```
-    /// use azpy_query::Object;
+    /// use azpy_serve::Object;
     ///
     /// assert_eq!(Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string(), "a key comes twice");
     /// ```
