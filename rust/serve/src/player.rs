@@ -74,22 +74,23 @@ pub trait Files {
 
 /// A run, or a card, that was read: its settings, and the weights of its newest checkpoint.
 #[derive(Debug)]
-pub struct Run<F> {
-    files: F,
+pub struct Run {
     /// The folder, for errors.
     folder: String,
     settings: Map<String, Value>,
     /// The number of the newest checkpoint.
     iteration: u64,
     weights: Vec<u8>,
+    /// The figures of its iterations, if there are any.
+    figures: io::Result<Vec<u8>>,
 }
 
-impl<F: Files> Run<F> {
+impl Run {
     /// Reads the files of a folder.
     ///
     /// # Errors
     /// If a file is missing or damaged.
-    pub fn read(folder: &str, files: F) -> Result<Self, String> {
+    pub fn read(folder: &str, files: &impl Files) -> Result<Self, String> {
         let settings = files.read("config.toml").map_err(|error| {
             format!("{folder}/config.toml cannot be read ({error}): give a run, or a folder of --card")
         })?;
@@ -111,7 +112,8 @@ impl<F: Files> Run<F> {
             return Err(damaged(&format!("{WEIGHTS} differs from manifest.json")));
         }
         let iteration = newest.parse().map_err(|error| damaged(&format!("{error}")))?;
-        Ok(Self { files, folder: folder.to_owned(), settings, iteration, weights })
+        let figures = files.read("metrics.jsonl");
+        Ok(Self { folder: folder.to_owned(), settings, iteration, weights, figures })
     }
 
     /// The game that it plays.
@@ -160,10 +162,10 @@ impl<F: Files> Run<F> {
     /// ranked rewards was trained on wins against this score, so its search counts wins too.
     fn score_to_beat(&self) -> Result<Option<f64>, String> {
         let path = format!("{}/metrics.jsonl", self.folder);
-        let text = match self.files.read("metrics.jsonl") {
+        let text = match &self.figures {
             // A card of a player of another kind may have no figures.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(|error| format!("{path} cannot be read: {error}"))?,
+            text => text.as_ref().map_err(|error| format!("{path} cannot be read: {error}"))?,
         };
         let mut found = None;
         // A run that goes on may be about to write its last line.
