@@ -55,7 +55,7 @@ impl Looked {
     }
 }
 
-/// What became of the search with this token.
+/// What became of what was asked for with this token.
 #[derive(Debug)]
 pub enum Event {
     /// It goes on, and has found this.
@@ -64,6 +64,8 @@ pub enum Event {
     Done(u64, Looked),
     /// It ended without a result.
     Failed(u64, String),
+    /// A player was renewed, or not: whether its network is another one now, or why it cannot be loaded.
+    Renewed(u64, Result<bool, String>),
 }
 
 /// Where a search begins: at a position, or in a game that keeps its tree.
@@ -148,11 +150,7 @@ pub trait Searcher<G: Game> {
         false
     }
 
-    /// Loads a player's newest checkpoint. Whether it is another one.
-    ///
-    /// # Errors
-    /// If it cannot be loaded; the one before stays.
-    fn renew(&mut self, _player: usize) -> Result<bool, String> {
-        Ok(false)
-    }
+    /// Begins to load a player's newest checkpoint; [`Event::Renewed`] tells of it. One that cannot be loaded leaves the
+    /// player as it is.
+    fn renew(&mut self, _player: usize, _token: u64) {}
 }

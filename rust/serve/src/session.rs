@@ -76,10 +76,9 @@ struct Did<'a> {
     terminate_id: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_numbers: Option<&'a Value>,
-    #[serde(flatten)]
-    renewed: Option<Renewed<'a>>,
 }
 
+/// The answer to the action `renew`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Renewed<'a> {
@@ -123,6 +122,8 @@ pub struct Session<G: Position, S: Searcher<G>> {
     /// The game that was asked for last stands last.
     tracks: Vec<Track<G, S::Kept>>,
     open: BTreeMap<u64, Open<G>>,
+    /// The actions `renew` that go on, and the numbers of their players.
+    renewing: BTreeMap<u64, (Object, usize)>,
     tokens: u64,
     warned: HashSet<String>,
     said: Vec<Reply>,
@@ -137,26 +138,33 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
             draws: Stream::keyed(&[seed]),
             tracks: Vec::new(),
             open: BTreeMap::new(),
+            renewing: BTreeMap::new(),
             tokens: 0,
             warned: HashSet::new(),
             said: Vec::new(),
         }
     }
 
-    /// Whether searches go on.
+    /// Whether there is more to say of what was asked for.
     pub fn is_busy(&self) -> bool {
-        !self.open.is_empty()
+        !(self.open.is_empty() && self.renewing.is_empty())
     }
 
     /// Takes a query or an action as JSON, and returns what is said at once.
     pub fn ask(&mut self, text: &str) -> Vec<Reply> {
         match Object::read(text) {
-            Err(Refused(why)) => self.fail(None, None, &why.into(), false),
-            Ok(fields) => {
-                if let Err(Refused(why)) = self.attend(&fields) {
-                    self.fail(id_of(&fields).ok(), None, &why.into(), false);
-                }
+            Ok(fields) => self.attend(&fields),
+            Err(Refused(why)) => {
+                self.fail(None, None, &why.into(), false);
+                std::mem::take(&mut self.said)
             }
+        }
+    }
+
+    /// As [`Session::ask`], of an object that was read before.
+    pub fn attend(&mut self, fields: &Object) -> Vec<Reply> {
+        if let Err(Refused(why)) = self.act(fields) {
+            self.fail(id_of(fields).ok(), None, &why.into(), false);
         }
         std::mem::take(&mut self.said)
     }
@@ -182,6 +190,17 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                     let Some(open) = self.open.remove(&token) else { continue };
                     self.fail(Some(&open.query.id), Some(open.place().turn), &why.into(), false);
                 }
+                Event::Renewed(token, renewed) => {
+                    let Some((fields, number)) = self.renewing.remove(&token) else { continue };
+                    let Player { about, network, .. } = &*self.searcher.players()[number];
+                    let (internal_name, network) = (&about["internalName"], network.as_deref());
+                    match renewed {
+                        Ok(changed) => {
+                            self.say(told(&fields, Renewed { changed, internal_name, network }), None, false)
+                        }
+                        Err(why) => self.fail(id_of(&fields).ok(), None, &why.into(), false),
+                    }
+                }
             }
         }
         std::mem::take(&mut self.said)
@@ -190,6 +209,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     /// Ends the searches that go on, and drops the trees. Nothing more is said of them.
     pub fn close(&mut self) {
         self.tracks.clear();
+        self.renewing.clear();
         for token in std::mem::take(&mut self.open).into_keys() {
             self.searcher.leave(token);
         }
@@ -216,7 +236,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         self.searcher.fault(state).map_or(found, |why| Err(Refused(why)))
     }
 
-    fn attend(&mut self, fields: &Object) -> Result<(), Refused> {
+    fn act(&mut self, fields: &Object) -> Result<(), Refused> {
         id_of(fields)?;
         let Some(action) = action_of(fields, self.searcher.renews())? else { return self.search(fields) };
         let players = self.searcher.players();
@@ -235,12 +255,10 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
             }
             "renew" => {
                 let (number, _) = named(&players, fields)?;
-                let changed = self.searcher.renew(number)?;
-                let players = self.searcher.players();
-                let Player { about, network, .. } = &*players[number];
-                let internal_name = &about["internalName"];
-                let renewed = Some(Renewed { changed, internal_name, network: network.as_deref() });
-                told(fields, Did { renewed, ..Did::default() })
+                self.tokens += 1;
+                self.renewing.insert(self.tokens, (fields.clone(), number));
+                self.searcher.renew(number, self.tokens);
+                return Ok(());
             }
             _ => {
                 let (_, player) = named(&players, fields)?;
