@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::level::Level;
-use crate::session::Allowed;
+use crate::object::Allowed;
 
 const WEIGHTS: &str = "model.safetensors";
 

@@ -7,31 +7,19 @@ use azpy_core::engine::Priority;
 use azpy_core::game::{Action, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::text::Position;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::{Found, line_of, show, told};
 use crate::games::{read, write};
 use crate::level::chosen;
-use crate::object::{Limits, Object, Refused, quoted};
+use crate::object::{Allowed, Object, Refused, quoted};
 use crate::player::Player;
 use crate::query::{Asking, LONGEST_NAME, Place, Query, action_of, id_of, terminated};
 use crate::searcher::{Event, Looked, Root, Searcher, Unbegun, Wanted};
 
 /// Of a client: a warning is said once.
 const MOST_WARNINGS: usize = 100;
-
-/// What one client may ask for.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Allowed {
-    /// In one message.
-    #[serde(flatten)]
-    pub of_query: Limits,
-    /// Open searches at once.
-    pub searches: usize,
-    /// Games with kept trees. The game that was not asked for longest loses its tree.
-    pub games: usize,
-}
 
 /// What a client is told, and what its transport must know of it.
 #[derive(Clone, Debug)]
