@@ -63,14 +63,16 @@ def _timeless(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write() -> None:
-    blocks = []
-    for talk in table.pop("talks"):
+    blocks, end = [], ",\n"
+    for talk in table["talks"]:
         lines = []
         for turn, said in zip(talk["turns"], answers(talk), strict=True):
-            ask, say = (",\n      ".join(map(json.dumps, part)) for part in (turn["ask"], map(_timeless, said)))
+            ask, say = (f"{end}      ".join(map(json.dumps, part)) for part in (turn["ask"], map(_timeless, said)))
             lines.append(f'    {{"ask": [{ask}], "say": [\n      {say}]}}')
-        blocks.append(f'  {json.dumps({k: v for k, v in talk.items() if k != "turns"})[:-1]}, "turns": [\n' + ",\n".join(lines) + "]}")
-    TABLE.write_text(f'{json.dumps(table)[:-1]}, "talks": [\n' + ",\n".join(blocks) + "]}\n")
+        del talk["turns"]
+        blocks.append(f'  {json.dumps(talk)[:-1]}, "turns": [\n{end.join(lines)}]}}')
+    head = json.dumps({name: value for name, value in table.items() if name != "talks"})
+    TABLE.write_text(f'{head[:-1]}, "talks": [\n{end.join(blocks)}]}}\n')
 
 
 if __name__ == "__main__":

@@ -210,21 +210,6 @@ fn play_goes_before_analysis_and_analysis_before_pondering() {
 }
 
 #[test]
-fn a_client_has_so_many_searches_at_once() {
-    let mut session = session(json!({}));
-    let refused: Vec<_> = ["a", "b", "c", "d"].map(|id| ask(&mut session, id, json!({"simulations": 40}))).concat();
-    let [Reply { line, status: 503, search: Some((id, 0)), is_report: false }] = &refused[..] else {
-        panic!("{refused:?}")
-    };
-    assert!(id == "d" && line.contains("3 searches of this client are open"), "{line}");
-    assert_eq!(heard(&mut session, 0.0), pairs(&[("a", "simulations")]));
-    ask(&mut session, "d", json!({"simulations": 40}));
-    for id in ["b", "c", "d"] {
-        assert_eq!(heard(&mut session, 0.0), pairs(&[(id, "simulations")]));
-    }
-}
-
-#[test]
 fn trees_keep_to_their_memory_and_the_largest_ends() {
     let mut session = session(json!({}));
     session.searcher.trees = 4 << 20;
@@ -275,15 +260,6 @@ fn the_oldest_kept_tree_goes_before_a_search_ends() {
     assert_eq!(visits(json!({"simulations": 300})), 300);
     assert_eq!(visits(json!({"game": "newer", "simulations": 1})), 41);
     assert_eq!(visits(json!({"game": "older", "simulations": 1})), 1);
-}
-
-#[test]
-fn the_game_that_was_asked_for_longest_ago_loses_its_tree() {
-    let mut session = session(json!({}));
-    for (game, before) in [("a", 0), ("b", 0), ("a", 10), ("c", 0), ("a", 20), ("b", 0)] {
-        let query = json!({"game": game, "simulations": 10});
-        assert_eq!(visits(&mut session, query), before + 10, "{game}");
-    }
 }
 
 #[test]
