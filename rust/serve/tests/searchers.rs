@@ -225,6 +225,20 @@ fn some_turns_of_a_query_can_be_ended() {
 }
 
 #[test]
+fn a_client_is_warned_a_hundred_times_at_most() {
+    let mut session = session();
+    for (name, count, warned) in [("a", 99, 99), ("b", 3, 1), ("c", 1, 0)] {
+        let mut query = json!({"id": name});
+        (0..count).for_each(|number| query[format!("{name}{number}")] = 1.into());
+        session.ask(&query.to_string());
+        let token = session.searcher.begun.len() as u64;
+        session.searcher.events.push_back(Event::Done(token, looked()));
+        let line: Value = serde_json::from_str(&session.take()[0].line).unwrap();
+        assert_eq!(line["warnings"].as_array().map_or(0, Vec::len), warned, "{line}");
+    }
+}
+
+#[test]
 fn players_of_one_game_keep_trees_of_their_own() {
     let mut session = session();
     for (model, moves) in [("one", json!(["a1"])), ("two", json!(["a1", "b1"])), ("one", json!(["a1", "c1"]))] {
