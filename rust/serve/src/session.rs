@@ -7,8 +7,7 @@ use azpy_core::engine::Priority;
 use azpy_core::game::{Action, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::text::Position;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::{Found, line_of, show, told};
 use crate::games::{read, write};
@@ -32,47 +31,6 @@ pub struct Reply {
     pub search: Option<(String, usize)>,
     /// Whether the search goes on.
     pub is_report: bool,
-}
-
-/// What is said of an error.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Failed<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn_number: Option<usize>,
-    /// Seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u8>,
-    error: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_roll_due: Option<bool>,
-}
-
-/// The answer to an action that is not about a position.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Did<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none", rename = "git_hash")]
-    git_hash: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    models: Option<Vec<&'a Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    terminate_id: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn_numbers: Option<&'a Value>,
-}
-
-/// The answer to the action `renew`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Renewed<'a> {
-    changed: bool,
-    internal_name: &'a Value,
-    network: Option<&'a str>,
 }
 
 /// A search that goes on.
@@ -181,10 +139,11 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 Event::Renewed(token, renewed) => {
                     let Some((fields, number)) = self.renewing.remove(&token) else { continue };
                     let Player { about, network, .. } = &*self.searcher.players()[number];
-                    let (internal_name, network) = (&about["internalName"], network.as_deref());
+                    let name = &about["internalName"];
                     match renewed {
                         Ok(changed) => {
-                            self.say(told(&fields, Renewed { changed, internal_name, network }), None, false)
+                            let said = json!({"changed": changed, "internalName": name, "network": network});
+                            self.say(told(&fields, said), None, false);
                         }
                         Err(why) => self.fail(id_of(&fields).ok(), None, &why.into(), false),
                     }
@@ -208,13 +167,15 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     }
 
     fn fail(&mut self, id: Option<&str>, turn: Option<usize>, why: &Unbegun, is_roll: bool) {
-        let line = line_of(&Failed {
-            id,
-            turn_number: turn,
-            retry_after: why.is_full.then_some(1),
-            error: &why.why,
-            is_roll_due: is_roll.then_some(true),
-        });
+        let said = [
+            ("id", id.map(Value::from)),
+            ("turnNumber", turn.map(Value::from)),
+            ("retryAfter", why.is_full.then(|| 1.into())),
+            ("error", Some(why.why.as_str().into())),
+            ("isRollDue", is_roll.then(|| true.into())),
+        ];
+        let line =
+            line_of(&said.into_iter().filter_map(|(name, value)| Some((name, value?))).collect::<BTreeMap<_, _>>());
         let search = id.map(str::to_owned).zip(turn);
         self.said.push(Reply { line, status: if why.is_full { 503 } else { 400 }, search, is_report: false });
     }
@@ -229,17 +190,14 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         let Some(action) = action_of(fields, self.searcher.renews())? else { return self.search(fields) };
         let players = self.searcher.players();
         let line = match action {
-            "query_version" => {
-                told(fields, Did { version: Some(env!("CARGO_PKG_VERSION")), git_hash: Some(""), ..Did::default() })
-            }
+            "query_version" => told(fields, json!({"version": env!("CARGO_PKG_VERSION"), "git_hash": ""})),
             "query_models" => {
-                let models = players.iter().map(|player| &player.about).collect();
-                told(fields, Did { models: Some(models), ..Did::default() })
+                told(fields, json!({"models": players.iter().map(|player| &player.about).collect::<Vec<_>>()}))
             }
             "terminate" | "terminate_all" => {
                 self.terminate(fields)?;
-                let (terminate_id, turn_numbers) = (fields.get("terminateId"), fields.get("turnNumbers"));
-                told(fields, Did { terminate_id, turn_numbers, ..Did::default() })
+                let echoed = ["terminateId", "turnNumbers"].into_iter();
+                told(fields, echoed.filter_map(|name| Some((name, fields.get(name)?))).collect::<BTreeMap<_, _>>())
             }
             "renew" => {
                 let (number, _) = named(&players, fields)?;
