@@ -146,7 +146,7 @@ sdist: $(BIN)/maturin$(EXE)
 
 # The crates as a registry gets them, each compiled from what its package holds.
 crates:
-	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-net azpy-query)
+	MAKEFLAGS= cargo package --locked $(addprefix --package ,azpy-core azpy-games azpy-net azpy-serve)
 
 # Installs the wheel that dist has for $(PYTHON), with nothing but what it needs, and tries it.
 smoke: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

@@ -236,7 +236,7 @@ def test_the_source_package_holds_what_the_readme_points_to_and_nothing_built(tm
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
-@pytest.mark.parametrize("crate", ["azpy-core", "azpy-games", "azpy-net", "azpy-query"])
+@pytest.mark.parametrize("crate", ["azpy-core", "azpy-games", "azpy-net", "azpy-serve"])
 def test_the_crates_below_the_door_know_no_python_and_no_unsafe_code(crate: str) -> None:
     tree = subprocess.run(
         ["cargo", "tree", "-p", crate, "--edges", "normal", "--prefix", "none"],

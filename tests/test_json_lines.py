@@ -98,18 +98,6 @@ def test_answers_are_those_of_a_search(game: str) -> None:
     client.close()
 
 
-def test_a_named_game_keeps_its_tree(go: Client) -> None:
-    first = go.ask(game="mine", moves=["D4"], simulations=50)
-    assert (first["rootInfo"]["reused"], first["rootInfo"]["visits"]) == (0, 50)
-    again = go.ask(game="mine", moves=["D4"], simulations=50)
-    assert (again["rootInfo"]["reused"], again["rootInfo"]["visits"]) == (50, 100)
-    reply = first["moveInfos"][0]["move"]
-    further = go.ask(game="mine", moves=["D4", reply], simulations=50)
-    assert further["rootInfo"]["reused"] > 0
-    assert go.ask(game="other", moves=["D4"], simulations=50)["rootInfo"]["reused"] == 0
-    assert go.ask(moves=["D4"], simulations=50)["moveInfos"] == first["moveInfos"]
-
-
 def test_moves_may_be_allowed_and_avoided(go: Client) -> None:
     assert set(visits_of(go.ask(moves=["D4"], allowMoves=["C3", "e5"]))) == {"C3", "E5"}
     kata = [{"player": "W", "moves": ["C3", "E5"], "untilDepth": 1}, {"player": "B", "moves": ["A1"], "untilDepth": 1}]
@@ -213,20 +201,6 @@ def test_positions_of_the_worlds_files_are_shown_and_searched(behind: str) -> No
     client.close()
 
 
-def test_a_roll_is_a_move_that_the_client_names() -> None:
-    client = client_of("pig")
-    state = make_game("pig")
-    assert "rootInfo" in client.ask()
-    name = state.action_name(state.legal_actions()[0])
-    refused = client.ask(moves=[name])
-    assert "a roll is due" in refused["error"]
-    assert refused["isRollDue"] is True
-    state.play(state.legal_actions()[0])
-    roll = state.action_name(state.chance_outcomes()[3][0])
-    assert "rootInfo" in client.ask(moves=[name, roll])
-    client.close()
-
-
 def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) -> None:
     go.send(id="long", simulations=WITHOUT_END, reportDuringSearchEvery=0.05)
     go.send(id="also", simulations=WITHOUT_END)
@@ -244,7 +218,7 @@ def test_reports_come_before_the_answer_and_a_search_can_be_ended(go: Client) ->
 
 
 def test_what_is_wrong_is_said_and_the_next_query_is_answered(go: Client) -> None:
-    """Errors in each field are checked in Rust (rust/query/tests/queries.rs)."""
+    """Errors in each field are checked in Rust (rust/serve/tests/queries.rs)."""
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"moves": ["Z9"]}, "moves[0]: 'Z9' is not legal there"),
         ({"moves": ["D4"] * (NO_LIMITS.moves + 1)}, f"moves: expected at most {NO_LIMITS.moves}"),
@@ -277,11 +251,6 @@ def test_lines_that_cannot_be_read_are_refused(go: Client) -> None:
         assert set(answer) == {"error"}
         assert said in answer["error"]
         assert go.ask(simulations=3)["rootInfo"]["visits"] == 3
-
-
-def test_a_field_that_nobody_reads_is_said_once(go: Client) -> None:
-    assert go.ask(simulation=5, simulations=2)["warnings"] == ["simulation: no field of a query: it changes nothing"]
-    assert "warnings" not in go.ask(simulation=5, simulations=2)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Analysis queries of one client: positions to search, and what the searches found.
 
 The transport is not known here: `Analyst.take` gets a message, and `say` is called with lines of JSON. The core reads
-the fields, plays the moves and writes the answers: `rust/query`, which takes and gives KataGo's names for Go too.
+the fields, plays the moves and writes the answers: `rust/serve`, which takes and gives KataGo's names for Go too.
 """
 
 import contextlib

@@ -27,7 +27,7 @@ _PROFILE = {
     "package.azpy-core.opt-level": "s",
     "package.azpy-games.opt-level": "z",
     "package.azpy-net.opt-level": 3,
-    "package.azpy-query.opt-level": "z",
+    "package.azpy-serve.opt-level": "z",
     "package.azpy-web.opt-level": "s",
     "lto": "fat",
     "codegen-units": 1,

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "azpy/web/board/azpy.wasm.gz"
 BUILD = ROOT / "azpy/web/program.py"
-CRATES = ("core", "games", "module", "net", "own", "query", "web")
+CRATES = ("core", "games", "module", "net", "own", "serve", "web")
 
 
 def hash_of_sources() -> str:

@@ -1,17 +1,20 @@
 //! A game that goes on, and its search.
 
-use azpy_core::batched::{Rounds, SearchError, Workers};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::{fs, io};
+
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Priority, Request, Seat};
+use azpy_core::engine::Seat;
 use azpy_core::evaluator::Rollout;
 use azpy_core::game::{Action, Game, Payoff, Turn};
-use azpy_core::search::{Search, SearchResult, stream_for};
+use azpy_core::search::SearchResult;
 use azpy_core::text::{Notation, shown};
 use azpy_games::any::{Any, Open, Start};
 use azpy_games::registry::{Entry, split, with_params};
 use azpy_net::Answers;
-
-use crate::player::Player;
+use azpy_serve::{Event, Files, Kept, Player, Root, Run, Searcher, Stepping, Wanted, answers};
 
 /// MiB of the tree of a position, and bytes of all trees that are kept.
 const TREE: f64 = 1024.0;
@@ -45,28 +48,45 @@ pub(crate) trait Table {
     fn search(&mut self, simulations: u32) -> Result<Action, String>;
 }
 
+/// A folder on the disk.
+struct Folder<'a>(&'a Path);
+
+impl Files for Folder<'_> {
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.0.join(name))
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.0.join(folder)).into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+    }
+}
+
 /// Opens a game; see `azpy_open` in `azpy.h`.
 pub(crate) fn open(folder: Option<&str>, game: Option<&str>, position: Option<&str>) -> Result<Box<dyn Table>, String> {
-    let player = folder.map(Player::read).transpose()?;
-    let own = player.as_ref().map(Player::game).transpose()?;
+    if folder == Some("") {
+        return Err("folder is empty: give a player's folder, or NULL for none".to_owned());
+    }
+    let run = folder.map(|folder| Run::read(folder, &Folder(Path::new(folder)))).transpose()?;
+    let own = run.as_ref().map(Run::game).transpose()?;
     let wanted =
         game.or(own).ok_or("folder and game are both NULL: give a player's folder or a game's name")?.to_owned();
-    if let (Some(player), Some(own), Some(game)) = (&player, own, game)
-        && !plays(player, own, game)?
+    if let (Some(run), Some(own), Some(game)) = (&run, own, game)
+        && !plays(run, own, game)?
     {
         return Err(format!(
             "the player in {} plays {own}, not {game}: leave the game out",
             folder.unwrap_or_default()
         ));
     }
-    Start::open(&wanted, Opening { player, position: position.map(str::to_owned), kept: KEPT })?
+    Start::open(&wanted, Opening { run, position: position.map(str::to_owned), kept: KEPT })?
 }
 
 /// Whether a player of its `own` game plays `game`: the same, or with any board one that differs by its size alone.
-fn plays(player: &Player, own: &str, game: &str) -> Result<bool, String> {
+fn plays(run: &Run, own: &str, game: &str) -> Result<bool, String> {
     let spelled = Start::<Opening>::spelled;
     let (own, game) = (spelled(own, Vec::new())?, spelled(game, Vec::new())?);
-    if own == game || !player.has_any_size()? {
+    if own == game || !run.has_any_size()? {
         return Ok(own == game);
     }
     let mut sides: Vec<(&str, String)> = Vec::new();
@@ -80,7 +100,7 @@ fn plays(player: &Player, own: &str, game: &str) -> Result<bool, String> {
 
 /// Who plays, and from where.
 struct Opening {
-    player: Option<Player>,
+    run: Option<Run>,
     position: Option<String>,
     /// Bytes of all trees that are kept.
     kept: usize,
@@ -95,52 +115,35 @@ impl Open for Opening {
     }
 
     fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
-        let (config, answers) = match self.player {
-            Some(player) => (player.config(&start)?, player.answers(&start)?),
-            None => (SearchConfig::default(), Answers::Plain(Rollout { seed: SEED })),
-        };
-        let config = SearchConfig { max_memory_mb: Some(TREE), ..config };
         let begin = self.position.map_or_else(|| Ok(start.clone()), |text| start.parse(&text))?;
-        Ok(Box::new(Seated {
-            seat: Seat::new(begin, config, SEED),
-            rounds: Rounds::new(Workers::Serial, None),
-            answers,
-            kept: self.kept,
-            found: SearchResult::default(),
-        }))
+        let (mut player, net) = match self.run {
+            Some(run) => run.player(start).map(|(player, net)| (player, Some(net)))?,
+            None => (Player::new(start, SearchConfig::default()), None),
+        };
+        player.config.max_memory_mb = Some(TREE);
+        // No search ends for memory: a tree that is full no longer grows, and kept trees go before a search.
+        let seat = Rc::new(RefCell::new(Seat::new(begin, player.config, SEED)));
+        let searcher = Stepping::new(player, answers(net, Rollout { seed: SEED }), usize::MAX, 0);
+        Ok(Box::new(Seated { seat, searcher, kept: self.kept, found: SearchResult::default() }))
     }
 }
 
 struct Seated<P: Payoff> {
-    seat: Seat<Any<P>, ()>,
-    rounds: Rounds<Any<P>>,
-    answers: Answers<Rollout>,
+    seat: Kept<Any<P>>,
+    searcher: Stepping<Any<P>, Answers<Rollout>>,
     kept: usize,
     /// Of the last search of this position; empty where there was none.
     found: SearchResult,
 }
 
-impl<P: Payoff> Seated<P> {
-    /// Has a search do what a request asks.
-    fn finish(&mut self, search: &mut [Search<Any<P>>; 1], request: &Request<()>) -> Result<(), String> {
-        let stream = stream_for(request.seed, 0, request.run);
-        search[0].begin(request.simulations, stream).map_err(|fault| fault.to_string())?;
-        let said = |error| match error {
-            SearchError::Evaluator(said) => said,
-            other => other.to_string(),
-        };
-        while self.rounds.run(search, &mut self.answers).map_err(said)? {}
-        Ok(())
-    }
-}
-
 impl<P: Payoff> Table for Seated<P> {
     fn turn(&self) -> Turn {
-        self.seat.position().turn()
+        self.seat.borrow().position().turn()
     }
 
     fn values(&self) -> Vec<f32> {
-        let position = self.seat.position();
+        let seat = self.seat.borrow();
+        let position = seat.position();
         match position.turn() {
             Turn::Terminal => position.outcome().each().numbers().to_vec(),
             _ if self.found.values.is_empty() => vec![0.0; position.num_players()],
@@ -149,7 +152,8 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn moves(&self) -> Vec<Move> {
-        let (position, found) = (self.seat.position(), &self.found);
+        let (seat, found) = (self.seat.borrow(), &self.found);
+        let position = seat.position();
         let (mut legal, mut rolls) = (Vec::new(), Vec::new());
         match position.turn() {
             Turn::Player(_) => position.legal_actions(&mut legal),
@@ -170,25 +174,25 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn drawing(&self) -> String {
-        self.seat.position().render()
+        self.seat.borrow().position().render()
     }
 
     fn action(&self, text: &str) -> Result<Action, String> {
-        match self.seat.position().parse_actions(text)?.as_slice() {
+        match self.seat.borrow().position().parse_actions(text)?.as_slice() {
             &[action] => Ok(action),
             several => Err(format!("expected one move, got {} in {}", several.len(), shown(text))),
         }
     }
 
     fn play(&mut self, action: Action) -> Result<(), String> {
-        self.seat.position().clone().try_play(action).map_err(|error| error.to_string())?;
-        self.seat.play(action);
+        self.seat.borrow().position().clone().try_play(action).map_err(|error| error.to_string())?;
+        self.seat.borrow_mut().play(action);
         self.found = SearchResult::default();
         Ok(())
     }
 
     fn undo(&mut self, plies: usize) -> usize {
-        let taken = (0..plies).take_while(|_| self.seat.undo()).count();
+        let taken = (0..plies).take_while(|_| self.seat.borrow_mut().undo()).count();
         if taken > 0 {
             self.found = SearchResult::default();
         }
@@ -201,20 +205,17 @@ impl<P: Payoff> Table for Seated<P> {
             Turn::Chance => return Err("a roll is next: play its outcome, then search".to_owned()),
             Turn::Terminal => return Err("the game is over: there is nothing to search".to_owned()),
         }
-        if self.seat.memory_bytes() > self.kept {
-            self.seat.drop_trees();
+        if self.seat.borrow().memory_bytes() > self.kept {
+            self.seat.borrow_mut().drop_trees();
         }
-        let (priority, token) = (Priority::Play, ());
-        let request = Request { token, simulations, seed: SEED, run: 0, deadline: None, priority, report_every: None };
-        self.seat.search(request, Vec::new());
-        let (search, request) = self.seat.next(1).ok_or("the search before has not ended")?;
-        let mut search = [search];
-        let done = self.finish(&mut search, &request);
-        let [search] = search;
-        let found = search.result();
-        self.seat.give_back(search, done.is_ok());
-        done?;
-        self.found = found;
+        let wanted = Wanted { simulations: Some(simulations), ..Wanted::default() };
+        self.searcher.begin(0, Root::Kept(&self.seat), wanted).map_err(|unbegun| unbegun.why)?;
+        while self.searcher.step(0.0) {}
+        self.found = match self.searcher.take() {
+            Some(Event::Done(_, looked)) => looked.result,
+            Some(Event::Failed(_, why)) => return Err(why),
+            _ => return Err("the search before has not ended".to_owned()),
+        };
         self.found.action.ok_or_else(|| "the search found no action".to_owned())
     }
 }
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn trees_are_dropped_once_they_are_too_large_together() {
         let mut table =
-            Start::open("connect_four", Opening { player: None, position: None, kept: 100_000 }).unwrap().unwrap();
+            Start::open("connect_four", Opening { run: None, position: None, kept: 100_000 }).unwrap().unwrap();
         assert_eq!(visits(&mut *table, 100), 100);
         table.play(3).unwrap();
         assert!(visits(&mut *table, 10) > 10);

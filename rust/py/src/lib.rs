@@ -11,7 +11,7 @@
 //!    ([`variations`]: its games with variations).
 //! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
-//! 6. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-query`).
+//! 6. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-serve`).
 //! 7. [`leaves`] has evaluators asked.
 //!
 //! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own.
@@ -101,7 +101,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIONS", settings::option_table(py)?)?;
     module.add("BUILT_IN", registry::built_in())?;
-    module.add("LONGEST_NAME", azpy_query::LONGEST_NAME)?;
+    module.add("LONGEST_NAME", azpy_serve::LONGEST_NAME)?;
     module.add("MOST_THREADS", settings::MOST_THREADS)?;
     module.add("MOST_PIPELINES", settings::MOST_PIPELINES)?;
     module.add("CHANCE", fault::CHANCE)?;

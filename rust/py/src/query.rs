@@ -1,11 +1,11 @@
 //! `azpy._core.Message`, `Query` and `Line`: what a server's clients ask, and the lines of JSON that answer them.
 //!
-//! The crate `azpy-query` reads and writes. Here a position of any game, one in Python too, is a position of that crate.
+//! The crate `azpy-serve` reads and writes. Here a position of any game, one in Python too, is a position of that crate.
 
 use std::sync::Arc;
 
 use azpy_core::game::{Action, Game};
-use azpy_query::{
+use azpy_serve::{
     Asking, Format, Found, Limits, Line as CoreLine, Object, Place, Query as CoreQuery, Refused, action_of, format_of,
     id_of, read, show, terminated, write,
 };

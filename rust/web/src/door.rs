@@ -6,8 +6,7 @@
 
 use std::cell::RefCell;
 
-use crate::games::{self, Entry};
-use crate::session::Asked;
+use crate::games::{self, Asked, Entry};
 
 thread_local! {
     /// What JavaScript has written.
@@ -59,7 +58,11 @@ extern "C" fn azpy_step(now: f64) -> bool {
     // A program without memory ends without a word: what was said before is not its reason.
     SAID.take();
     let mut is_busy = false;
-    with_session(|session| is_busy = session.step(now));
+    with_session(|session| {
+        let said;
+        (is_busy, said) = session.step(now);
+        said
+    });
     is_busy
 }
 
@@ -75,12 +78,9 @@ extern "C" fn azpy_said() -> *const u8 {
     SAID.with_borrow(|said| said.as_ptr())
 }
 
-fn with_session(act: impl FnOnce(&mut dyn Asked)) {
+fn with_session(act: impl FnOnce(&mut dyn Asked) -> Vec<String>) {
     SESSION.with_borrow_mut(|session| match session {
-        Some(session) => {
-            act(&mut **session);
-            say(session.said());
-        }
+        Some(session) => say(act(&mut **session)),
         None => say([failure("no player is open")]),
     });
 }

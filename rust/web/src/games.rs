@@ -2,13 +2,18 @@
 
 use std::sync::OnceLock;
 
+use azpy_core::evaluator::Uniform;
 use azpy_core::game::Payoff;
 use azpy_core::text::Notation;
 use azpy_games::any::{self, Any, Open};
 use azpy_games::registry;
+use azpy_net::Answers;
+use azpy_serve::{Page, Position, Reply, Session, Stepping, answers};
 
-use crate::player::{About, Player};
-use crate::session::{Asked, Session};
+/// Memory of all trees: a page has less of it than a server.
+const TREES: usize = 256 << 20;
+/// Memory of the network's answers that are kept.
+const ANSWERS: usize = 64 << 20;
 
 /// The start of some game.
 pub type Start = any::Start<Opening>;
@@ -42,10 +47,32 @@ const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
 /// Those of this program.
 static GAMES: OnceLock<&[Entry]> = OnceLock::new();
 
+/// A session of whatever game. What is said are lines of JSON.
+pub trait Asked {
+    /// Takes a query or an action as JSON, and returns what is said at once.
+    fn ask(&mut self, text: &str) -> Vec<String>;
+    /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on, and what is said.
+    fn step(&mut self, now: f64) -> (bool, Vec<String>);
+}
+
+impl<G: Position> Asked for Session<G, Stepping<G, Answers<Uniform>>> {
+    fn ask(&mut self, text: &str) -> Vec<String> {
+        lines(self.ask(text))
+    }
+
+    fn step(&mut self, now: f64) -> (bool, Vec<String>) {
+        let is_busy = self.searcher.step(now);
+        (is_busy, lines(self.take()))
+    }
+}
+
+fn lines(said: Vec<Reply>) -> Vec<String> {
+    said.into_iter().map(|reply| reply.line).collect()
+}
+
 /// Who plays in a session.
 pub struct Opening {
-    player: Player,
-    about: About,
+    page: Page,
     weights: Vec<u8>,
 }
 
@@ -57,17 +84,20 @@ impl Open for Opening {
     }
 
     fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
-        Ok(Box::new(Session::new(start, self.player, self.about, &self.weights)?))
+        let Self { page, weights } = self;
+        let (player, net) = page.player(start, &weights)?;
+        let searcher = Stepping::new(player, answers(net, Uniform), TREES, ANSWERS);
+        Ok(Box::new(Session::new(searcher, page.limits, page.seed)))
     }
 }
 
-/// A session with a player of one of these games.
+/// A session with the player of a page, whose game is one of these.
 ///
 /// # Errors
 /// A sentence, if the player or its weights cannot be read, or its game is none of these.
 pub(crate) fn open(games: &'static [Entry], player: &str, weights: Vec<u8>) -> Result<Box<dyn Asked>, String> {
     GAMES.get_or_init(|| games);
-    let (player, about) = Player::read(player)?;
-    let game = about.game.clone();
-    Start::open(&game, Opening { player, about, weights })?
+    let page = Page::read(player)?;
+    let game = page.game()?.to_owned();
+    Start::open(&game, Opening { page, weights })?
 }

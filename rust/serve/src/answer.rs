@@ -173,7 +173,7 @@ pub(crate) fn told(fields: &Object, said: impl Serialize) -> String {
 
 /// One line of ASCII, whatever a reader takes for the end of a line. The types of this crate have texts as keys, and
 /// numbers that are finite, so they can be written.
-fn line_of(said: &impl Serialize) -> String {
+pub(crate) fn line_of(said: &impl Serialize) -> String {
     let line = serde_json::to_string(said).unwrap_or_default();
     let mut ascii = String::with_capacity(line.len());
     for letter in line.chars() {

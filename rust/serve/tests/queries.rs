@@ -9,7 +9,7 @@ use azpy_games::any::{Any, Open, Start};
 use azpy_games::chess::Encoding;
 use azpy_games::registry::Entry;
 use azpy_games::{Chess, Go9, TicTacToe};
-use azpy_query::{Asking, Found, Limits, Line, Object, Position, Query, read, show, write};
+use azpy_serve::{Asking, Found, Limits, Line, Object, Position, Query, read, show, write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

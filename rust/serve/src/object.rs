@@ -51,7 +51,7 @@ impl Object {
     /// objects in each other than anyone needs.
     ///
     /// ```
-    /// use azpy_query::Object;
+    /// use azpy_serve::Object;
     ///
     /// assert_eq!(Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string(), "a key comes twice");
     /// ```
@@ -321,7 +321,7 @@ pub(crate) fn quoted(text: &str, most: usize) -> String {
     format!("'{}{}'", start.escape_debug(), if rest.next().is_some() { "..." } else { "" })
 }
 
-/// What a client may ask for. Beyond each bound there is a refusal that names it.
+/// What a message may ask for. Beyond each bound there is a refusal that names it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Limits {
     /// Of a search.
@@ -338,4 +338,16 @@ pub struct Limits {
     pub depth: usize,
     /// Of such a game's text.
     pub text_bytes: usize,
+}
+
+/// What one client may ask for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Allowed {
+    /// In one message.
+    #[serde(flatten)]
+    pub of_query: Limits,
+    /// Open searches at once.
+    pub searches: usize,
+    /// Games with kept trees. The game that was not asked for longest loses its tree.
+    pub games: usize,
 }

@@ -8,6 +8,7 @@ use azpy_core::written::Notes;
 use serde_json::Value;
 
 use crate::katago::{self, Asked, View};
+use crate::level::{FOREVER, effort, level_of};
 use crate::line::Line;
 use crate::object::{Limits, Object, Refused, flag, list_in, list_of, number, object_of, one_of, text, whole};
 
@@ -37,10 +38,6 @@ const KNOWN: [&str; 17] = [
     "includeLcb",
     "includeShortNames",
 ];
-
-/// Limits that are none.
-const ENDLESS: u32 = u32::MAX;
-const FOREVER: f64 = 1e6;
 
 /// Who is asked.
 #[derive(Debug)]
@@ -325,36 +322,6 @@ fn walk<P: Position>(
 /// Plays a move; `count` moves were played before it.
 fn play<P: Position>(line: &mut Line<P>, count: usize, (name, player): &Named) -> Result<(), Refused> {
     line.play(name, *player).map_err(|Refused(said)| Refused(format!("moves[{count}]: {said}")))
-}
-
-/// The level that an object names, in any case and with - or _ for a blank.
-fn level_of(fields: &Object, levels: &[(String, u32)]) -> Result<Option<usize>, Refused> {
-    let Some(value) = fields.get("level") else { return Ok(None) };
-    let word = value.as_str().unwrap_or_default().trim().to_lowercase().replace(['-', '_'], " ");
-    let Some(level) = levels.iter().position(|(known, _)| *known == word) else {
-        let known: Vec<&str> = levels.iter().map(|(known, _)| known.as_str()).collect();
-        return Err(Refused(format!("level: expected one of {}", known.join(", "))));
-    };
-    match ["simulations", "maxVisits"].into_iter().find(|name| fields.get(name).is_some()) {
-        Some(name) => Err(Refused(format!("level: it has its number of simulations, so leave out {name}"))),
-        None => Ok(Some(level)),
-    }
-}
-
-/// Simulations and seconds of a search; without any, the simulations of the player.
-fn effort(
-    fields: &Object,
-    of_level: Option<u32>,
-    otherwise: u32,
-    limits: &Limits,
-) -> Result<(Option<u32>, Option<f64>), Refused> {
-    let most = i64::from(limits.simulations);
-    let given = fields.get("simulations").map(|value| whole(value, "simulations", 1, most)).transpose()?;
-    let given = given.map(|simulations| simulations as u32).or(of_level.map(|level| level.min(limits.simulations)));
-    let seconds = fields.get("seconds").map(|value| number(value, "seconds", 0.001, limits.seconds)).transpose()?;
-    let usual = if seconds.is_none() { otherwise.min(limits.simulations) } else { limits.simulations };
-    let simulations = given.or(Some(usual).filter(|_| seconds.is_none() || limits.simulations < ENDLESS));
-    Ok((simulations, seconds.or(Some(limits.seconds).filter(|&most| most < FOREVER))))
 }
 
 /// One of three words. Also a number, as KataGo has it: a larger one goes first, and 0 is usual.

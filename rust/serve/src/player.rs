@@ -1,0 +1,285 @@
+//! A player as files have it: a run of az-train, what `az-export --card` writes of one, or the folder of a page.
+
+use std::io;
+
+use azpy_core::config::SearchConfig;
+use azpy_core::game::Game;
+use azpy_core::options::{Kind, OptionRow, OptionValue};
+use azpy_net::{Answers, Net, NetEvaluator};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::level::Level;
+use crate::object::Allowed;
+
+const WEIGHTS: &str = "model.safetensors";
+
+/// Who plays, ready to be searched with.
+#[derive(Clone, Debug)]
+pub struct Player<G> {
+    /// Where its games begin.
+    pub start: G,
+    /// How it searches.
+    pub config: SearchConfig,
+    /// What clients call it.
+    pub name: String,
+    /// What the action `query_models` says of it.
+    pub about: Value,
+    /// The hash of the model, if there is one.
+    pub network: Option<String>,
+    /// Of a search that says no other limit.
+    pub simulations: u32,
+    /// From the weakest to the strongest.
+    pub levels: Vec<Level>,
+    /// Above 0 weaker actions are played too.
+    pub temperature: f64,
+    /// Of the draws above temperature 0: with a seed always the same ones at a position.
+    pub seed: Option<u64>,
+}
+
+impl<G> Player<G> {
+    /// A player without a name, a network and levels.
+    pub fn new(start: G, config: SearchConfig) -> Self {
+        Self {
+            start,
+            config,
+            name: String::new(),
+            about: Value::Null,
+            network: None,
+            simulations: 0,
+            levels: Vec::new(),
+            temperature: 0.0,
+            seed: None,
+        }
+    }
+}
+
+/// What answers for leaves: a network, or `plain` where there is none.
+pub fn answers<E>(net: Option<Net>, plain: E) -> Answers<E> {
+    net.map_or(Answers::Plain(plain), |net| Answers::Net(Box::new(NetEvaluator::new(net))))
+}
+
+/// The files of a folder.
+pub trait Files {
+    /// The bytes of a file. Its name has a / behind each folder.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// The names in a folder; none where there is no such folder.
+    fn names(&self, folder: &str) -> Vec<String>;
+}
+
+/// A run, or a card, that was read: its settings, and the weights of its newest checkpoint.
+#[derive(Debug)]
+pub struct Run {
+    /// The folder, for errors.
+    folder: String,
+    settings: Map<String, Value>,
+    /// The number of the newest checkpoint.
+    iteration: u64,
+    weights: Vec<u8>,
+    /// The figures of its iterations, if there are any.
+    figures: io::Result<Vec<u8>>,
+}
+
+impl Run {
+    /// Reads the files of a folder.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged.
+    pub fn read(folder: &str, files: &impl Files) -> Result<Self, String> {
+        let settings = files.read("config.toml").map_err(|error| {
+            format!("{folder}/config.toml cannot be read ({error}): give a run, or a folder of --card")
+        })?;
+        let settings = toml::from_str(&String::from_utf8_lossy(&settings))
+            .map_err(|error| format!("{folder}/config.toml is no TOML: {}", error.message()))?;
+        let newest = newest(files.names("checkpoints"))
+            .ok_or_else(|| format!("{folder} has no checkpoint yet: az-train saves one after each iteration"))?;
+        let checkpoint = format!("checkpoints/{newest}");
+        let damaged = |why: &str| format!("{folder}/{checkpoint} is damaged: {why}; copy the player's folder again");
+        let read = |name: &str| {
+            let path = format!("{checkpoint}/{name}");
+            files.read(&path).map_err(|error| format!("{folder}/{path} cannot be read: {error}"))
+        };
+        let weights = read(WEIGHTS)?;
+        let manifest: Value = serde_json::from_slice(&read("manifest.json")?)
+            .map_err(|error| damaged(&format!("manifest.json is not JSON ({error})")))?;
+        let hash: String = Sha256::digest(&weights).iter().map(|byte| format!("{byte:02x}")).collect();
+        if manifest[WEIGHTS] != hash {
+            return Err(damaged(&format!("{WEIGHTS} differs from manifest.json")));
+        }
+        let iteration = newest.parse().map_err(|error| damaged(&format!("{error}")))?;
+        let figures = files.read("metrics.jsonl");
+        Ok(Self { folder: folder.to_owned(), settings, iteration, weights, figures })
+    }
+
+    /// The game that it plays.
+    ///
+    /// # Errors
+    /// If the settings do not say it.
+    pub fn game(&self) -> Result<&str, String> {
+        self.text("game")
+    }
+
+    /// Whether its network has no weight that depends on the board's size.
+    ///
+    /// # Errors
+    /// If the settings do not say it.
+    pub fn has_any_size(&self) -> Result<bool, String> {
+        Ok(self.text("network")?.contains("+conv"))
+    }
+
+    fn text(&self, name: &str) -> Result<&str, String> {
+        let text = self.settings.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| format!("{}/config.toml has no text as its {name}", self.folder))
+    }
+
+    /// The player of games that begin at `start`, and its network. It searches as the matches of its run do, without the
+    /// solver where this can prove nothing.
+    ///
+    /// # Errors
+    /// If an option is wrong, or the network does not fit.
+    pub fn player<G: Game>(&self, start: G) -> Result<(Player<G>, Net), String> {
+        let wrong = |why| format!("{}/config.toml: {why}", self.folder);
+        let given = |row: &OptionRow| self.settings.get(&format!("match_{}", row.name));
+        let mut config = configured(SearchConfig::OPTIONS.iter().filter_map(|row| Some((row, given(row)?))))
+            .map_err(|why| wrong(format!("match_{why}")))?;
+        config.solver &= config.check_for(&start).is_ok();
+        if start.num_players() == 1 {
+            config.score_to_beat = self.score_to_beat()?;
+        }
+        config.check().map_err(wrong)?;
+        let smoothing = self.settings.get("value_smoothing").and_then(Value::as_f64).unwrap_or_default();
+        let net = Net::for_game(&start, self.text("network")?, smoothing, &self.weights);
+        let net = net.map_err(|error| format!("{}: {error}", self.folder))?;
+        Ok((Player::new(start, config), net))
+    }
+
+    /// What the games of the checkpoint's iteration were to beat, as the run noted it. A network that learned from
+    /// ranked rewards was trained on wins against this score, so its search counts wins too.
+    fn score_to_beat(&self) -> Result<Option<f64>, String> {
+        let path = format!("{}/metrics.jsonl", self.folder);
+        let text = match &self.figures {
+            // A card of a player of another kind may have no figures.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.as_ref().map_err(|error| format!("{path} cannot be read: {error}"))?,
+        };
+        let mut found = None;
+        // A run that goes on may be about to write its last line.
+        for line in text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+            let row: Value = serde_json::from_slice(line)
+                .map_err(|error| format!("{path} has a line that is not JSON ({error}): delete it"))?;
+            if row["kind"] == "iteration" && row["iteration"] == self.iteration {
+                found = row["score_to_beat"].as_f64();
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The name of the last checkpoint: they are numbers of six digits.
+fn newest(names: Vec<String>) -> Option<String> {
+    names.into_iter().filter(|name| name.len() == 6 && name.bytes().all(|byte| byte.is_ascii_digit())).max()
+}
+
+/// The player of a page, as `az-export --web` writes it.
+#[derive(Debug, Deserialize)]
+pub struct Page {
+    about: Value,
+    temperature: f64,
+    /// Limits of the page.
+    pub limits: Allowed,
+    options: Map<String, Value>,
+    /// See [`Net::read`]; none: the search alone.
+    network: Option<Value>,
+    /// Of the draws where the temperature is above 0.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// What `about` has that is read here.
+#[derive(Deserialize)]
+struct About {
+    name: String,
+    network: Option<String>,
+    simulations: u32,
+    levels: Vec<Level>,
+}
+
+impl Page {
+    /// Reads a player's JSON.
+    ///
+    /// # Errors
+    /// If something is missing or wrong.
+    pub fn read(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(unreadable)
+    }
+
+    /// The game that it plays.
+    ///
+    /// # Errors
+    /// If the file does not say it.
+    pub fn game(&self) -> Result<&str, String> {
+        self.about["game"].as_str().ok_or_else(|| unreadable("about has no text as its game"))
+    }
+
+    /// The player of games that begin at `start`, and its network, if there is one. `weights` are its file.
+    ///
+    /// # Errors
+    /// If something is missing or wrong, or the network does not fit.
+    pub fn player<G: Game>(&self, start: G, weights: &[u8]) -> Result<(Player<G>, Option<Net>), String> {
+        let rows = self.options.iter().map(|(name, value)| {
+            let row = SearchConfig::OPTIONS.iter().find(|row| row.name == name);
+            row.map(|row| (row, value)).ok_or_else(|| format!("there is no option {name}"))
+        });
+        let config = configured(rows.collect::<Result<Vec<_>, _>>()?)?;
+        config.check()?;
+        let About { name, network, simulations, levels } = About::deserialize(&self.about).map_err(unreadable)?;
+        let player = Player {
+            name,
+            network,
+            simulations,
+            levels,
+            about: self.about.clone(),
+            temperature: self.temperature,
+            ..Player::new(start, config)
+        };
+        let net = self.network.as_ref().map(|shape| Net::read(&shape.to_string(), weights)).transpose()?;
+        Ok((player, net))
+    }
+}
+
+fn unreadable(why: impl std::fmt::Display) -> String {
+    format!("the player cannot be read: {why}")
+}
+
+/// A search with the options that are given, the others as usual.
+fn configured<'a>(given: impl IntoIterator<Item = (&'a OptionRow, &'a Value)>) -> Result<SearchConfig, String> {
+    let mut config = SearchConfig::default();
+    for (row, value) in given {
+        let option = option(row, value).ok_or_else(|| format!("{} cannot be {value}", row.name))?;
+        row.check(option)?;
+        config.set(row.name, option)?;
+    }
+    Ok(config)
+}
+
+/// The value of an option as JSON has it, or a run's settings.
+fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
+    Some(match (value, row.kind) {
+        (Value::Null, _) => OptionValue::None,
+        (Value::Bool(on), _) => OptionValue::Switch(*on),
+        (Value::String(word), _) if word == "none" => OptionValue::None,
+        (Value::String(word), _) => OptionValue::Word(row.words.iter().copied().find(|known| known == word)?),
+        (Value::Number(number), Kind::Whole) => OptionValue::Whole(number.as_i64()?.into()),
+        (Value::Number(number), _) => OptionValue::Number(number.as_f64()?),
+        (Value::Array(pair), Kind::Noise) => match pair.as_slice() {
+            [alpha, fraction] => OptionValue::Noise(alpha.as_f64(), fraction.as_f64()?),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

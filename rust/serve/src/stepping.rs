@@ -1,0 +1,280 @@
+//! Searches for one player, a round at a time in the thread of the caller, by the caller's clock.
+//!
+//! A search that has to end is answered first. Else the search of the highest priority goes on until it is done, of one
+//! priority the oldest.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use azpy_core::batched::{Rounds, SearchError, Workers};
+use azpy_core::cache::{ANSWER_BYTES, Cache};
+use azpy_core::engine::{Request, Seat};
+use azpy_core::evaluator::Evaluator;
+use azpy_core::game::{Action, Game};
+use azpy_core::search::{Search, Stop, stream_for};
+
+use crate::player::Player;
+use crate::searcher::{Event, Looked, Root, Searcher, Unbegun, Wanted};
+
+/// Simulations of a round that need no network: few, as the memory for all of them has to be there before.
+const KNOWN: u64 = 64;
+/// Trees of another network are dropped, and here is only one.
+const NETWORK: u64 = 1;
+/// The network's answers that are kept, at most.
+const MOST_ANSWERS: usize = 100_000;
+
+/// A game that goes on, and the searches that wait in it: each is told apart by its token.
+pub type Kept<G> = Rc<RefCell<Seat<G, u64>>>;
+
+/// A search that was asked for.
+struct Open<G: Game> {
+    wanted: Wanted,
+    /// The game that keeps its tree, if there is one.
+    seat: Option<Kept<G>>,
+    /// None before its turn in its game.
+    search: Option<Search<G>>,
+    /// When it began, and when it was last told of; milliseconds.
+    began: Option<f64>,
+    told: f64,
+    /// Why it ends before its time.
+    cut: Option<Stop>,
+}
+
+impl<G: Game> Open<G> {
+    fn memory_bytes(&self) -> usize {
+        self.search.as_ref().map_or(0, |search| search.tree().memory_bytes())
+    }
+
+    /// Whether its time is over, or somebody stopped it.
+    fn has_to_end(&self, now: f64) -> bool {
+        let is_late = |(began, seconds): (f64, f64)| now - began >= 1e3 * seconds;
+        self.cut.is_some() || self.began.zip(self.wanted.seconds).is_some_and(is_late)
+    }
+
+    /// What it has found, if it has begun.
+    fn looked(&self) -> Option<Looked> {
+        let mut looked = Looked::at(self.search.as_ref()?, &self.wanted);
+        if looked.result.stop == Stop::Interrupted {
+            looked.result.stop = self.cut.unwrap_or(Stop::Interrupted);
+        }
+        Some(looked)
+    }
+}
+
+/// See the module.
+pub struct Stepping<G: Game, E> {
+    player: Arc<Player<G>>,
+    evaluator: E,
+    rounds: Rounds<G>,
+    /// Memory of all trees, in bytes.
+    pub trees: usize,
+    /// The games that keep their trees. The one that was searched last stands last.
+    kept: Vec<Weak<RefCell<Seat<G, u64>>>>,
+    open: Vec<Open<G>>,
+    events: VecDeque<Event>,
+}
+
+impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
+    /// Nothing is searched yet.
+    ///
+    /// # Arguments
+    /// - `trees`: the memory of all trees, in bytes.
+    /// - `answers`: the memory of the network's answers that are kept, as if every action were legal in each position.
+    pub fn new(player: Player<G>, evaluator: E, trees: usize, answers: usize) -> Self {
+        let answer = ANSWER_BYTES + size_of::<f32>() * (player.start.num_actions() + player.start.num_players());
+        let cached = (answers / answer).min(MOST_ANSWERS);
+        let has_cache = cached > 0 && evaluator.network().is_some();
+        let mut rounds = Rounds::new(Workers::Serial, has_cache.then(|| Arc::new(Cache::new(cached))));
+        rounds.known = KNOWN;
+        let (kept, open, events) = (Vec::new(), Vec::new(), VecDeque::new());
+        Self { player: Arc::new(player), evaluator, rounds, trees, kept, open, events }
+    }
+
+    /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on.
+    pub fn step(&mut self, now: f64) -> bool {
+        let ready = (0..self.open.len()).filter(|&place| self.open[place].search.is_some());
+        let turn = |&place: &usize| {
+            let open = &self.open[place];
+            (!open.has_to_end(now), open.wanted.priority, open.wanted.token)
+        };
+        let Some(place) = ready.min_by_key(turn) else { return false };
+        if !self.open[place].has_to_end(now) && !self.bound_memory(place) {
+            return true;
+        }
+        let open = &mut self.open[place];
+        if open.began.is_none() {
+            (open.began, open.told) = (Some(now), now);
+        }
+        let has_to_end = open.has_to_end(now);
+        let Some(search) = &mut open.search else { return true };
+        if has_to_end {
+            search.interrupt();
+        }
+        if let Err(error) = self.rounds.run(std::slice::from_mut(search), &mut self.evaluator) {
+            let why = match error {
+                SearchError::Evaluator(why) => why,
+                other => other.to_string(),
+            };
+            self.fail(place, why);
+        } else if search.is_done() {
+            self.end(place);
+        } else if open.wanted.report_every.is_some_and(|every| now - open.told >= 1e3 * every) {
+            open.told = now;
+            let token = open.wanted.token;
+            self.events.extend(open.looked().map(|looked| Event::Report(token, looked)));
+        }
+        !self.open.is_empty()
+    }
+
+    /// Begins the next search of a game, where the one before has ended.
+    fn go_on(&mut self, seat: &Kept<G>) {
+        let next = seat.borrow_mut().next(NETWORK);
+        let Some((search, request)) = next else { return };
+        let Some(place) = self.open.iter().position(|open| open.wanted.token == request.token) else { return };
+        match begun(search, &request) {
+            Ok(search) => self.open[place].search = Some(search),
+            Err(why) => self.fail(place, why),
+        }
+    }
+
+    /// Ends a search that has no result, and drops its tree.
+    fn fail(&mut self, place: usize, why: String) {
+        let open = self.open.remove(place);
+        self.events.push_back(Event::Failed(open.wanted.token, why));
+        if let Some(seat) = open.seat {
+            let search = open.search.unwrap_or_else(|| Search::new(self.player.start.clone(), self.player.config));
+            seat.borrow_mut().give_back(search, false);
+            self.go_on(&seat);
+        }
+    }
+
+    /// Ends a search that is done.
+    fn end(&mut self, place: usize) {
+        let open = self.open.remove(place);
+        self.events.extend(open.looked().map(|looked| Event::Done(open.wanted.token, looked)));
+        if let (Some(seat), Some(mut search)) = (open.seat, open.search) {
+            search.shrink();
+            seat.borrow_mut().give_back(search, true);
+            self.go_on(&seat);
+        }
+    }
+
+    /// Bytes of all trees, those that games keep among them.
+    pub fn memory_bytes(&self) -> usize {
+        let kept = self.kept.iter().filter_map(Weak::upgrade).map(|seat| seat.borrow().memory_bytes());
+        kept.chain(self.open.iter().map(Open::memory_bytes)).sum()
+    }
+
+    /// Keeps the trees within their memory before the tree of this search grows: room that no node has taken goes first,
+    /// then kept trees, the least recently used before the others. Then the search with the largest tree ends. Returns
+    /// whether the round may begin.
+    fn bound_memory(&mut self, place: usize) -> bool {
+        let own = self.open[place].memory_bytes();
+        let ahead = self.open[place].search.as_ref().map_or(own, |search| search.memory_ahead(KNOWN));
+        // In WebAssembly a vector that grows is copied.
+        let more = if ahead > own { ahead } else { 0 };
+        if self.memory_bytes() + more > self.trees {
+            let others = self.open.iter_mut().enumerate().filter(|(other, _)| *other != place);
+            others.filter_map(|(_, open)| open.search.as_mut()).for_each(Search::shrink);
+        }
+        for seat in self.kept.iter().filter_map(Weak::upgrade) {
+            if self.memory_bytes() + more <= self.trees {
+                break;
+            }
+            seat.borrow_mut().drop_trees();
+        }
+        let Some(left) = self.trees.checked_sub(self.memory_bytes()).filter(|&left| left >= more) else {
+            if let Some(largest) = self.open.iter_mut().max_by_key(|open| open.memory_bytes()) {
+                largest.cut = Some(Stop::Memory);
+            }
+            return false;
+        };
+        // A tree that grows is copied, and a page never gives the memory of an old copy back. So a large tree grows once:
+        // into what is left beside its present copy and the copy before that, which counts as large.
+        if more > 0
+            && own >= self.trees / 16
+            && let Some(search) = &mut self.open[place].search
+        {
+            search.reserve(left.saturating_sub(own).max(ahead));
+        }
+        true
+    }
+}
+
+impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
+    type Kept = Kept<G>;
+
+    fn players(&self) -> Vec<Arc<Player<G>>> {
+        vec![self.player.clone()]
+    }
+
+    fn keep(&mut self, _: usize, start: &G) -> Result<Kept<G>, String> {
+        Ok(Rc::new(RefCell::new(Seat::new(start.clone(), self.player.config, 0))))
+    }
+
+    fn play(&mut self, kept: &Kept<G>, action: Action) -> Result<(), String> {
+        kept.borrow_mut().play(action);
+        Ok(())
+    }
+
+    fn undo(&mut self, kept: &Kept<G>) {
+        kept.borrow_mut().undo();
+    }
+
+    fn begin(&mut self, _: usize, root: Root<'_, G, Kept<G>>, mut wanted: Wanted) -> Result<(), Unbegun> {
+        let request = Request {
+            token: wanted.token,
+            simulations: wanted.simulations.unwrap_or(u32::MAX),
+            seed: 0,
+            run: 0,
+            deadline: None,
+            priority: wanted.priority,
+            report_every: None,
+        };
+        let allowed = std::mem::take(&mut wanted.allowed);
+        let mut open = Open { wanted, seat: None, search: None, began: None, told: 0.0, cut: None };
+        match root {
+            Root::Fresh(state) => {
+                let mut search = Search::new(state.clone(), self.player.config);
+                if !allowed.is_empty() {
+                    search.allow(allowed);
+                }
+                open.search = Some(begun(search, &request)?);
+                self.open.push(open);
+            }
+            Root::Kept(seat) => {
+                self.kept.retain(|kept| kept.strong_count() > 0 && kept.as_ptr() != Rc::as_ptr(seat));
+                self.kept.push(Rc::downgrade(seat));
+                seat.borrow_mut().search(request, allowed);
+                open.seat = Some(seat.clone());
+                self.open.push(open);
+                self.go_on(seat);
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, token: u64) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.wanted.token == token) {
+            open.cut = open.cut.or(Some(Stop::Stopped));
+        }
+    }
+
+    fn leave(&mut self, token: u64) {
+        if let Some(place) = self.open.iter().position(|open| open.wanted.token == token) {
+            self.fail(place, "nobody waits for this search any more".to_owned());
+        }
+    }
+
+    fn take(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+/// A search that begins as a request asks.
+fn begun<G: Game>(mut search: Search<G>, request: &Request<u64>) -> Result<Search<G>, String> {
+    search.begin(request.simulations, stream_for(request.seed, 0, request.run)).map_err(|fault| fault.to_string())?;
+    Ok(search)
+}

@@ -1,0 +1,294 @@
+//! A session over a searcher that does what a test says: what is asked of it, and what becomes of its events.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use azpy_core::config::SearchConfig;
+use azpy_core::engine::Priority;
+use azpy_core::game::{Action, Payoff, Value as TwoPlayers};
+use azpy_core::search::SearchResult;
+use azpy_games::TicTacToe;
+use azpy_games::any::{Any, Open, Start};
+use azpy_games::registry::Entry;
+use azpy_serve::{Allowed, Event, Limits, Looked, Player, Root, Searcher, Session, Unbegun, Wanted};
+use serde_json::{Value, json};
+
+type Game = Any<TwoPlayers>;
+
+struct Games;
+
+impl Open for Games {
+    type Opened = Box<dyn std::any::Any>;
+
+    fn games() -> &'static [Entry<Start<Self>>] {
+        const GAMES: &[Entry<Start<Games>>] =
+            &[Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(Start::new(TicTacToe::new())) }];
+        GAMES
+    }
+
+    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+        Box::new(start)
+    }
+}
+
+/// A game of this player as it was before so many renewals, and the actions played.
+type Kept = (usize, usize, Arc<Mutex<Vec<Action>>>);
+
+/// Does nothing by itself.
+struct Told {
+    players: Vec<Arc<Player<Game>>>,
+    renewals: usize,
+    /// The player of each search that began, the actions since its game began if it has one, and what is wanted.
+    begun: Vec<(usize, Option<Vec<Action>>, Wanted)>,
+    stopped: Vec<u64>,
+    left: Vec<u64>,
+    events: VecDeque<Event>,
+    /// What `begin` refuses once.
+    refuses: Option<Unbegun>,
+    /// Renews the player when a search of a kept game begins.
+    renews_meanwhile: bool,
+    /// What a game of the user's fails with, once.
+    fault: Option<String>,
+    /// The action that cannot be played.
+    unplayable: Option<Action>,
+}
+
+impl Searcher<Game> for Told {
+    type Kept = Kept;
+
+    fn players(&self) -> Vec<Arc<Player<Game>>> {
+        self.players.clone()
+    }
+    fn keep(&mut self, player: usize, _: &Game) -> Result<Kept, String> {
+        Ok((player, self.renewals, Arc::default()))
+    }
+    fn play(&mut self, kept: &Kept, action: Action) -> Result<(), String> {
+        if self.unplayable == Some(action) {
+            return Err("this game fails".to_owned());
+        }
+        kept.2.lock().unwrap().push(action);
+        Ok(())
+    }
+    fn undo(&mut self, kept: &Kept) {
+        kept.2.lock().unwrap().pop().unwrap();
+    }
+    fn is_current(&self, _: usize, kept: &Kept) -> bool {
+        kept.1 == self.renewals
+    }
+    fn begin(&mut self, player: usize, root: Root<'_, Game, Kept>, wanted: Wanted) -> Result<(), Unbegun> {
+        let played = match root {
+            Root::Fresh(_) => None,
+            Root::Kept(kept) => {
+                assert_eq!(kept.0, player);
+                if std::mem::take(&mut self.renews_meanwhile) {
+                    self.renewals += 1;
+                    return Err("this engine is closed".to_owned().into());
+                }
+                Some(kept.2.lock().unwrap().clone())
+            }
+        };
+        if let Some(unbegun) = self.refuses.take() {
+            return Err(unbegun);
+        }
+        self.begun.push((player, played, wanted));
+        Ok(())
+    }
+    fn stop(&mut self, token: u64) {
+        self.stopped.push(token);
+    }
+    fn leave(&mut self, token: u64) {
+        self.left.push(token);
+    }
+    fn take(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+    fn fault(&mut self, _: &Game) -> Option<String> {
+        self.fault.take()
+    }
+    fn renews(&self) -> bool {
+        true
+    }
+    fn renew(&mut self, player: usize, token: u64) {
+        self.renewals += 1;
+        let renewed = Player { network: Some("0b".to_owned()), ..(*self.players[player]).clone() };
+        self.players[player] = Arc::new(renewed);
+        self.events.push_back(Event::Renewed(token, if player == 0 { Ok(true) } else { Err("no file".to_owned()) }));
+    }
+}
+
+/// A client of two players, `one` and `two`.
+fn session() -> Session<Game, Told> {
+    let start = *Start::open("tic_tac_toe", Games).unwrap().downcast::<Game>().unwrap();
+    let player = |name: &str| {
+        let (name, about) = (name.to_owned(), json!({"name": name, "internalName": format!("the {name}")}));
+        Arc::new(Player { name, about, simulations: 9, ..Player::new(start.clone(), SearchConfig::default()) })
+    };
+    let limits = Limits { simulations: 100, seconds: 9.0, moves: 9, turns: 9, nodes: 9, depth: 9, text_bytes: 99 };
+    let searcher = Told {
+        players: vec![player("one"), player("two")],
+        renewals: 0,
+        begun: Vec::new(),
+        stopped: Vec::new(),
+        left: Vec::new(),
+        events: VecDeque::new(),
+        refuses: None,
+        renews_meanwhile: false,
+        fault: None,
+        unplayable: None,
+    };
+    Session::new(searcher, Allowed { of_query: limits, searches: 5, games: 3 }, 0)
+}
+
+/// What is said to a message, and then of all events.
+fn said(session: &mut Session<Game, Told>, message: Value) -> Vec<(Value, u16)> {
+    let mut said = session.ask(&message.to_string());
+    said.extend(session.take());
+    said.into_iter().map(|reply| (serde_json::from_str(&reply.line).unwrap(), reply.status)).collect()
+}
+
+/// What a search found that visited one action.
+fn looked() -> Looked {
+    let result = SearchResult {
+        actions: vec![0, 1],
+        visits: vec![0, 1],
+        priors: vec![0.5; 2],
+        q: vec![0.0; 2],
+        proofs: vec![0; 2],
+        target: vec![0.0, 1.0],
+        action: Some(1),
+        ..SearchResult::default()
+    };
+    Looked { result, lines: Vec::new(), errors: None, simulations: 1 }
+}
+
+#[test]
+fn a_search_is_asked_for_as_the_query_says() {
+    let mut session = session();
+    let query = json!({
+        "id": "a", "model": "two", "moves": ["a1"], "seconds": 2, "priority": "ponder", "allowMoves": ["a3"],
+        "reportDuringSearchEvery": 3, "includeLcb": true, "analysisPVLen": 4,
+    });
+    assert_eq!(said(&mut session, query), []);
+    let [(1, None, wanted)] = &session.searcher.begun[..] else { panic!("{:?}", session.searcher.begun) };
+    let Wanted { token: 1, allowed, simulations, seconds, priority, report_every, errors, pv_length } = wanted else {
+        panic!("{wanted:?}")
+    };
+    assert_eq!((&allowed[..], *simulations, *seconds), (&[0][..], Some(100), Some(2.0)));
+    assert_eq!((*priority, *report_every, *errors, *pv_length), (Priority::Ponder, Some(3.0), true, 4));
+}
+
+#[test]
+fn reports_and_answers_are_of_their_searches() {
+    let mut session = session();
+    for id in ["a", "b"] {
+        assert_eq!(said(&mut session, json!({"id": id, "moves": ["a1"], "analyzeTurns": [0, 1]})), []);
+    }
+    session.searcher.events.extend([
+        Event::Report(2, looked()),
+        Event::Done(3, looked()),
+        Event::Failed(2, "no memory".to_owned()),
+        Event::Done(2, looked()),
+        Event::Report(9, looked()),
+        Event::Done(1, Looked { result: SearchResult::default(), ..looked() }),
+    ]);
+    let replies = session.take();
+    let told: Vec<_> = replies.iter().map(|reply| (reply.status, reply.search.clone(), reply.is_report)).collect();
+    let of = |id: &str, turn| Some((id.to_owned(), turn));
+    assert_eq!(
+        told,
+        [(200, of("a", 1), true), (200, of("b", 0), false), (400, of("a", 1), false), (400, of("a", 0), false)]
+    );
+    assert!(replies[1].line.contains(r#""move":"b3""#), "{}", replies[1].line);
+    assert!(replies[3].line.contains("the search found no action"), "{}", replies[3].line);
+    assert!(session.is_busy());
+    session.close();
+    assert_eq!(session.searcher.left, [4]);
+    session.searcher.events.push_back(Event::Done(4, looked()));
+    assert!(session.take().is_empty() && !session.is_busy());
+}
+
+#[test]
+fn some_turns_of_a_query_can_be_ended() {
+    let mut session = session();
+    said(&mut session, json!({"id": "1", "moves": ["a1", "b1"], "analyzeTurns": [0, 1, 2]}));
+    for (fields, stopped) in [
+        (json!({"action": "terminate", "terminateId": "2"}), &[][..]),
+        (json!({"action": "terminate", "terminateId": "1", "turnNumbers": [5]}), &[]),
+        (json!({"action": "terminate", "terminateId": "1", "turnNumbers": [2, 0]}), &[1, 3]),
+        (json!({"action": "terminate_all", "turnNumbers": [1]}), &[1, 3, 2]),
+    ] {
+        let mut message = fields;
+        message["id"] = "end".into();
+        assert_eq!(said(&mut session, message.clone()), [(message, 200)]);
+        assert_eq!(session.searcher.stopped, stopped);
+    }
+}
+
+#[test]
+fn a_client_is_warned_a_hundred_times_at_most() {
+    let mut session = session();
+    for (name, count, warned) in [("a", 99, 99), ("b", 3, 1), ("c", 1, 0)] {
+        let mut query = json!({"id": name});
+        (0..count).for_each(|number| query[format!("{name}{number}")] = 1.into());
+        session.ask(&query.to_string());
+        let token = session.searcher.begun.len() as u64;
+        session.searcher.events.push_back(Event::Done(token, looked()));
+        let line: Value = serde_json::from_str(&session.take()[0].line).unwrap();
+        assert_eq!(line["warnings"].as_array().map_or(0, Vec::len), warned, "{line}");
+    }
+}
+
+#[test]
+fn players_of_one_game_keep_trees_of_their_own() {
+    let mut session = session();
+    for (model, moves) in [("one", json!(["a1"])), ("two", json!(["a1", "b1"])), ("one", json!(["a1", "c1"]))] {
+        said(&mut session, json!({"id": "a", "model": model, "game": "g", "moves": moves}));
+    }
+    let begun: Vec<_> = session.searcher.begun.iter().map(|(player, played, _)| (*player, played.clone())).collect();
+    assert_eq!(begun, [(0, Some(vec![6])), (1, Some(vec![6, 7])), (0, Some(vec![6, 8]))]);
+    let unknown = said(&mut session, json!({"id": "a", "model": "three"}));
+    assert_eq!(unknown, [(json!({"id": "a", "error": "model: there is no 'three', but one, two"}), 400)]);
+}
+
+#[test]
+fn a_renewed_player_searches_with_new_trees() {
+    let mut session = session();
+    let renewed = said(&mut session, json!({"id": "a", "action": "renew"}));
+    let line = json!({"id": "a", "action": "renew", "changed": true, "internalName": "the one", "network": "0b"});
+    assert_eq!(renewed, [(line, 200)]);
+    let failed = said(&mut session, json!({"id": "b", "action": "renew", "model": "two"}));
+    assert_eq!(failed, [(json!({"id": "b", "error": "no file"}), 400)]);
+    assert!(!session.is_busy());
+    // Between the look at the player and the search.
+    session.searcher.renews_meanwhile = true;
+    assert_eq!(said(&mut session, json!({"id": "c", "game": "g", "moves": ["a1"]})), []);
+    assert_eq!(session.searcher.begun.len(), 1);
+}
+
+#[test]
+fn a_searcher_without_room_is_asked_again_later() {
+    let mut session = session();
+    session.searcher.refuses = Some(Unbegun { why: "4096 are open".to_owned(), is_full: true });
+    let full = said(&mut session, json!({"id": "a"}));
+    assert_eq!(full, [(json!({"id": "a", "turnNumber": 0, "retryAfter": 1, "error": "4096 are open"}), 503)]);
+    assert!(!session.is_busy());
+    session.searcher.refuses = Some("no such thing".to_owned().into());
+    assert_eq!(said(&mut session, json!({"id": "a"}))[0].1, 400);
+}
+
+#[test]
+fn a_game_that_fails_is_named_and_followed_the_next_time() {
+    let mut session = session();
+    session.searcher.fault = Some("KeyError: 3".to_owned());
+    assert_eq!(said(&mut session, json!({"id": "a"})), [(json!({"id": "a", "error": "KeyError: 3"}), 400)]);
+    session.searcher.unplayable = Some(7);
+    let query = json!({"id": "a", "game": "g", "moves": ["a1", "b1", "c1"]});
+    let failed = json!({"id": "a", "turnNumber": 3, "error": "this game fails"});
+    assert_eq!(said(&mut session, query.clone()), [(failed, 400)]);
+    session.searcher.unplayable = None;
+    for moves in [json!(["a1", "b1", "c1"]), json!(["a1", "c1"]), json!([]), json!(["c1"])] {
+        said(&mut session, json!({"id": "a", "game": "g", "moves": moves}));
+    }
+    let played: Vec<_> = session.searcher.begun.iter().map(|(_, played, _)| played.clone().unwrap()).collect();
+    assert_eq!(played, [vec![6, 7, 8], vec![6, 8], vec![], vec![8]]);
+}
