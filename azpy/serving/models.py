@@ -1,15 +1,14 @@
 """The players that an engine serves: what a user names, opened once."""
 
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from azpy import _core
-from azpy.errors import SettingsError, warn_once
+from azpy.errors import RequestError, SettingsError, warn_once
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import FULL_STRENGTH, WARMEST, Ladder, ladder_of, plain_ladder
@@ -156,15 +155,14 @@ def open_model(
 def chosen(served: Served, state: _core.State, result: _core.SearchResult, temperature: float | None = None) -> int:
     """The action that a player plays at a position that was searched.
 
-    At temperature 0 it is the search's own, else one drawn as `SearchPlayer` draws: with a seed always the same one.
-    `temperature` is in place of the player's own.
+    At temperature 0 it is the search's own, else one drawn: with a seed always the same one. `temperature` is in place
+    of the player's own.
     """
-    temperature = served.temperature if temperature is None else temperature
-    if temperature == 0 and result.action is not None:
-        return result.action
-    policy = result._softened(temperature)
-    rng = np.random.default_rng(None if served.seed is None else [served.seed, state.key()])
-    return int(rng.choice(len(policy), p=policy))
+    seed = secrets.randbits(64) if served.seed is None else served.seed
+    action = result._chosen(served.temperature if temperature is None else temperature, seed, state.key())
+    if action is None:
+        raise RequestError("the game is over: there is nothing to play")
+    return action
 
 
 def open_player(

@@ -299,9 +299,8 @@ impl<G: Game> Rounds<G> {
             self.stats.rows_capacity += search.eval_batch() as u64;
             // Appended at once, for positions may be kilobytes; those that share a row fall out below.
             let begin = self.states.len();
-            for _ in 0..search.round.states.len() {
-                search.round.spare.extend(self.spare.pop());
-            }
+            let spare = self.spare.len().saturating_sub(search.round.states.len());
+            search.round.spare.extend(self.spare.drain(spare..));
             self.states.append(&mut search.round.states);
             let mut row = begin;
             let waiting = search.round.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));

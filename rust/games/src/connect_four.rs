@@ -185,7 +185,7 @@ impl<const N: usize> Connect<N> {
     }
 
     /// Whether `stones` hold `k` in a row in any direction.
-    #[inline(always)] // once a ply
+    #[inline(always)]
     fn has_line(&self, stones: u64) -> bool {
         if self.k == 4 && self.width >= 4 && self.height >= 4 {
             // The usual case by itself, so that the compiler unrolls it.
@@ -272,7 +272,7 @@ where
         out.extend((0..self.width).filter(is_open).map(Action::from));
     }
 
-    #[inline]
+    #[inline(always)] // once a ply of a simulation
     fn play(&mut self, action: Action) {
         let occupied = self.occupied();
         let bottom = 1_u64 << (action * u32::from(self.stride()));

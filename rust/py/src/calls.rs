@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use azpy_core::engine::{Priority, Wish};
 use azpy_core::game::Action;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -31,10 +32,25 @@ impl Wishes {
     }
 }
 
+/// Who hears what becomes of a request.
+pub(crate) enum Owner {
+    /// A future of Python's, and what hears its reports.
+    Future(Py<PyAny>, Option<Py<PyAny>>),
+    /// A session.
+    Session(Box<dyn Listener>),
+}
+
+/// A part of a session that waits for one request. It is called in the thread that tells all answers.
+pub(crate) trait Listener: Send + Sync {
+    /// The search goes on, and has found this.
+    fn report(&self, py: Python<'_>, found: &SearchResult);
+    /// It has ended, so many seconds after it was asked for.
+    fn end(&self, py: Python<'_>, ending: PyResult<SearchResult>, seconds: f64);
+}
+
 /// Whoever asked.
 pub(crate) struct Call {
-    future: Py<PyAny>,
-    on_report: Option<Py<PyAny>>,
+    owner: Owner,
     /// Set to leave when the future is cancelled (and when it is answered, when nobody looks any more).
     pub(crate) wishes: Arc<Wishes>,
     /// Of all requests of its kind.
@@ -70,6 +86,21 @@ impl Asked {
 }
 
 impl Call {
+    /// A request of a session.
+    pub(crate) fn heard(
+        limit: Option<Duration>,
+        listener: Box<dyn Listener>,
+        told: Told,
+        all: Arc<Wishes>,
+    ) -> Arc<Self> {
+        Self::of(Owner::Session(listener), Arc::default(), limit, told, all)
+    }
+
+    fn of(owner: Owner, wishes: Arc<Wishes>, limit: Option<Duration>, told: Told, all: Arc<Wishes>) -> Arc<Self> {
+        let (report, answered) = (Mutex::default(), AtomicBool::new(false));
+        Arc::new(Self { owner, wishes, all, asked: Instant::now(), limit, told, answered, report })
+    }
+
     /// A request with a future to answer.
     pub(crate) fn new(
         py: Python<'_>,
@@ -87,13 +118,17 @@ impl Call {
         let settle = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.leave();
         let settle = PyCFunction::new_closure(py, None, None, settle)?;
         future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
-        let (future, asked) = (future.unbind(), Instant::now());
-        let (report, answered) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Arc::new(Self { future, on_report, wishes, all, asked, limit, told, answered, report }))
+        Ok(Self::of(Owner::Future(future.unbind(), on_report), wishes, limit, told, all))
     }
 
-    pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
-        self.future.clone_ref(py)
+    /// Its future; None of a session's.
+    pub(crate) fn future(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if let Owner::Future(future, _) = &self.owner { Some(future.clone_ref(py)) } else { None }
+    }
+
+    /// It was not taken: whoever asked has heard why.
+    pub(crate) fn refuse(&self) {
+        self.answered.store(true, Ordering::Relaxed);
     }
 
     /// What its owner wants by now.
@@ -113,18 +148,29 @@ impl Call {
     /// Tells the newest report.
     pub(crate) fn tell_report(&self, py: Python<'_>) {
         let report = locked(&self.report).take();
-        if let (Some(report), Some(on_report), Wish::GoOn) = (report, &self.on_report, self.wish())
-            && let Err(error) = on_report.call1(py, (report,))
-        {
-            error.write_unraisable(py, Some(on_report.bind(py)));
+        let Some(report) = report.filter(|_| self.wish() == Wish::GoOn) else { return };
+        match &self.owner {
+            Owner::Session(listener) => listener.report(py, &report),
+            Owner::Future(_, None) => {}
+            Owner::Future(_, Some(on_report)) => {
+                if let Err(error) = on_report.call1(py, (report,)) {
+                    error.write_unraisable(py, Some(on_report.bind(py)));
+                }
+            }
         }
     }
 
-    /// Whether the future is to be answered: after this it cannot be cancelled any more.
+    /// Whether the request is to be answered: after this it cannot be cancelled any more.
     pub(crate) fn claim(&self, py: Python<'_>, cancel: bool) -> bool {
         self.answered.store(true, Ordering::Relaxed);
+        let Owner::Future(future, _) = &self.owner else {
+            if cancel {
+                self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled: the engine ends")));
+            }
+            return !cancel;
+        };
         let claim = || -> PyResult<bool> {
-            let future = self.future.bind(py);
+            let future = future.bind(py);
             if cancel {
                 future.call_method0(intern!(py, "cancel"))?;
             }
@@ -137,7 +183,10 @@ impl Call {
     }
 
     pub(crate) fn answer(&self, py: Python<'_>, ending: PyResult<SearchResult>) {
-        let future = self.future.bind(py);
+        let future = match &self.owner {
+            Owner::Session(listener) => return listener.end(py, ending, self.asked.elapsed().as_secs_f64()),
+            Owner::Future(future, _) => future.bind(py),
+        };
         let done = match ending {
             Ok(result) => future.call_method1(intern!(py, "set_result"), (result,)),
             Err(error) => {
@@ -159,7 +208,12 @@ impl Drop for Call {
             return;
         }
         Python::try_attach(|py| {
-            let done = self.future.call_method0(py, intern!(py, "done")).and_then(|done| done.is_truthy(py));
+            let done = match &self.owner {
+                Owner::Session(_) => Ok(false),
+                Owner::Future(future, _) => {
+                    future.call_method0(py, intern!(py, "done")).and_then(|done| done.is_truthy(py))
+                }
+            };
             if !done.unwrap_or(true) && self.claim(py, false) {
                 self.answer(py, Err(closed()));
             }

@@ -8,6 +8,7 @@ use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
+use azpy_core::game::Action;
 use azpy_core::text::Position;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::allowed_actions;
-use crate::calls::{Asked, Call};
+use crate::calls::{Asked, Call, Listener};
 use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
@@ -32,7 +33,7 @@ use crate::threads::{Stop, locked, wait, wait_until_attached};
 const SPLIT_FROM: usize = 64;
 
 /// What the only model is called.
-const ONLY: &str = "main";
+pub(crate) const ONLY: &str = "main";
 
 /// Searches positions for many who ask at once, in threads of its own. It is for a site where people play against a
 /// network, or for a program with many games at a time.
@@ -214,48 +215,92 @@ impl Engine {
     }
 
     /// A request, checked and counted.
-    fn asked(&self, py: Python<'_>, hub: &Arc<Hub>, state: &AnyState, given: Given<'_>) -> PyResult<(Asked, Place)> {
-        let limit = settings::limit(given.seconds)?;
-        let simulations = settings::simulations_within(given.simulations, limit, &self.config, self.simulations)?;
-        let priority = match given.priority {
-            "play" => Priority::Play,
-            "analysis" => Priority::Analysis,
-            "ponder" => Priority::Ponder,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}"
-                )));
-            }
-        };
-        let report_every = match (&given.on_report, given.report_every) {
-            (Some(_), seconds) => Some(settings::limit(Some(seconds.unwrap_or(0.1)))?.unwrap_or_default()),
-            (None, None) => None,
-            (None, Some(_)) => {
-                return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
-            }
-        };
+    fn asked(&self, py: Python<'_>, hub: &Arc<Hub>, state: &AnyState, given: Given) -> PyResult<(Asked, Place)> {
+        let Given { simulations, seconds, seed, priority, allowed, report_every, told, hears } = given;
+        let limit = settings::limit(seconds)?;
+        let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
         check_searchable(state)?;
-        let allowed = allowed_actions(state, given.actions)?;
         let Some(place) = hub.place(self.max_requests) else {
             let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
         };
-        let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all };
-        let call = Call::new(py, limit, given.on_report, given.told, shared.clone())?;
-        Ok((Asked { simulations, seed: given.seed, priority, allowed, report_every, call }, place))
+        let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all }.clone();
+        let call = match hears {
+            Hears::Future(on_report) => Call::new(py, limit, on_report, told, shared)?,
+            Hears::Session(listener) => Call::heard(limit, listener, told, shared),
+        };
+        Ok((Asked { simulations, seed, priority, allowed, report_every, call }, place))
+    }
+
+    /// Has a position searched.
+    pub(crate) fn begin(&self, py: Python<'_>, name: &str, state: &AnyState, given: Given) -> PyResult<Arc<Call>> {
+        let (hub, model) = self.model(py, name, state)?;
+        let (asked, place) = self.asked(py, &hub, state, given)?;
+        let call = asked.call.clone();
+        // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
+        let hand_over = || hub.enter(move || model.submit(state, asked));
+        py.detach(hand_over).inspect_err(|_| call.refuse())?;
+        place.keep();
+        Ok(call)
+    }
+
+    /// A game that goes on.
+    pub(crate) fn kept(slf: &Bound<'_, Self>, name: &str, state: &AnyState, seed: u64) -> PyResult<EngineGame> {
+        let py = slf.py();
+        let (hub, model) = slf.get().model(py, name, state)?;
+        let seat = py.detach(|| {
+            let seat = model.seat(state, name, seed)?;
+            hub.models.add_seat((name.to_owned(), state.game().to_owned()), &seat);
+            Ok::<_, PyErr>(seat)
+        })?;
+        Ok(EngineGame { engine: slf.clone().unbind(), hub, seat })
+    }
+
+    /// How it searches.
+    pub(crate) fn config(&self) -> SearchConfig {
+        self.config
     }
 }
 
-/// A request as Python gives it.
-struct Given<'a> {
-    simulations: Option<Whole>,
-    seconds: Option<f64>,
-    seed: u64,
-    priority: &'a str,
-    actions: Option<Listed<Whole>>,
-    report_every: Option<f64>,
-    on_report: Option<Py<PyAny>>,
-    told: Told,
+/// A request.
+pub(crate) struct Given {
+    pub(crate) simulations: Option<Whole>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) seed: u64,
+    pub(crate) priority: Priority,
+    /// The root's actions to choose among, ascending; empty for all.
+    pub(crate) allowed: Vec<Action>,
+    pub(crate) report_every: Option<Duration>,
+    pub(crate) told: Told,
+    pub(crate) hears: Hears,
+}
+
+/// Who hears of a request.
+pub(crate) enum Hears {
+    /// A future that it makes, and what is called with reports.
+    Future(Option<Py<PyAny>>),
+    Session(Box<dyn Listener>),
+}
+
+/// A priority as Python names it.
+fn priority_of(name: &str) -> PyResult<Priority> {
+    match name {
+        "play" => Ok(Priority::Play),
+        "analysis" => Ok(Priority::Analysis),
+        "ponder" => Ok(Priority::Ponder),
+        other => {
+            Err(PyValueError::new_err(format!("priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}")))
+        }
+    }
+}
+
+/// How often there are reports.
+fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult<Option<Duration>> {
+    match (on_report, report_every) {
+        (Some(_), seconds) => Ok(Some(settings::limit(Some(seconds.unwrap_or(0.1)))?.unwrap_or_default())),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(PyValueError::new_err("report_every needs on_report, which hears the reports")),
+    }
 }
 
 #[pymethods]
@@ -403,15 +448,11 @@ impl Engine {
         let seed = within("seed", seed, 0, U64)?;
         let name = self.name(model)?;
         let state = any_state(state)?;
-        let (hub, model) = self.model(py, &name, &state)?;
-        let given = Given { simulations, seconds, seed, priority, actions, report_every, on_report, told };
-        let (asked, place) = self.asked(py, &hub, &state, given)?;
-        let future = asked.call.future(py);
-        // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
-        let hand_over = || hub.enter(move || model.submit(&state, asked));
-        py.detach(hand_over)?;
-        place.keep();
-        Ok(future)
+        let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
+        let (allowed, hears) = (allowed_actions(&state, actions)?, Hears::Future(on_report));
+        let given = Given { simulations, seconds, seed, priority, allowed, report_every, told, hears };
+        let call = self.begin(py, &name, &state, given)?;
+        Ok(call.future(py).expect("it was asked for"))
     }
 
     /// A game that goes on from `state`, and keeps its tree between requests. See `EngineGame`.
@@ -422,17 +463,9 @@ impl Engine {
         model: Option<&str>,
         #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<EngineGame> {
-        let (py, engine) = (slf.py(), slf.get());
+        let engine = slf.get();
         let seed = within("seed", seed, 0, U64)?;
-        let name = engine.name(model)?;
-        let state = any_state(state)?;
-        let (hub, model) = engine.model(py, &name, &state)?;
-        let seat = py.detach(|| {
-            let seat = model.seat(&state, &name, seed)?;
-            hub.models.add_seat((name.clone(), state.game().to_owned()), &seat);
-            Ok::<_, PyErr>(seat)
-        })?;
-        Ok(EngineGame { engine: slf.clone().unbind(), hub, seat })
+        Self::kept(slf, &engine.name(model)?, &any_state(state)?, seed)
     }
 
     /// Takes no more requests, and returns when those there are have been answered; those that ponder stop. After
@@ -556,12 +589,28 @@ impl Drop for Engine {
 ///     (3, True, 100)
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct EngineGame {
-    engine: Py<Engine>,
+    pub(crate) engine: Py<Engine>,
     hub: Arc<Hub>,
-    seat: Arc<dyn AnySeat>,
+    pub(crate) seat: Arc<dyn AnySeat>,
 }
 
 impl EngineGame {
+    /// Has its position, which is `state`, searched.
+    pub(crate) fn begin(&self, py: Python<'_>, state: &AnyState, given: Given) -> PyResult<Arc<Call>> {
+        let (asked, place) = self.engine.get().asked(py, &self.hub, state, given)?;
+        let call = asked.call.clone();
+        py.detach(|| {
+            self.hub.enter(|| {
+                self.seat.search(asked)?;
+                self.hub.go_on(&self.seat);
+                Ok(())
+            })
+        })
+        .inspect_err(|_| call.refuse())?;
+        place.keep();
+        Ok(call)
+    }
+
     fn check_fork(&self) -> PyResult<()> {
         if self.hub.is_forked() {
             return Err(forked("this engine's threads are", "an engine"));
@@ -593,20 +642,13 @@ impl EngineGame {
         lines: Option<Whole>,
     ) -> PyResult<Py<PyAny>> {
         let told = Told::new(standard_errors, lines)?;
+        let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
         self.check_fork()?;
         let state = py.detach(|| self.seat.state())?;
-        let given = Given { simulations, seconds, seed: 0, priority, actions, report_every, on_report, told };
-        let (asked, place) = self.engine.get().asked(py, &self.hub, &state, given)?;
-        let future = asked.call.future(py);
-        py.detach(|| {
-            self.hub.enter(|| {
-                self.seat.search(asked)?;
-                self.hub.go_on(&self.seat);
-                Ok(())
-            })
-        })?;
-        place.keep();
-        Ok(future)
+        let (allowed, hears) = (allowed_actions(&state, actions)?, Hears::Future(on_report));
+        let given = Given { simulations, seconds, seed: 0, priority, allowed, report_every, told, hears };
+        let call = self.begin(py, &state, given)?;
+        Ok(call.future(py).expect("it was asked for"))
     }
 
     /// Searches on until the game is asked for something else, while the engine has nothing else to do.

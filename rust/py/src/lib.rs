@@ -11,7 +11,7 @@
 //!    ([`variations`]: its games with variations).
 //! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
-//! 6. [`query`] reads the queries of a server's clients and writes the answers (see the crate `azpy-serve`).
+//! 6. [`session`] has the messages of a server's clients answered (see the crate `azpy-serve`), and [`query`] reads them.
 //! 7. [`leaves`] has evaluators asked.
 //!
 //! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own.
@@ -42,6 +42,7 @@ mod replay;
 mod result;
 mod search;
 mod selfplay;
+mod session;
 mod settings;
 mod state;
 mod threads;
@@ -72,8 +73,8 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<net::Net>()?;
     module.add_class::<query::GameNotation>()?;
     module.add_class::<query::Line>()?;
-    module.add_class::<query::Query>()?;
     module.add_class::<query::Message>()?;
+    module.add_class::<session::Session>()?;
     module.add_class::<record::GameRecord>()?;
     module.add_class::<replay::ReplayBuffer>()?;
     module.add_class::<search::Search>()?;

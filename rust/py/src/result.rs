@@ -7,6 +7,7 @@ use azpy_core::look::{Shown, Variation, standard_errors, variations as variation
 use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
 use azpy_core::selfplay::{sharpen, soften};
 use azpy_core::tree::Tree;
+use azpy_serve::chosen_at;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -376,6 +377,12 @@ impl SearchResult {
             policy[action as usize] = share;
         }
         Ok(policy.into_pyarray(py))
+    }
+
+    /// The action that a player plays: at temperature 0 `action`, else one drawn, with one seed always the same at a
+    /// position. None when the game is over.
+    fn _chosen(&self, temperature: f64, seed: u64, key: u128) -> PyResult<Option<u32>> {
+        Ok(chosen_at(&self.inner, check_temperature(temperature)?, seed, key))
     }
 
     fn __repr__(&self) -> String {

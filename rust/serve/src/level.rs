@@ -63,3 +63,8 @@ pub fn chosen(result: &SearchResult, temperature: f64, draws: &mut Stream) -> Op
     let drawn = (!weights.is_empty()).then(|| draws.weighted(weights.iter().copied()))?;
     result.actions.get(drawn).copied()
 }
+
+/// As [`chosen`]: with one seed always the same action at a position, by its key.
+pub fn chosen_at(result: &SearchResult, temperature: f64, seed: u64, key: u128) -> Option<Action> {
+    chosen(result, temperature, &mut Stream::keyed(&[seed, key as u64, (key >> 64) as u64]))
+}

@@ -25,7 +25,7 @@ mod stepping;
 pub use answer::{Found, show};
 pub use azpy_core::text::Position;
 pub use games::{Format, format_of, read, write};
-pub use level::{Level, chosen};
+pub use level::{Level, chosen_at};
 pub use line::Line;
 pub use object::{Allowed, Limits, Object, Refused};
 pub use player::{Files, Page, Player, Run, answers};

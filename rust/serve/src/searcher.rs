@@ -102,12 +102,15 @@ pub trait Searcher<G: Game> {
     type Kept;
 
     /// The players as they are now, one at least. The first one answers for a query that names none.
-    fn players(&self) -> Vec<Arc<Player<G>>>;
+    ///
+    /// # Errors
+    /// If there is none: a sentence, as of the other methods.
+    fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, String>;
 
     /// A game of a player, by its number, that begins at `start`.
     ///
     /// # Errors
-    /// Why there is none: a sentence, as of the other methods.
+    /// Why there is none.
     fn keep(&mut self, player: usize, start: &G) -> Result<Self::Kept, String>;
 
     /// Plays an action of a game, after all that was asked of it before.
@@ -120,7 +123,7 @@ pub trait Searcher<G: Game> {
     fn undo(&mut self, kept: &Self::Kept);
 
     /// Whether a game is one of the player as it is now: trees of a player that was renewed may be of no more use.
-    fn is_current(&self, _player: usize, _kept: &Self::Kept) -> bool {
+    fn is_current(&mut self, _player: usize, _kept: &Self::Kept) -> bool {
         true
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Found, line_of, show, told};
 use crate::games::{read, write};
-use crate::level::chosen;
+use crate::level::{chosen, chosen_at};
 use crate::object::{Allowed, Object, Refused, quoted};
 use crate::player::Player;
 use crate::query::{Asking, LONGEST_NAME, Place, Query, action_of, id_of, terminated};
@@ -138,10 +138,10 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 }
                 Event::Renewed(token, renewed) => {
                     let Some((fields, number)) = self.renewing.remove(&token) else { continue };
-                    let Player { about, network, .. } = &*self.searcher.players()[number];
-                    let name = &about["internalName"];
-                    match renewed {
-                        Ok(changed) => {
+                    let player = self.searcher.players().map(|players| players[number].clone());
+                    match renewed.and_then(|changed| Ok((changed, player?))) {
+                        Ok((changed, player)) => {
+                            let (name, network) = (&player.about["internalName"], &player.network);
                             let said = json!({"changed": changed, "internalName": name, "network": network});
                             self.say(told(&fields, said), None, false);
                         }
@@ -188,7 +188,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     fn act(&mut self, fields: &Object) -> Result<(), Refused> {
         id_of(fields)?;
         let Some(action) = action_of(fields, self.searcher.renews())? else { return self.search(fields) };
-        let players = self.searcher.players();
+        let players = self.searcher.players()?;
         let line = match action {
             "query_version" => told(fields, json!({"version": env!("CARGO_PKG_VERSION"), "git_hash": ""})),
             "query_models" => {
@@ -235,7 +235,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     }
 
     fn search(&mut self, fields: &Object) -> Result<(), Refused> {
-        let (number, player) = named(&self.searcher.players(), fields)?;
+        let (number, player) = named(&self.searcher.players()?, fields)?;
         let query = asking(&player, |asking| Query::read(fields, asking, &self.limits.of_query));
         let query = Arc::new(self.sound(&player.start, query)?);
         let temperature = query.level.map_or(player.temperature, |level| player.levels[level].temperature);
@@ -303,12 +303,12 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         let known = self.tracks.iter().position(|track| (track.player, &*track.name) == (player, name));
         let known = known.map(|place| self.tracks.remove(place));
         // Back at the start another game begins: its tree would otherwise grow with each game.
-        let goes_on = |track: &Track<G, S::Kept>| {
+        let mut goes_on = |track: &Track<G, S::Kept>| {
             (track.start.game(), track.start.key()) == (start.game(), start.key())
                 && (track.played.is_empty() || track.played.first() == played.first())
                 && self.searcher.is_current(player, &track.kept)
         };
-        let track = match known.filter(goes_on) {
+        let track = match known.filter(&mut goes_on) {
             Some(track) => track,
             None => {
                 let kept = self.searcher.keep(player, start)?;
@@ -340,10 +340,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         let Looked { result, lines, errors, simulations } = looked;
         let best = match player.seed {
             None => chosen(result, open.temperature, &mut self.draws),
-            Some(seed) => {
-                let key = line.state.key();
-                chosen(result, open.temperature, &mut Stream::keyed(&[seed, key as u64, (key >> 64) as u64]))
-            }
+            Some(seed) => chosen_at(result, open.temperature, seed, line.state.key()),
         };
         let best = best.ok_or_else(|| Refused("the search found no action".to_owned()))?;
         let found = Found {

@@ -206,8 +206,8 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
 impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
     type Kept = Kept<G>;
 
-    fn players(&self) -> Vec<Arc<Player<G>>> {
-        vec![self.player.clone()]
+    fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, String> {
+        Ok(vec![self.player.clone()])
     }
 
     fn keep(&mut self, _: usize, start: &G) -> Result<Kept<G>, String> {

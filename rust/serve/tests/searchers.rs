@@ -56,8 +56,8 @@ struct Told {
 impl Searcher<Game> for Told {
     type Kept = Kept;
 
-    fn players(&self) -> Vec<Arc<Player<Game>>> {
-        self.players.clone()
+    fn players(&mut self) -> Result<Vec<Arc<Player<Game>>>, String> {
+        Ok(self.players.clone())
     }
     fn keep(&mut self, player: usize, _: &Game) -> Result<Kept, String> {
         Ok((player, self.renewals, Arc::default()))
@@ -72,7 +72,7 @@ impl Searcher<Game> for Told {
     fn undo(&mut self, kept: &Kept) {
         kept.2.lock().unwrap().pop().unwrap();
     }
-    fn is_current(&self, _: usize, kept: &Kept) -> bool {
+    fn is_current(&mut self, _: usize, kept: &Kept) -> bool {
         kept.1 == self.renewals
     }
     fn begin(&mut self, player: usize, root: Root<'_, Game, Kept>, wanted: Wanted) -> Result<(), Unbegun> {
