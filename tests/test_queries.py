@@ -1,38 +1,36 @@
-"""Analysis queries with an engine that does what a test says: races, errors, and what is asked of the engine."""
+"""Analysis queries of one client: errors, ends, and what stays of them."""
 
-import gc
 import json
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import azpy
 from azpy._core import Message
+from azpy.errors import one_line
 from azpy.games.names import make_game
-from azpy.pending import Pending
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
 from azpy.serving.queries import Analyst
 from azpy.serving.track import Track
+from sound_games import Nim
 from test_onnx import make_model
+from test_serve_attacks import assert_soon
 
 
-class Engine:
-    """Answers each request at once, after `meanwhile` was called with the keywords of the request."""
+class Odd(Nim):
+    """Nim in which `meanwhile` is called where a name is asked for."""
 
-    def __init__(self, meanwhile: Callable[[dict[str, Any]], object] = lambda _: None) -> None:
-        self._meanwhile, self.given = meanwhile, list[Pending]()
+    meanwhile: ClassVar[Callable[[], object]] = lambda: None
 
-    def submit(self, state: azpy.State, simulations: int | None, **wanted: Any) -> Pending:
-        pending = Pending(lambda: None)
-        self.given.append(pending)
-        self.result = azpy.Search(azpy.UniformEvaluator()).run(state, 5)
-        self._meanwhile(wanted)
-        return pending
+    def action_name(self, action: int) -> str:
+        """See `azpy.Game`."""
+        type(self).meanwhile()
+        return str(action)
 
 
 class Asker(Analyst):
@@ -46,67 +44,72 @@ class Asker(Analyst):
     """
 
     def __init__(self, models: dict[str, Model], limits: Limits = NO_LIMITS) -> None:
-        self.said = list[Any]()
+        self.said, self._models = list[Any](), models
         super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
 
     def ask(self, **fields: Any) -> None:
         self.take(Message(json.dumps(fields)))
 
 
-def analyst_of(engine: Any, game: str = "tic_tac_toe", limits: Limits = NO_LIMITS) -> tuple[Asker, list[Any]]:
-    asker = Asker({"main": Model(open_player("uniform", game, 9), engine)}, limits)
-    return asker, asker.said
+@contextmanager
+def asker_of(start: azpy.State, evaluator: Any = None, **limits: Any) -> Iterator[Asker]:
+    """A client of a player with an engine of its own."""
+    served = replace(open_player("uniform", "tic_tac_toe", 9), start=start)
+    with open_engine(served if evaluator is None else replace(served, evaluator=evaluator)) as engine:
+        asker = Asker({"main": Model(served, engine)}, replace(NO_LIMITS, **limits))
+        yield asker
+        asker.close()
 
 
-def test_reports_that_fail_are_not_said_and_the_answer_has_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> Any:
-        raise KeyError("no name")
-
-    def report(wanted: dict[str, Any]) -> None:
-        for _ in range(2):
-            wanted["on_report"](engine.result)
-
-    engine = Engine(report)
-    analyst, said = analyst_of(engine)
-    monkeypatch.setattr("azpy.serving.queries.chosen", fails)
-    analyst.ask(id="1", reportDuringSearchEvery=1)
-    assert said == []
-    engine.given[0].set_result(engine.result)
-    assert said == [{"id": "1", "turnNumber": 0, "error": "'no name'"}]
-    assert not analyst.is_busy
-
-
-@pytest.mark.parametrize("error", [KeyError("x"), IndexError("x"), TypeError("x"), azpy.CoreError("x")])
-def test_any_error_of_a_query_is_said(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> Any:
+def fails(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
         raise error
 
-    analyst, said = analyst_of(Engine(fails))
-    analyst.ask(id="1", moves=["a1"], analyzeTurns=[0, 1])
-    assert [one["turnNumber"] for one in said] == [0, 1]
-    monkeypatch.setattr(analyst, "_model", fails)
-    analyst.ask(id="2")
-    assert said[2:] == [{"id": "2", "error": str(error)}]
-    assert not analyst.is_busy
+    return fail
 
 
-def test_a_client_that_leaves_while_a_query_is_taken_has_no_search() -> None:
-    engine = Engine(lambda _: analyst.close())
-    analyst, said = analyst_of(engine)
-    analyst.ask(id="1", moves=["a1", "b1"], analyzeTurns=[0, 1, 2])
-    assert [pending.cancelled() for pending in engine.given] == [True], "the other turns are not begun"
-    assert said == []
-    assert not analyst.is_busy
+ERRORS = [KeyError("x"), IndexError("x"), TypeError("x"), azpy.CoreError("x")]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_any_error_of_a_game_is_said_once(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asker_of(azpy.State(Odd())) as asker:
+        monkeypatch.setattr(Odd, "legal_actions", fails(error))
+        asker.ask(id="1", moves=["0"])
+        asker.wait()
+        assert asker.said == [{"id": "1", "error": one_line(error)}]
+        monkeypatch.undo()
+        asker.said.clear()
+        asker.ask(id="2", simulations=3, reportDuringSearchEvery=0.001)
+        asker.wait()
+        assert asker.said[-1]["rootInfo"]["visits"] == 3
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_any_error_of_an_evaluator_is_said_once_a_turn(error: Exception) -> None:
+    evaluator = type("Fails", (), {"evaluate_batch": fails(error)})()
+    with asker_of(make_game("tic_tac_toe"), evaluator) as asker:
+        asker.ask(id="1", moves=["a1"], analyzeTurns=[0, 1], reportDuringSearchEvery=0.001)
+        asker.wait()
+        assert sorted(one["turnNumber"] for one in asker.said) == [0, 1]
+        assert {one["error"] for one in asker.said} == {one_line(error)}
+
+
+def test_a_client_that_leaves_while_a_query_is_taken_has_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    with asker_of(azpy.State(Odd())) as asker:
+        monkeypatch.setattr(Odd, "meanwhile", asker.close)
+        asker.ask(id="1", moves=["0", "0"], analyzeTurns=[0, 1, 2])
+        asker.wait()
+        assert asker.said == []
+        assert not asker.is_busy
 
 
 def test_a_search_that_the_engine_cancels_is_answered() -> None:
-    engine = Engine()
-    analyst, said = analyst_of(engine)
-    analyst.ask(id="1")
-    assert said == []
-    engine.given[0].cancel()
-    assert said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
-    assert not analyst.is_busy
+    with asker_of(make_game("connect_four")) as asker:
+        asker.ask(id="1", simulations=2**32 - 1)
+        asker._models["main"].engine.close(cancel=True)
+        asker.wait()
+        assert asker.said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
 
 
 def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
@@ -125,31 +128,6 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
         assert said.pop()["rootInfo"]["visits"] == 5
     finally:
         model.engine.close()
-
-
-def test_an_answered_search_leaves_no_tree_behind() -> None:
-    engine = Engine()
-    analyst, _ = analyst_of(engine)
-    gc.disable()  # memory must not wait for a collection of garbage
-    try:
-        analyst.ask(id="1", moves=[])
-        pending = weakref.ref(engine.given[0])
-        engine.given.pop().set_result(engine.result)
-        assert pending() is None
-    finally:
-        gc.enable()
-
-
-def test_a_client_that_leaves_takes_its_trees_along() -> None:
-    with azpy.Engine(azpy.UniformEvaluator()) as engine:
-        analyst, said = analyst_of(engine)
-        for name in ("a", "b"):
-            analyst.ask(id=name, game=name, simulations=3)
-        analyst.wait()
-        assert len(said) == 2
-        trees = [weakref.ref(track) for track in analyst._games.values()]
-        analyst.close()
-        assert [tree() for tree in trees] == [None, None]
 
 
 def test_players_of_one_name_have_games_of_their_own() -> None:
@@ -216,26 +194,22 @@ def test_a_proven_end_is_told_in_plies() -> None:
 
 
 def test_some_turns_of_a_query_can_be_ended() -> None:
-    stopped = list[int]()
+    with asker_of(make_game("connect_four")) as asker:
 
-    class Slow(Engine):
-        def submit(self, state: azpy.State, simulations: int | None, **wanted: Any) -> Pending:
-            turn = len(self.given)
-            self.given.append(Pending(lambda: stopped.append(turn)))
-            return self.given[-1]
+        def stopped(count: int, **fields: Any) -> set[int]:
+            asker.ask(id="end", **fields)
+            assert_soon(lambda: len(asker.said) == count + 1)
+            said = [answer for answer in asker.said if answer["id"] == "1"]
+            assert {"id": "end", **fields} in asker.said
+            asker.said.clear()
+            return {answer["turnNumber"] for answer in said}
 
-    analyst, said = analyst_of(Slow())
-    analyst.ask(id="1", moves=["a1", "b1"], analyzeTurns=[0, 1, 2])
-    for fields in (
-        {"terminateId": "2"},
-        {"terminateId": "1", "turnNumbers": [5]},
-        {"terminateId": "1", "turnNumbers": [2, 0]},
-    ):
-        analyst.ask(id="end", action="terminate", **fields)
-        assert said.pop() == {"id": "end", "action": "terminate", **fields}
-    assert stopped == [0, 2]
-    analyst.ask(id="end", action="terminate_all", turnNumbers=[1])
-    assert stopped == [0, 2, 1]
+        asker.ask(id="1", moves=["1", "2"], analyzeTurns=[0, 1, 2], simulations=2**32 - 1)
+        assert stopped(0, action="terminate", terminateId="2") == set()
+        assert stopped(0, action="terminate", terminateId="1", turnNumbers=[5]) == set()
+        assert stopped(2, action="terminate", terminateId="1", turnNumbers=[2, 0]) == {0, 2}
+        assert stopped(1, action="terminate_all", turnNumbers=[1]) == {1}
+        assert not asker.is_busy
 
 
 def test_a_temperature_plays_other_moves_among_those_allowed() -> None:

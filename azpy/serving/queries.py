@@ -60,9 +60,10 @@ class Analyst:
         renews: bool = False,
         answered: Callable[[float], object] = lambda _: None,
     ) -> None:
+        self._say = say
         seed = secrets.randbits(64)  # of the draws of players without a seed
         self._session = _core.Session(
-            dict(models), lambda *reply: say(Reply(*reply)), limits, renews, answered, seed
+            dict(models), lambda *reply: self._say(Reply(*reply)), limits, renews, answered, seed
         )
 
     def take(self, message: _core.Message) -> None:

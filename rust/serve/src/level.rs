@@ -55,7 +55,7 @@ pub(crate) fn effort(
 
 /// The action that a player plays: at temperature 0 the search's own, else one drawn as `soften` weighs them. None where
 /// there is no action.
-pub fn chosen(result: &SearchResult, temperature: f64, draws: &mut Stream) -> Option<Action> {
+pub(crate) fn chosen(result: &SearchResult, temperature: f64, draws: &mut Stream) -> Option<Action> {
     if temperature == 0.0 && result.action.is_some() {
         return result.action;
     }

@@ -1,7 +1,7 @@
 //! A session over a searcher that does what a test says: what is asked of it, and what becomes of its events.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
@@ -36,6 +36,8 @@ type Kept = (usize, usize, Arc<Mutex<Vec<Action>>>);
 
 /// Does nothing by itself.
 struct Told {
+    /// The games that were made.
+    games: Vec<Weak<Mutex<Vec<Action>>>>,
     players: Vec<Arc<Player<Game>>>,
     renewals: usize,
     /// The player of each search that began, the actions since its game began if it has one, and what is wanted.
@@ -60,7 +62,9 @@ impl Searcher<Game> for Told {
         Ok(self.players.clone())
     }
     fn keep(&mut self, player: usize, _: &Game) -> Result<Kept, String> {
-        Ok((player, self.renewals, Arc::default()))
+        let played = Arc::default();
+        self.games.push(Arc::downgrade(&played));
+        Ok((player, self.renewals, played))
     }
     fn play(&mut self, kept: &Kept, action: Action) -> Result<(), String> {
         if self.unplayable == Some(action) {
@@ -125,6 +129,7 @@ fn session() -> Session<Game, Told> {
     };
     let limits = Limits { simulations: 100, seconds: 9.0, moves: 9, turns: 9, nodes: 9, depth: 9, text_bytes: 99 };
     let searcher = Told {
+        games: Vec::new(),
         players: vec![player("one"), player("two")],
         renewals: 0,
         begun: Vec::new(),
@@ -205,6 +210,16 @@ fn reports_and_answers_are_of_their_searches() {
     assert_eq!(session.searcher.left, [4]);
     session.searcher.events.push_back(Event::Done(4, looked()));
     assert!(session.take().is_empty() && !session.is_busy());
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_games_along() {
+    let mut session = session();
+    for game in ["g", "h"] {
+        said(&mut session, json!({"id": "a", "game": game}));
+    }
+    session.close();
+    assert_eq!(session.searcher.games.iter().map(Weak::strong_count).collect::<Vec<_>>(), [0, 0]);
 }
 
 #[test]
