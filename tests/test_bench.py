@@ -281,3 +281,19 @@ def test_a_flag_that_nothing_measured_has_is_warned_of(capsys: pytest.CaptureFix
     assert code == 0
     names = ("c-puct", "model", "network", "simulations")
     assert sorted(err.splitlines()) == [f"az-bench: --{name} has no effect on search" for name in names]
+
+
+def test_self_play_is_measured_as_the_run_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Settings("connect_four", solver=True, c_puct_base=50.0, evaluations=9, full_search_share=0.25, simulations=5)
+    asked: list[dict[str, Any]] = []
+
+    class Noted(benchmarks.Play):
+        def __init__(self, start: Any, evaluator: Any, **options: Any) -> None:
+            asked.append(options)
+            super().__init__(start, evaluator, **options)
+
+    monkeypatch.setattr(benchmarks, "Play", Noted)
+    start = azpy.make_game("connect_four")
+    benchmarks.measure_self_play(start, benchmarks.Zeros(start, 2**10), run, seconds=0.001, repeats=1)
+    assert len(asked) == 2
+    assert all(run.search_options().items() <= options.items() for options in asked)

@@ -43,7 +43,6 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"temperature_plies": 3, "temperature_final": 1.0}, "temperature_plies 3", "", {"temperature_final": 0.1}),
         ({"virtual_loss": 2.0, "eval_batch": 1}, "virtual_loss 2.0", "eval_batch is 1", {"eval_batch": 2}),
         ({"in_flight_share": 0.5, "eval_batch": 1}, "in_flight_share 0.5", "eval_batch is 1", {"eval_batch": 2}),
-        ({"simulations": 9, "simulations_start": 9, "iterations": 2}, "simulations_start 9", "", {"simulations": 10}),
         ({"slots": 9, "games_per_iteration": 8, "deterministic": True}, "slots 9", "fewer", {"games_per_iteration": 9}),
     ],
 )

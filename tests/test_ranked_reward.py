@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_growing import train_until
 
 import azpy
 from azpy.errors import RunError, SettingsError
@@ -27,7 +28,6 @@ from azpy.settings import Settings
 from azpy.training.collector import Collector
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
-from test_growing import train_until
 
 BAG = "many_players:Knapsack"
 RANKED: dict[str, Any] = {"game": BAG, "network": "1x8", "ranked_reward": 0.75, "simulations": 6, "iterations": 3}

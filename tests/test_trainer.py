@@ -506,7 +506,7 @@ def test_the_docs_explain_every_figure_of_a_run(tmp_path: Path) -> None:
     for kind in ("iteration", "match"):
         table = section.partition(f"\n`{kind}`,")[2].partition("\n\n")[2].partition("\n\n")[0]
         named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-        run(tmp_path / "run", resign_below=-0.9, simulations_start=4, precision="int8", match_every=1, iterations=2)
+        run(tmp_path / "run", resign_below=-0.9, precision="int8", match_every=1, iterations=2)
         rows = [row for row in opened_rows(tmp_path / "run") if row["kind"] == kind]
         assert rows
         assert {name for row in rows for name in row} - {"kind", "iteration", "seconds"} <= named

@@ -132,13 +132,11 @@ class Display(Screen):
         self._sooner = f"fewer --simulations (now {settings.simulations}) or fewer --slots (now {settings.slots})"
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
-        workers, growing = _workers(settings.workers), ""
-        if settings.simulations_start is not None:
-            growing = f"{settings.simulations_start} to "
+        workers = _workers(settings.workers)
         self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
-            f"({settings.pipelines} pipelines{each}{workers}), {growing}{settings.simulations} simulations a move"
+            f"({settings.pipelines} pipelines{each}{workers}), {settings.simulations} simulations a move"
         )
         for notice in notices:
             self.line(notice)

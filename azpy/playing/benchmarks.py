@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.devices import installed_version
-from azpy.evaluators.protocol import Evaluator
+from azpy.evaluators.protocol import Evaluator, rate
 from azpy.game import value_width
 from azpy.games.lines import roll
 from azpy.playing.selfplay import threads_of_trees
@@ -163,7 +163,8 @@ def measure_evaluator(
     Returns:
         Positions a second for each of `EVALUATOR_ROWS` as batch size, with the ratio to the best of the same turn.
     """
-    jobs = {f"batch {size}": partial(measure_alone, [evaluator], size, obs_shape, seconds) for size in EVALUATOR_ROWS}
+    call = [evaluator.evaluate_batch]
+    jobs = {f"batch {size}": partial(rate, call, size, obs_shape, seconds) for size in EVALUATOR_ROWS}
     runs = _in_turn(jobs, repeats)
     best = [max(turn) for turn in zip(*runs.values(), strict=True)]
     return [Figure(name, "positions/s", found, "the best batch", _ratios(found, best)) for name, found in runs.items()]
@@ -206,13 +207,14 @@ def measure_self_play(
         Play(start, evaluator, cache_positions=200_000, **options) as on,
     ):
         fork = getattr(evaluator, "fork", lambda: evaluator)
-        evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+        forks = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+        calls = [each.evaluate_batch for each in forks]
         for _ in range(repeats + 1):
             turns.append({"off": off.run(seconds), "on": on.run(seconds)})
             rows = max(1, round(turns[-1]["off"]["rows"] / turns[-1]["off"]["batches"]))
-            ceilings.append(measure_alone(evaluators, rows, start.obs_shape, seconds))
+            ceilings.append(rate(calls, rows, start.obs_shape, seconds))
             if bare is not None:
-                bares.append(measure_alone([bare] * settings.pipelines, rows, start.obs_shape, seconds))
+                bares.append(rate([bare.evaluate_batch] * settings.pipelines, rows, start.obs_shape, seconds))
     del turns[0], ceilings[0], bares[:1]  # to warm up
     layout = f"{settings.pipelines} threads, batch {rows}"
     figures = [Figure(f"the model alone, {layout}", "positions/s", tuple(bares))] if bares else []
@@ -275,22 +277,6 @@ class Play:
     def __exit__(self, *_: object) -> None:
         self._play.close()
         self._pool.shutdown()
-
-
-def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
-    """Positions a second of as many threads as evaluators, which only evaluate batches of `rows`."""
-
-    def alone(index: int) -> float:
-        observations = np.random.default_rng(index).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
-
-        def step() -> float:
-            evaluators[index].evaluate_batch(observations)
-            return rows
-
-        return _rate(step, seconds)  # each by itself: the first to end must not count as slow
-
-    with ThreadPoolExecutor(len(evaluators)) as pool:
-        return sum(pool.map(alone, range(len(evaluators))))
 
 
 def _ratios(found: Sequence[float], ceilings: Sequence[float]) -> tuple[float, ...]:

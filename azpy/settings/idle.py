@@ -49,7 +49,6 @@ def _idle(
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),
         (("temperature_plies",), now.temperature == now.temperature_final, "temperature_final is the same"),
         (("virtual_loss", "in_flight_share"), now.eval_batch == 1, "eval_batch is 1, so no leaf is in flight"),
-        (("simulations_start",), now.simulations_start == now.simulations, "simulations is the same"),
         (("slots",), now.deterministic and now.slots > now.games_per_iteration, "an iteration has fewer games"),
     ]
     found = dict[str, str]()

@@ -164,15 +164,6 @@ class Settings:
     )
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
-    simulations_start: int | None = _play(
-        "simulations a move in the first games; the number grows towards simulations with the share of the run that is "
-        "done, by equal factors for equal shares; none: always simulations",
-        None,
-        1,
-        2**32 - 1,
-        unit="simulations",
-        source="progressive simulation of MiniZero, Wu et al. 2023; the curve is our choice",
-    )
     ranked_reward: float = _play(
         "of one player: a game is won if its score beats this share of the run's last 250 scores, and lost if it does "
         "not; the network learns that in place of the score; 0: the score itself",
@@ -311,14 +302,6 @@ class Settings:
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
-        if self.simulations_start is not None:
-            if self.simulations_start > self.simulations:
-                few = f"simulations must be at least simulations_start, {self.simulations_start}"
-                raise SettingsError(f"{few}, got {self.simulations}")
-            if self.iterations is None and self.minutes is None and self.total_evaluations is None:
-                raise SettingsError(
-                    "simulations_start needs the run's length: give iterations, minutes or total_evaluations"
-                )
         if self.batch_size == 1 and "+conv" in self.network:
             raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
         if self.precision == "int8" and self.device != "cpu":

@@ -86,8 +86,7 @@ class Collector(Loop):
         while not budget.is_over(self._iteration):
             self._take_model()
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            how = self._resignation.below, budget.simulations(iteration), self._ranked.score_to_beat
-            lineup = Lineup(self._evaluators, self._data, "fp32", *how)
+            lineup = Lineup(self._evaluators, self._data, "fp32", self._resignation.below, self._ranked.score_to_beat)
             games = yield from self._play(iteration, metrics, lineup)
             if not games:
                 break

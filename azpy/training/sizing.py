@@ -17,12 +17,13 @@ from azpy._core import State
 from azpy.devices import no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.choice import open_generation
+from azpy.evaluators.protocol import rate
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
-from azpy.playing.benchmarks import Play, Zeros, measure_alone
+from azpy.playing.benchmarks import Play, Zeros
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of, only_here_in
 from azpy.system import usable_cores
@@ -135,8 +136,8 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
         parameters[spec] = _parameters(learner.network)
         own = replace(settings, network=spec, value_smoothing=0.0)
         first = open_generation(to_onnx(learner.averaged), device, own, game=start, batch=_ROWS)
-        evaluators = [first, *(first.fork() for _ in range(settings.pipelines - 1))]
-        rows[spec] = devices * measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
+        calls = [each.evaluate_batch for each in (first, *(first.fork() for _ in range(settings.pipelines - 1)))]
+        rows[spec] = devices * rate(calls, _ROWS, start.obs_shape, _NETWORK_SECONDS)
         learned[spec] = _learned(learner, start)
         if time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
@@ -181,7 +182,6 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
         ladder = [(0, given.get("simulations", default_of("simulations")))]
     elif "simulations" in given:
         ladder = [(ladder[0][0], given["simulations"])]
-    ladder = [(actions, max(simulations, given.get("simulations_start") or 1)) for actions, simulations in ladder]
 
     def network_for(simulations: int) -> str:
         """The largest one for whose parameters the run has positions enough; else the smallest."""

@@ -292,8 +292,7 @@ class Trainer(Loop):
         if self._beside is not None and (steps := steps_of(settings, self._window)):
             sealed = [before for before in self._run.sealed.iterations() if before < iteration]
             self._beside.begin(iteration, steps, self._window, sealed, budget)
-        own = budget.simulations(iteration), self._ranked.score_to_beat
-        lineup = generations.lineup(self._resignation.below, *own)
+        lineup = generations.lineup(self._resignation.below, self._ranked.score_to_beat)
         games = yield from self._play(iteration, metrics, lineup)
         if not games:
             return True
@@ -312,7 +311,7 @@ class Trainer(Loop):
         now = budget.elapsed()
         fitting, exporting = (self._time.seconds[stage] for stage in ("fitting", "exporting"))
         fitted = share * metrics["positions"] if metrics["steps"] else 0.0
-        budget.note_iteration(now - begin, fitting, fitted, played, exporting, metrics.get("simulations", 0.0))
+        budget.note_iteration(now - begin, fitting, fitted, played, exporting)
         self._iteration = iteration
         metrics |= {"seconds": now} | self._time.shares()
         self._recent.append(metrics)
