@@ -57,8 +57,8 @@ def train(path: Path, look: Callable[[Head, Event], None] = lambda *_: None, **c
     with Trainer(settings(**changes), path) as trainer:
         for event in trainer.run():
             found.append(event)
-            if isinstance(trainer._fleet, Head):
-                look(trainer._fleet, event)
+            if isinstance(trainer._games.fleet, Head):
+                look(trainer._games.fleet, event)
     return found
 
 

@@ -269,7 +269,7 @@ def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
     iterate, spent = Trainer._iterate, []
 
     def noted(self: Trainer, iteration: int) -> Any:
-        spent.append(self._time.seconds["fitting"])
+        spent.append(self._context.time.seconds["fitting"])
         return iterate(self, iteration)
 
     monkeypatch.setattr(Trainer, "_iterate", noted)

@@ -136,7 +136,7 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
             asked.append({"simulations": simulations} | options)
             super().__init__(evaluator, simulations, **options)
 
-    monkeypatch.setattr("azpy.training.trainer.SearchPlayer", Noted)
+    monkeypatch.setattr("azpy.training.matches.SearchPlayer", Noted)
     settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": None}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
     # The newest network and the untrained one.
@@ -305,7 +305,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
         trainer = Trainer(settings(), tmp_path)
         if under_way:
             next(trainer.run())
-        trainer._fleet = cast(Any, Broken())
+        trainer._games.fleet = cast(Any, Broken())
         with pytest.raises(RuntimeError, match="on purpose"):
             trainer.close()
         opened(tmp_path).close()
