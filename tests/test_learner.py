@@ -20,7 +20,7 @@ from azpy.learning.losses import policy_loss
 from azpy.learning.muon import Muon
 from azpy.learning.network import to_arrays
 from azpy.learning.own import answers
-from azpy.reports.alarms import alarms
+from azpy.reports.advice import alarms
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.fitting import fit as iteration_steps

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.playing import selfplay
+from azpy.reports.advice import advise
 from azpy.settings import Settings
 from azpy.settings import run as settings
-from azpy.training.advice import advise
 from azpy.training.timing import STAGES, TimeShares
 
 STANDS_STILL = ("seconds_waiting", "seconds_idle", "seconds_paused")

@@ -162,7 +162,6 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
     # of must be the same too.
     changes: dict[str, Any] = {"deterministic": True, "games_per_iteration": 60, "evaluations": 8, "window_min": 150}
     changes |= {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "symmetries": False}
-    changes["schedule"] = "cosine"
     run(tmp_path / "straight", **changes)
     run_until(tmp_path / "parts", 1, **changes)
     run_until(tmp_path / "parts", 2, **changes, slots=5, pipelines=1)

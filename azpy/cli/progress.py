@@ -87,13 +87,13 @@ class Display(Screen):
                 self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
                 self.line(f"  {event.text}")
-            case events.Fitted() | events.Supervised(metrics=None):
-                stage = f"iteration {event.iteration}" if isinstance(event, events.Fitted) else "imported games"
+            case events.Fitted(metrics=None):
+                stage = f"iteration {event.iteration}" if event.iteration else "imported games"
                 text = f"{event.taken:,}/{event.steps:,} steps, {_losses(event.policy_loss, event.value_loss)}"
                 self._status(f"{stage} fit", text, event.taken / event.steps)
             case events.Imported():
                 self.line(_table(event))
-            case events.Supervised():
+            case events.Fitted():
                 text = f"{_losses(event.policy_loss, event.value_loss)}{_held_out(event.metrics or {})}"
                 self.line(f"  imported games: step {event.taken:,} of {event.steps:,}, {text}")
             case events.Saved() if "steps" not in event.metrics:  # a collection
@@ -229,7 +229,7 @@ def _losses(policy: float, value: float) -> str:
     return f"policy loss {policy:.3f}, value loss {value:.3f}"
 
 
-def _held_out(row: dict[str, float]) -> str:
+def _held_out(row: Mapping[str, float]) -> str:
     if "move_match" not in row:
         return ""
     losses = _losses(row["held_out_policy_loss"], row["held_out_value_loss"])

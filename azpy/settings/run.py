@@ -263,7 +263,7 @@ class Settings:
     schedule: str = _learning(
         "of the learning rate; linear-tail: full for half of the run, then a line to a twentieth",
         "linear-tail",
-        words=("linear-tail", "cosine", "constant"),
+        words=("linear-tail", "constant"),
     )
 
     match_every: int = _matches("distance of two matches", 5, 1, 2**32 - 1, unit="iterations")

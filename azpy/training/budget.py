@@ -67,30 +67,20 @@ class Budget:
     def rate(self, iterations_done: float) -> float:
         """Factor of the learning rate, by the setting `schedule`, from 1 down to a twentieth.
 
-        linear-tail: full for the first half of the run, then down in a line. cosine: down along half a period
-        (Loshchilov and Hutter 2017, without restarts). constant: always full. A run without an end stays at full. A
-        timed run ends, for the schedule, when its last match begins.
+        linear-tail: full for the first half of the run, then down in a line. constant: always full. A run without an
+        end stays at full. A timed run ends, for the schedule, when its last match begins.
 
         Args:
             iterations_done: with the part of the iteration at hand.
         """
-        progress = self._progress(iterations_done)
-        match self._settings.schedule:
-            case "constant":
-                return 1.0
-            case "cosine":
-                return _LEAST_RATE + (1.0 - _LEAST_RATE) * 0.5 * (1.0 + math.cos(math.pi * progress))
-            case _:
-                return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
-
-    def _progress(self, iterations_done: float) -> float:
-        """The share of the run that is done, from 0 to 1, by the length that ends it first; 0 without an end."""
         settings = self._settings
+        if settings.schedule == "constant":
+            return 1.0
         progress = iterations_done / settings.iterations if settings.iterations else 0.0
         if not settings.deterministic:
             progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
             progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
-        return min(progress, 1.0)
+        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""

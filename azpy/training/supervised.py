@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
 from azpy.runs.storage import numbered
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
-from azpy.training.events import Event, Fitted, Imported, Noticed, Supervised
+from azpy.training.events import Event, Fitted, Imported, Noticed
 from azpy.training.fitting import diverged, fit, sampling_of
 from azpy.training.loop import EVENT_SECONDS, Context
 
@@ -128,7 +129,7 @@ def learn(context: Context, games: Sequence[_core.GameRecord], learner: Learner)
             yield _measured(context, learner, step, rows)
         elif time.monotonic() - reported > EVENT_SECONDS:
             reported = time.monotonic()
-            yield Supervised(step.taken, steps, step.policy_loss, step.value_loss)
+            yield step
     yield _measured(context, learner, step, rows)
     if step.taken < steps:
         yield Noticed(
@@ -138,7 +139,7 @@ def learn(context: Context, games: Sequence[_core.GameRecord], learner: Learner)
     budget.note_iteration(0.0, budget.elapsed() - begin, step.taken * settings.batch_size / settings.passes, 0)
 
 
-def _measured(context: Context, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Supervised:
+def _measured(context: Context, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Fitted:
     """Notes the losses of the fit so far, and those on rows of held-out games."""
     metrics = {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
     if rows is not None:
@@ -150,4 +151,4 @@ def _measured(context: Context, learner: Learner, step: Fitted, rows: Sequence[A
             raise diverged(context.settings, step, what, after=True)
     metrics["seconds"] = context.budget.elapsed()
     context.note({"kind": "supervised", "iteration": 0, **metrics})
-    return Supervised(step.taken, step.steps, step.policy_loss, step.value_loss, metrics)
+    return replace(step, metrics=metrics)

@@ -21,12 +21,12 @@ from azpy.evaluators.sessions import import_onnxruntime
 from azpy.learning.learner import Learner, device_of, use_threads
 from azpy.learning.own import weights_in
 from azpy.playing.selfplay import on_devices
+from azpy.reports.advice import advise
 from azpy.reports.statistics import game_statistics
 from azpy.runs.reader import checkpoint_at, read_weights
 from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own
 from azpy.system import usable_cores
-from azpy.training.advice import advise
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Fitted, Noticed, Saved
 from azpy.training.fitting import DivergedError, Window, fit, learner_of, load_newest, steps_of, what_to_do
