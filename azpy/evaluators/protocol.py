@@ -206,6 +206,15 @@ def _same(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32
     return all(mine.tobytes() == its.tobytes() for mine, its in zip(one, other, strict=True))
 
 
+def repeated(step: Callable[[], float], seconds: float) -> float:
+    """Sum of the results of `step` a second: calls it until the time is over, once at least."""
+    done, begin = 0.0, time.perf_counter()
+    while True:
+        done += step()
+        if (spent := time.perf_counter() - begin) >= seconds:
+            return done / spent
+
+
 def rate(
     answers: Sequence[Callable[[NDArray[np.float32]], Answer]],
     rows: int,
@@ -220,12 +229,7 @@ def rate(
     def alone(index: int) -> float:
         batch = np.random.default_rng(index).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
         answers[index](batch)
-        done, begin = 0, time.perf_counter()
-        while True:
-            answers[index](batch)
-            done += rows
-            if (spent := time.perf_counter() - begin) >= seconds:
-                return done / spent  # each by itself: the first to end must not count as slow
+        return repeated(lambda: answers[index](batch) and rows, seconds)  # each by itself: the first to end is not slow
 
     with ThreadPoolExecutor(len(answers)) as pool:
         return sum(pool.map(alone, range(len(answers))))

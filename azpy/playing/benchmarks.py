@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.devices import installed_version
-from azpy.evaluators.protocol import Evaluator, rate
+from azpy.evaluators.protocol import Evaluator, rate, repeated
 from azpy.game import value_width
 from azpy.games.lines import roll
 from azpy.playing.selfplay import threads_of_trees
@@ -31,6 +31,7 @@ from azpy.system import cpu_name, usable_cores
 EVALUATOR_ROWS = (1, 8, 64, 256, 512)
 _TREES, _LEAVES, _SIMULATIONS = 64, 8, 800
 _PACKAGES = ("azpy", "numpy", "onnxruntime", "onnxruntime-gpu", "torch")
+_Name = TypeVar("_Name")
 _Found = TypeVar("_Found")
 
 
@@ -60,20 +61,10 @@ def machine() -> dict[str, Any]:
     return about | {"python": platform.python_version()} | found | {"azpy": _core.__version__}
 
 
-def _in_turn(jobs: Mapping[str, Callable[[], _Found]], repeats: int) -> dict[str, tuple[_Found, ...]]:
+def _in_turn(jobs: Mapping[_Name, Callable[[], _Found]], repeats: int) -> dict[_Name, tuple[_Found, ...]]:
     """Each job once to warm up, then `repeats` times, one after the other."""
     turns = [[job() for job in jobs.values()] for _ in range(repeats + 1)]
     return dict(zip(jobs, zip(*turns[1:], strict=True), strict=True))
-
-
-def _rate(step: Callable[[], float], seconds: float) -> float:
-    """Sum of the results of `step` a second: calls it until the time is over, once at least."""
-    done, begin = 0.0, time.perf_counter()
-    while True:
-        done += step()
-        elapsed = time.perf_counter() - begin
-        if elapsed >= seconds:
-            return done / elapsed
 
 
 class Zeros:
@@ -116,12 +107,11 @@ def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5
         trees.run(_SIMULATIONS)
         return trees.stats["rows"] - rows
 
-    jobs = {"one": lambda: _rate(one_tree, seconds), "many": lambda: _rate(many_trees, seconds)}
-    runs = _in_turn(jobs, repeats)
+    runs = _in_turn({step: partial(repeated, step, seconds) for step in (one_tree, many_trees)}, repeats)
     many = f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {usable_cores()} cores"
     return [
-        Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs["one"]),
-        Figure(many, "leaves/s", runs["many"]),
+        Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs[one_tree]),
+        Figure(many, "leaves/s", runs[many_trees]),
         Figure("memory of one tree", "bytes/simulation", (memory,)),
     ]
 
@@ -222,11 +212,10 @@ def measure_self_play(
     figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), *above))
     for cache in ("off", "on"):
         name, found = f"self-play, cache {cache}", [turn[cache] for turn in turns]
-        rates = tuple(one["rows"] / one["seconds"] for one in found)
-        simulations = tuple(one["simulations"] / one["seconds"] for one in found)
-        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
+        rates, simulations = (tuple(one[of] / one["seconds"] for one in found) for of in ("rows", "simulations"))
         spent = [(one["seconds_evaluating"], one["seconds_growing"]) for one in found]
         network = tuple(100 * evaluating / (evaluating + growing) for evaluating, growing in spent)
+        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
         figures += [
             Figure(name, "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings)),
             Figure(name, "simulations/s", simulations),
