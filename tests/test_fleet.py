@@ -231,7 +231,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
     for code, text in (
         ("import sys; sys.exit(3)", "the last one: exit code 3"),
         ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
-        ("import os, sys; os.write(int(sys.argv[2]), b'12345678'); input()", "the last one: a message of 875770417"),
+        ("import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()", "the last one: a message of 875770417"),
     ):
         monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):

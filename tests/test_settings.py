@@ -465,7 +465,6 @@ def test_a_run_keeps_what_it_must() -> None:
         "seed",
         "deterministic",
         "init",
-        "learner_lag",
         "optimizer",
         "ranked_reward",
         "value_smoothing",

@@ -12,7 +12,6 @@ from azpy.errors import SettingsError
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.settings.choosing import choose
-from azpy.settings.presets import preset_of
 from azpy.settings.run import Settings, combine
 from azpy.training import sizing
 from azpy.training.sizing import Costs, costs_of, suited
@@ -80,12 +79,6 @@ def test_costs_are_measured_and_in_a_deterministic_run_no_time_is(game: str, mon
     fixed = [costs_of(start, Settings(game, deterministic=True)) for _ in range(2)]
     assert fixed[0] == fixed[1]
     assert combine({"game": game, "deterministic": True}, suited(fixed[0], {}, 2)).network in fixed[0].rows
-
-
-def test_a_deterministic_run_takes_turns_with_its_learner() -> None:
-    assert preset_of("connect_four")["learner_lag"] == 1
-    assert "learner_lag" not in preset_of("connect_four", {"deterministic": True})
-    assert preset_of("connect_four", {"deterministic": False})["learner_lag"] == 1
 
 
 def test_only_a_new_run_of_a_game_without_a_preset_is_sized(tmp_path: Path) -> None:

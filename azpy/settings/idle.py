@@ -39,7 +39,6 @@ def _idle(
         (_TRAINS, collects, "--collect-only trains nothing; it counts once az-train learns from this folder"),
         (_DEVICE, collects and not has_model, "no network plays without --model"),
         (_SUPERVISED, not supervised, "it goes with --supervised"),
-        (("learner_lag",), now.iterations == 1, "the first iteration takes no steps, and the run has no other"),
         (("window_min",), now.window_min > now.window_max, f"window_max is {now.window_max}"),
         (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
         (("final_match_games",), endless, "a run without an end has no last match"),

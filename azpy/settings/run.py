@@ -16,7 +16,6 @@ from azpy import _core
 from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
-from azpy.games.names import only_here
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
 from azpy.system import usable_cores
@@ -209,15 +208,6 @@ class Settings:
         "auto",
         words=("fp32", "bf16", "auto"),
     )
-    learner_lag: int = _learning(
-        "0: games and gradient steps take turns; 1: a process of its own learns from the games of one iteration while "
-        "those of the next are played, by the network before",
-        0,
-        0,
-        1,
-        unit="iterations",
-        fixed="the games of an iteration would be learned from twice, or never",
-    )
     window_min: int = _learning("positions kept before old ones are let go", 20_000, 1, unit="positions")
     window_share: float = _learning("share of all positions kept, once that is more", 0.5, above=True, **_SHARE)
     window_max: int = _learning("positions kept at most", 1_000_000, 1, unit="positions")
@@ -346,17 +336,6 @@ class Settings:
 def is_own(spec: str) -> bool:
     """Whether a network or an optimizer is a function of the user's, `module:function`: making it runs code."""
     return ":" in spec
-
-
-def only_here_in(settings: Mapping[str, Any], *, learner: bool = True) -> str | None:
-    """Return the setting that names code which other processes cannot import, if one does.
-
-    Args:
-        settings: by name.
-        learner: of a learner's process, which imports the network and the optimizer too; False: of a worker.
-    """
-    names = ("game", "network", "optimizer") if learner else ("game",)
-    return next((name for name in names if only_here(str(settings.get(name, "")))), None)
 
 
 def function_flags(settings: Mapping[str, Any]) -> list[str]:

@@ -63,7 +63,6 @@ class Window:
         seen: int,
         iterations: Sequence[int],
         read: Callable[[int], Sequence[_core.GameRecord]],
-        alive: Callable[[], object] = lambda: None,
     ) -> None:
         """Take in the games that an empty window would hold: the newest files that have enough of them.
 
@@ -71,18 +70,15 @@ class Window:
             seen: positions since the run began.
             iterations: those that are sealed, ascending.
             read: gives the games of an iteration.
-            alive: called after each file that is read, and again once its games are in the window.
         """
         held: list[Sequence[_core.GameRecord]] = []
         positions, size, left = 0, window_size(self._settings, seen), list(iterations)
         while left and positions < size:
             held.append(learned_from(read(left.pop()), self._settings.supervised_held_out))
             positions += sum(record.positions for record in held[-1])
-            alive()
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
             self.add(games)
-            alive()
 
 
 def _played(games: Sequence[_core.GameRecord]) -> int:
@@ -95,7 +91,7 @@ def window_size(settings: Settings, seen: int) -> int:
 
 
 def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> Learner:
-    """The untrained network of a run; on the CPU if its steps are not taken here, else on the training device."""
+    """The untrained network of a run, on the training device; on the CPU if no steps are taken here."""
     return Learner(
         start,
         settings.network,

@@ -15,12 +15,12 @@ from azpy.errors import SettingsError
 from azpy.fleet.fleet import Fleet, Lineup, WorkerState
 from azpy.fleet.head import open_fleet
 from azpy.fleet.table import ENDLESS
-from azpy.games.names import make_game
+from azpy.games.names import make_game, only_here
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.resignation import Resignation
 from azpy.playing.selfplay import check_options, rates
 from azpy.runs.folder import RunFolder
-from azpy.settings.run import FIXED_SETTINGS, Settings, only_here_in
+from azpy.settings.run import FIXED_SETTINGS, Settings
 from azpy.system import made_with
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
@@ -52,13 +52,11 @@ class Context:
 
 def start_of(settings: Settings) -> _core.State:
     """Where a run's games begin; refuses settings with which self-play cannot be, before anything is made."""
-    for needs in ("workers", "learner_lag"):
-        name = only_here_in(vars(settings), learner=needs == "learner_lag")
-        if name and getattr(settings, needs):
-            raise SettingsError(
-                f"{name} {getattr(settings, name)!r} cannot be imported by other processes, as {needs} "
-                f"{getattr(settings, needs)} needs: move it to a file such as my{name}.py and import it from there"
-            )
+    if settings.workers and only_here(settings.game):
+        raise SettingsError(
+            f"game {settings.game!r} cannot be imported by other processes, as workers {settings.workers} needs: move "
+            "it to a file such as mygame.py and import it from there"
+        )
     start = make_game(settings.game)
     check_options(settings, start)
     return start

@@ -25,8 +25,7 @@ from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
 from azpy.playing.benchmarks import Play, Zeros
 from azpy.settings.presets import beside
-from azpy.settings.run import Settings, auto_eval_batch, default_of, only_here_in
-from azpy.system import usable_cores
+from azpy.settings.run import Settings, auto_eval_batch, default_of
 from azpy.training.rehearsal import game_without_network
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
@@ -74,9 +73,6 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         given = {"network": settings.network, **given}
     costs = costs_of(make_game(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
-    own_process = usable_cores() > 1 and not settings.deterministic and not only_here_in(vars(settings))
-    if own_process and "learner_lag" not in given:
-        found["learner_lag"] = 1
     if all(device.startswith("cuda") for device in settings.device_names):
         found.pop("slots", None)  # as many as games an iteration: see `combine`
     if settings.deterministic:  # it decides the visits, and must not depend on cores

@@ -1,8 +1,7 @@
 """Training: self-play, fit, export with a parity check, swap, with a match now and then, until time is up.
 
-Self-play and fitting take turns, because on one machine they share the cores. With the setting `learner_lag` a process
-of its own fits the games of one iteration while the games of the next are played. The run folder holds all that
-is done; a new `Trainer` on the same folder goes on from there.
+Self-play and fitting take turns, because on one machine they share the cores. The run folder holds all that is done; a
+new `Trainer` on the same folder goes on from there.
 """
 
 import importlib.util
@@ -18,7 +17,7 @@ from azpy import _core
 from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.sessions import import_onnxruntime
-from azpy.learning.learner import Learner, device_of, use_threads
+from azpy.learning.learner import Learner, use_threads
 from azpy.learning.own import weights_in
 from azpy.playing.selfplay import on_devices
 from azpy.reports.advice import advise
@@ -28,10 +27,9 @@ from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own
 from azpy.system import usable_cores
 from azpy.training.budget import Budget
-from azpy.training.events import Event, Fitted, Noticed, Saved
+from azpy.training.events import Event, Noticed, Saved
 from azpy.training.fitting import DivergedError, Window, fit, learner_of, load_newest, steps_of, what_to_do
 from azpy.training.generations import Generations, Ready, is_kept
-from azpy.training.learner_process import LearnerProcess
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop, start_of
 from azpy.training.matches import OPPONENTS, Matches
 from azpy.training.rehearsal import rehearse
@@ -73,7 +71,7 @@ class Trainer(Loop):
         budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
         cores = use_threads(single=settings.deterministic)
         self._matches = Matches(settings, start, cores)
-        self._learner = learner_of(settings, start, here=not settings.learner_lag)
+        self._learner = learner_of(settings, start)
         rehearse(settings, start)
         self._window = Window(settings, start)
         self._begun_with = ""
@@ -83,13 +81,7 @@ class Trainer(Loop):
         self._said_few = False  # that there are fewer positions than a batch has
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
-        self._beside: LearnerProcess | None = None
-        if settings.learner_lag:
-            device_of(settings.training_device, settings.training_precision)  # refuses what is not there
-            self._beside = LearnerProcess(Path(path), settings, self._learner, len(OPPONENTS))
         super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=cores)
-        if self._beside is not None:
-            self._last_first.callback(self._beside.close)
 
     def run(self) -> Iterator[Event]:
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
@@ -118,10 +110,7 @@ class Trainer(Loop):
         asked = generations.reduced if asked == "auto" else asked
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = f"{on_devices(evaluators)}{f' ({asked} once it passes its check)' if later else ''}, and is trained "
-        if self._beside is None:
-            player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
-        else:
-            player += "in a process of its own"
+        player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
         try:
@@ -156,15 +145,10 @@ class Trainer(Loop):
         """
         context = self._context
         yield from self._lessons.keep(context)
-        games, learner = context.run.sealed.read(0), self._learner
+        games = context.run.sealed.read(0)
         self._games.next_game = len(games)
         self._window.add(games)
-        if self._beside is not None:  # its process has no part in it
-            learner = learner_of(context.settings, context.start)
-            learner.load(self._learner.model_arrays(), self._learner.optimizer_arrays())
-        yield from learn(context, games, learner)
-        if learner is not self._learner:
-            self._learner.load(learner.model_arrays(), learner.optimizer_arrays())
+        yield from learn(context, games, self._learner)
         last = context.budget.is_over(0)
         self._generations.publish(self._learner.averaged, 0, self._window.buffer, last=last)
         self._save(0)
@@ -175,9 +159,6 @@ class Trainer(Loop):
         context, generations = self._context, self._generations
         settings, run, budget = context.settings, context.run, context.budget
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(run.journal)
-        if self._beside is not None and (steps := steps_of(settings, self._window)):
-            sealed = [before for before in run.sealed.iterations() if before < iteration]
-            self._beside.begin(iteration, steps, self._window, sealed, budget)
         lineup = generations.lineup(*self._games.how)
         games = yield from self._games.play(iteration, metrics, lineup)
         if not games:
@@ -230,24 +211,19 @@ class Trainer(Loop):
     def _learn(
         self, iteration: int, metrics: dict[str, float], games: Sequence[_core.GameRecord]
     ) -> Generator[Event, None, float]:
-        """Adds games to the window and takes the iteration's steps; returns the share of the steps that was taken.
-
-        With `learner_lag`, the steps are those that the learner's process began to take before the games were played.
-        The first iteration then has none.
-        """
+        """Adds games to the window and takes the iteration's steps; returns the share of the steps that was taken."""
         window, settings = self._window, self._context.settings
-        if self._beside is None:
-            self._take_in(games)
+        window.add(games)
+        if not window.buffer.num_positions:
+            raise RunError(
+                f"there is nothing to learn from, no game has a searched position (games: {len(games)}): fewer opening "
+                "plies, longer games or more full searches, in another folder with --out; az-check-game checks a game "
+                "of your own"
+            )
         due = steps_of(settings, window)
-        events: Iterator[Event] = iter(())
-        if due and self._beside is not None:
-            events = self._beside.finish()
-        elif due:
-            options = {"imported": self._lessons.are_there}
-            events = fit(self._learner, window.buffer, settings, self._context.budget, iteration, due, **options)
         metrics |= {"window": window.buffer.num_positions, "steps": 0}
         share, reported = 1.0, 0.0
-        fewer = 0 < window.buffer.num_positions < settings.batch_size
+        fewer = window.buffer.num_positions < settings.batch_size
         if fewer and not self._said_few and (not due or iteration == settings.iterations):
             self._said_few = True
             none = "" if due else ", and this iteration takes no steps"
@@ -255,28 +231,16 @@ class Trainer(Loop):
                 f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
                 f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
             )
-        for event in events:
-            if isinstance(event, Fitted):
-                metrics |= {"steps": event.taken, "policy_loss": event.policy_loss, "value_loss": event.value_loss}
-                metrics |= {f"head_{name}_loss": loss for name, loss in event.heads.items()}
-                share = event.taken / event.steps
-                if event.taken < event.steps and time.monotonic() - reported < EVENT_SECONDS:
-                    continue
+        options = {"imported": self._lessons.are_there}
+        budget = self._context.budget
+        for step in fit(self._learner, window.buffer, settings, budget, iteration, due, **options) if due else ():
+            metrics |= {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
+            metrics |= {f"head_{name}_loss": loss for name, loss in step.heads.items()}
+            share = step.taken / step.steps
+            if step.taken == step.steps or time.monotonic() - reported >= EVENT_SECONDS:
                 reported = time.monotonic()
-            yield event
-        if self._beside is not None:
-            metrics["learner_seconds"] = self._beside.seconds if due else 0.0
-            self._take_in(games)
+                yield step
         return share
-
-    def _take_in(self, games: Sequence[_core.GameRecord]) -> None:
-        self._window.add(games)
-        if not self._window.buffer.num_positions:
-            raise RunError(
-                f"there is nothing to learn from, no game has a searched position (games: {len(games)}): fewer opening "
-                "plies, longer games or more full searches, in another folder with --out; az-check-game checks a game "
-                "of your own"
-            )
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""

@@ -1,4 +1,4 @@
-"""Processes of azpy's own on this machine, each at the other end of a pair of sockets: workers, and the learner's.
+"""Processes of azpy's own on this machine, each at the other end of a pair of sockets: the workers.
 
 Such a process ends when the connection closes, as it does when its parent dies, whatever it is doing. The head reads
 and writes without waiting for any worker: a stopped one holds up nothing.
@@ -27,24 +27,24 @@ from azpy.system import start_with_socket, usable_cores
 
 CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
 PIECE = 1 << 20  # bytes read at once
-_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # what it is, and the number of its socket
+_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # behind it the number of its socket
 
 
 class Child:
-    """The parent's side: a process, and the connection to it; `kind` as in `azpy/cli/child.py`.
+    """The parent's side: a process (`azpy/cli/child.py`), and the connection to it.
 
     Raises:
         OSError: it cannot be started.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self) -> None:
         self.socket, theirs = socket.socketpair()
         with theirs:
             # The parent's own path of modules: a game's module is found in the same place.
             modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
             environment = os.environ | {"PYTHONPATH": modules}
             # What a game prints is no output of the parent.
-            self.process = start_with_socket([*_COMMAND, kind], theirs, env=environment, stdout=2)
+            self.process = start_with_socket(_COMMAND, theirs, env=environment, stdout=2)
 
     def end(self, seconds: float = 0.0) -> str:
         """Kills the process if it does not end by itself in so long, and says how it ended."""
@@ -80,13 +80,6 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
     return inbox, send
 
 
-def has_room(connection: socket.socket) -> bool:
-    """Return whether a small message can be sent without waiting until the other end reads."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection, selectors.EVENT_WRITE)
-        return bool(selector.select(0))
-
-
 @contextlib.contextmanager
 def _ending() -> Iterator[None]:
     """Ends the process at once where the line to its parent breaks, in whichever thread."""
@@ -104,7 +97,7 @@ class Pipe(Child, Channel):
     """The line to a worker process, which has this number among those of this machine; see `Channel`."""
 
     def __init__(self, number: int, settings: Settings) -> None:
-        super().__init__("worker")
+        super().__init__()
         self.number, self.settings = number, settings
         self.socket.setblocking(False)
         self._unpacker = Unpacker(MOST_OF_A_WORKER)
