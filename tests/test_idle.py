@@ -9,7 +9,7 @@ import pytest
 import azpy
 from azpy.cli.train import main
 from azpy.errors import RunError, SettingsError, SettingsWarning
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import warn_of_idle
 from azpy.settings.run import combine
 from azpy.training.collector import Collector
 from azpy.training.events import Noticed

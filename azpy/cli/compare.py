@@ -29,7 +29,7 @@ from azpy.matches.query import parse_query
 from azpy.matches.ratings import elo, mean_interval
 from azpy.matches.results import told
 from azpy.runs import storage
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import warn_of_idle
 from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
 

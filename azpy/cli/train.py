@@ -21,8 +21,7 @@ from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
 from azpy.games.names import make_game, must_be_typed
 from azpy.runs import storage
-from azpy.settings.choosing import Placing, Sizing, choose, listed
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command

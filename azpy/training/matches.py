@@ -2,16 +2,15 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
-from azpy import _core
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.matches.openings import Book
 from azpy.reports.report import make_report
-from azpy.settings.run import Settings, match_search
 from azpy.settings.toml import path_argument
 from azpy.training.events import Event, Matched, Noticed
 from azpy.training.fitting import learner_of
@@ -28,52 +27,39 @@ OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the 
 
 
 class Matches:
-    """The matches of one run.
+    """The matches of one run, between its newest network in `generations` and each opponent.
 
     Args:
-        settings: of the run.
-        start: where its games begin.
+        context: of the run.
+        generations: its networks.
+        search: of the network, see `match_search`.
         cores: threads of the networks that play.
-
-    Raises:
-        SettingsError: the game cannot have the search of the settings.
     """
 
-    def __init__(self, settings: Settings, start: _core.State, cores: int) -> None:
-        self._search, self._cores = match_search(settings, start), cores
+    def __init__(self, context: Context, generations: Generations, search: Mapping[str, Any], cores: int) -> None:
+        self._context, self._generations, self._search, self._cores = context, generations, search, cores
 
-    def play(
-        self, context: Context, generations: Generations, iteration: int, to_beat: float | None, *, last: bool
-    ) -> Iterator[Event]:
-        """The newest model against each opponent it has not met yet, on the same openings; then writes the report.
+    def play(self, iteration: int, to_beat: float | None, *, last: bool) -> Iterator[Event]:
+        """The newest network against each opponent it has not met yet, on the same openings; then writes the report.
 
         Args:
-            context: of the run.
-            generations: its networks.
             iteration: the newest.
             to_beat: the score to beat, if no iteration has a row of metrics.
             last: whether it is the last match of the run.
         """
-        run = context.run
-        with context.time.stage("matches"):
+        settings, run = self._context.settings, self._context.run
+        with self._context.time.stage("matches"):
             rows = [row for row in run.metrics() if row["kind"] == "match" and row["iteration"] == iteration]
             # The last match is played after one on the way, too. Older versions do not tell them apart.
             met = {row["opponent"] for row in rows if not (last and row.get("match") == "on the way")}
             if due := [name for name in OPPONENTS if name not in met]:
-                yield from self._meet(context, generations, iteration, to_beat, due, last)
-        sealed, title = run.sealed.iterations(), f"{context.settings.game}: {run.path.name}"
+                yield from self._meet(due, iteration, to_beat, last)
+        sealed, title = run.sealed.iterations(), f"{settings.game}: {run.path.name}"
         games = run.sealed.read(sealed[-1]) if sealed else []
-        run.replace("report.html", make_report(title, asdict(context.settings), run.metrics(), games, context.start))
+        run.replace("report.html", make_report(title, asdict(settings), run.metrics(), games, self._context.start))
 
-    def _meet(
-        self,
-        context: Context,
-        generations: Generations,
-        iteration: int,
-        to_beat: float | None,
-        due: Sequence[str],
-        last: bool,
-    ) -> Iterator[Event]:
+    def _meet(self, due: Sequence[str], iteration: int, to_beat: float | None, last: bool) -> Iterator[Event]:
+        context = self._context
         settings, run, budget, start = context.settings, context.run, context.budget, context.start
         begin, played = budget.elapsed(), 0
         games = budget.final_match_games() if last else settings.match_games
@@ -82,11 +68,12 @@ class Matches:
             to_beat = iterations[-1].get("score_to_beat")
 
         def player(model: bytes) -> SearchPlayer:
-            evaluator = generations.evaluator_for_matches(model, self._cores)
-            search = self._search | {"score_to_beat": to_beat}
-            return SearchPlayer(evaluator, settings.simulations_in_matches, **search)
+            evaluator = self._generations.evaluator_for_matches(model, self._cores)
+            return SearchPlayer(
+                evaluator, settings.simulations_in_matches, **{**self._search, "score_to_beat": to_beat}
+            )
 
-        newest, unmet = player(generations.model), list[str]()
+        newest, unmet = player(self._generations.model), list[str]()
         book = Book(start, settings.match_opening_plies, settings.seed)
         for index, opponent in enumerate(due):
             if (make := OPPONENTS[opponent]) is not None:

@@ -11,8 +11,7 @@ from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
 from azpy.runs.storage import numbered
-from azpy.settings.choosing import choose
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import choose, warn_of_idle
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized

@@ -24,7 +24,7 @@ from azpy.reports.advice import advise
 from azpy.reports.statistics import game_statistics
 from azpy.runs.reader import checkpoint_at, read_weights
 from azpy.runs.storage import numbered
-from azpy.settings.run import Settings, is_own
+from azpy.settings.run import Settings, is_own, match_search
 from azpy.system import usable_cores
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Noticed, Saved
@@ -70,7 +70,7 @@ class Trainer(Loop):
         import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
         budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
         cores = use_threads(single=settings.deterministic)
-        self._matches = Matches(settings, start, cores)
+        search = match_search(settings, start)
         self._learner = learner_of(settings, start)
         rehearse(settings, start)
         self._window = Window(settings, start)
@@ -82,6 +82,7 @@ class Trainer(Loop):
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=cores)
+        self._matches = Matches(self._context, self._generations, search, cores)
 
     def run(self) -> Iterator[Event]:
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
@@ -132,8 +133,7 @@ class Trainer(Loop):
                 generations.prune_engines()
             over = last or budget.is_over(self._iteration)
             if (over and run.checkpoints()) or (self._iteration and budget.match_is_due(self._iteration)):
-                to_beat = self._games.ranked.score_to_beat
-                yield from self._matches.play(context, generations, self._iteration, to_beat, last=over)
+                yield from self._matches.play(self._iteration, self._games.ranked.score_to_beat, last=over)
             # A match on the way can take the rest of the time. The last match may leave some.
             if not over and not budget.is_over(self._iteration):
                 last = yield from self._iterate(self._iteration + 1)
