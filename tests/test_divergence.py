@@ -5,7 +5,8 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -139,13 +140,16 @@ def test_a_checkpoint_whose_answers_alone_are_not_finite_is_kept(
 
 
 def test_the_error_names_only_losses_that_were_measured() -> None:
-    settings, step = Settings(game="tic_tac_toe"), Fitted(2, 1, 9, 1.5, 0.25)
+    run = SimpleNamespace(settings=Settings(game="tic_tac_toe"), run=SimpleNamespace(checkpoints=list))
+
+    def said(step: Fitted, **options: bool) -> str:
+        return str(diverged(cast(Any, run), step, "bad", **options)).partition(". No checkpoint was saved yet")[0]
+
+    step, means = Fitted(2, 1, 9, 1.5, 0.25), "mean policy loss 1.5 and value loss 0.25"
     at = "training diverged in step 1 of 9 of iteration 2: bad"
-    assert str(diverged(settings, step, "bad")) == f"{at} (learning rate 0.002)"
-    means = "mean policy loss 1.5 and value loss 0.25"
-    assert str(diverged(settings, step, "bad", after=True)) == f"{at} ({means} so far, learning rate 0.002)"
-    later = str(diverged(settings, replace(step, taken=2), "bad"))
-    assert later.endswith(f"({means} before, learning rate 0.002)")
+    assert said(step) == f"{at} (learning rate 0.002)"
+    assert said(step, after=True) == f"{at} ({means} so far, learning rate 0.002)"
+    assert said(replace(step, taken=2)).endswith(f"({means} before, learning rate 0.002)")
 
 
 def test_a_last_step_that_spoils_the_network_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

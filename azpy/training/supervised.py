@@ -123,7 +123,7 @@ def learn(context: Context, games: Sequence[_core.GameRecord], learner: Learner)
     steps = max(1, round(buffer.num_positions * settings.supervised_passes / settings.batch_size))
     begin, reported, step = budget.elapsed(), 0.0, Fitted(0, 0, steps, 0.0, 0.0)
     measured = {-(-steps * part // _MEASUREMENTS) for part in range(1, _MEASUREMENTS)} - {steps}
-    for step in fit(learner, buffer, settings, budget, 0, steps, imported=True):
+    for step in fit(context, learner, buffer, 0, steps, imported=True):
         if step.taken in measured:
             learner.set_statistics(buffer, **sampling_of(settings, imported=True))
             yield _measured(context, learner, step, rows)
@@ -148,7 +148,7 @@ def _measured(context: Context, learner: Learner, step: Fitted, rows: Sequence[A
         metrics["move_match"] = found["move_match"]
         if not all(map(math.isfinite, metrics.values())):  # JSON has no such numbers
             what = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items() if name != "steps")
-            raise diverged(context.settings, step, what, after=True)
+            raise diverged(context, step, what, after=True)
     metrics["seconds"] = context.budget.elapsed()
     context.note({"kind": "supervised", "iteration": 0, **metrics})
     return replace(step, metrics=metrics)

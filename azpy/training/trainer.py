@@ -28,7 +28,7 @@ from azpy.settings.run import Settings, is_own, match_search
 from azpy.system import usable_cores
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Noticed, Saved
-from azpy.training.fitting import DivergedError, Window, fit, learner_of, load_newest, steps_of, what_to_do
+from azpy.training.fitting import Window, fit, learner_of, load_newest, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop, start_of
 from azpy.training.matches import OPPONENTS, Matches
@@ -92,7 +92,8 @@ class Trainer(Loop):
             since the last checkpoint, once `close` is called.
         """
         self._begin()
-        generations, settings, budget = self._generations, self._context.settings, self._context.budget
+        generations, settings = self._generations, self._context.settings
+        run, budget = self._context.run, self._context.budget
         if not generations.ready.evaluators:
             if generations.on_tensorrt:
                 yield Noticed(_BUILDING)
@@ -114,16 +115,6 @@ class Trainer(Loop):
         player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._started(evaluators, player, notices, parameters)
-        try:
-            yield from self._go_on()
-        except DivergedError as error:
-            raise DivergedError(f"{error}. {what_to_do(self._context.run, settings)}") from error
-        yield self._finished()
-
-    def _go_on(self) -> Iterator[Event]:
-        """All iterations and matches until the budget is spent."""
-        context, generations = self._context, self._generations
-        run, budget = context.run, context.budget
         if self._lessons.are_there and not run.checkpoints():
             yield from self._supervise()
         over = last = False
@@ -137,6 +128,7 @@ class Trainer(Loop):
             # A match on the way can take the rest of the time. The last match may leave some.
             if not over and not budget.is_over(self._iteration):
                 last = yield from self._iterate(self._iteration + 1)
+        yield self._finished()
 
     def _supervise(self) -> Iterator[Event]:
         """Fits the network to the imported games, which stay in the window until self-play has filled it.
@@ -232,8 +224,7 @@ class Trainer(Loop):
                 f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
             )
         options = {"imported": self._lessons.are_there}
-        budget = self._context.budget
-        for step in fit(self._learner, window.buffer, settings, budget, iteration, due, **options) if due else ():
+        for step in fit(self._context, self._learner, window.buffer, iteration, due, **options) if due else ():
             metrics |= {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
             metrics |= {f"head_{name}_loss": loss for name, loss in step.heads.items()}
             share = step.taken / step.steps
