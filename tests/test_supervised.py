@@ -322,6 +322,7 @@ def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path) -> None:
     added.add(games)
     filled.refill(0, [0], lambda _: games)
     assert added.buffer.num_games == filled.buffer.num_games == len(known)
+    assert added.seen == 0  # imported games do not make the window grow
     own = [record for _, record in run.games([1])]  # games of self-play, whatever their moves
     added.add(own)
     assert added.buffer.num_games == len(known) + len(own)
@@ -412,12 +413,3 @@ def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, caps
     assert train.main(plain) == 0
     assert train.main([*plain, "--supervised", str(files)]) == 2
     assert "began without --supervised" in capsys.readouterr().err
-
-
-def test_no_game_that_is_held_out_is_in_the_window(tmp_path: Path) -> None:
-    (tmp_path / "a.sgf").write_text(sgf_game(LINE))
-    records = import_games([str(tmp_path / "a.sgf")], GO, 0, Filters()).records
-    for share, positions in ((0.0, records[0].positions), (1.0, 0)):
-        window = Window(Settings(GO.game, supervised_held_out=share), GO)
-        window.add(records)
-        assert (window.buffer.num_positions, window.seen) == (positions, 0)
