@@ -32,12 +32,12 @@ from azpy import ReplayBuffer, SelfPlay, UniformEvaluator
 from azpy.devices import BUCKETS
 from azpy.evaluators.drift import drift, rows_to_compare
 from azpy.evaluators.onnx import OnnxEvaluator
-from azpy.evaluators.protocol import first_line
+from azpy.evaluators.protocol import first_line, rate
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
-from azpy.playing.benchmarks import machine, measure_alone, measure_self_play
+from azpy.playing.benchmarks import machine, measure_self_play
 from azpy.settings.run import Settings, combine
 
 _SETTINGS = ("game", "network", "device", "slots", "pipelines", "eval_batch")
@@ -116,14 +116,14 @@ def _keep(found: dict[str, Any], path: Path | None) -> None:
 def _measured(evaluator: Any, exact: Any, positions: Any, settings: Settings, given: Any) -> dict[str, Any]:
     """The figures of a row."""
     observations, obs_shape = positions[0], exact.obs_shape
-    far, times, pair = 0.0, {}, [evaluator, evaluator.fork()]
+    far, times, calls = 0.0, {}, [each.evaluate_batch for each in (evaluator, evaluator.fork())]
     for rows in BUCKETS:
         batch = np.resize(observations, (rows, *obs_shape))
         (logits, values), (ours, our_values) = exact.evaluate_batch(batch), evaluator.evaluate_batch(batch)
         far = max(far, float(np.abs(logits - ours).max() / np.abs(logits).max()))
         far = max(far, float(np.abs(values - our_values).max()))
-        rates = (measure_alone(some, rows, obs_shape, given.seconds / 8) for some in (pair[:1], pair))
-        times[rows] = tuple(1e6 * rows / rate for rate in rates)
+        rates = [rate(some, rows, obs_shape, given.seconds / 8) for some in (calls[:1], calls)]
+        times[rows] = tuple(1e6 * rows / each for each in rates)
     figures = measure_self_play(
         make_game(given.game), evaluator, settings, seconds=given.seconds, repeats=given.repeats
     )

@@ -17,6 +17,7 @@ import azpy
 from azpy import _core
 from azpy.cli.bench import main
 from azpy.errors import warn_once
+from azpy.evaluators import protocol
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
@@ -281,3 +282,30 @@ def test_a_flag_that_nothing_measured_has_is_warned_of(capsys: pytest.CaptureFix
     assert code == 0
     names = ("c-puct", "model", "network", "simulations")
     assert sorted(err.splitlines()) == [f"az-bench: --{name} has no effect on search" for name in names]
+
+
+def test_self_play_is_measured_as_the_run_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Settings("connect_four", solver=True, c_puct_base=50.0, evaluations=9, full_search_share=0.25, simulations=5)
+    asked: list[dict[str, Any]] = []
+
+    class Noted(benchmarks.Play):
+        def __init__(self, start: Any, evaluator: Any, **options: Any) -> None:
+            asked.append(options)
+            super().__init__(start, evaluator, **options)
+
+    monkeypatch.setattr(benchmarks, "Play", Noted)
+    start = azpy.make_game("connect_four")
+    benchmarks.measure_self_play(start, benchmarks.Zeros(start, 2**10), run, seconds=0.001, repeats=1)
+    assert len(asked) == 2
+    assert all(run.search_options().items() <= options.items() for options in asked)
+
+
+def test_threads_that_only_evaluate_are_counted_together_after_a_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = list[tuple[int, ...]]()
+
+    def answer(observations: NDArray[np.float32]) -> Any:
+        shapes.append(observations.shape)
+
+    monkeypatch.setattr(protocol, "repeated", lambda step, _: step())
+    assert protocol.rate([answer] * 3, 8, (2, 3, 3)) == 3 * 8
+    assert shapes == [(8, 2, 3, 3)] * 6

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.train import main as az_train
-from azpy.cli.train import settings_from
 from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.int8 import to_int8
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
-from azpy.games.names import differ_in_size, with_side
+from azpy.games.names import differ_in_size
 from azpy.learning.export import check_parity, for_board, to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network, Pooled, grown, load_arrays, spec_of, to_arrays
@@ -26,11 +25,6 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
 from azpy.settings import Settings
-from azpy.settings.choosing import choose
-from azpy.settings.toml import read_config
-from azpy.training.events import Finished, Saved
-from azpy.training.stages import stages
-from azpy.training.trainer import Trainer
 from test_network import trained
 
 SIZES = [
@@ -288,89 +282,26 @@ def test_other_networks_do_not_begin_as_one_of_any_size() -> None:
 RUN: dict[str, Any] = {"network": "1x8+conv", "simulations": 4, "games_per_iteration": 12, "iterations": 3, "slots": 8}
 RUN |= {"batch_size": 16, "passes": 1.0, "match_games": 2, "final_match_games": 2, "deterministic": True}
 RUN |= {"match_simulations": 2, "match_opening_plies": 1, "opening_plies": 1}
-SCHEDULE = "3@0.34,4"
-
-
-def flags(**changes: Any) -> list[str]:
-    given = RUN | changes
-    words = {name: value for name, value in given.items() if value is not True}
-    return ["--deterministic", *(f"--{name.replace('_', '-')}={value}" for name, value in words.items())]
-
-
-def hash_of(path: Path) -> tuple[str, str]:
-    with RunFolder(path, read_config(path / "config.toml")) as run:
-        return run.games_hash(), run.weights_hash(run.checkpoints()[-1])
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with two sizes, 3x3 and 4x4."""
     path = tmp_path_factory.mktemp("runs") / "hex"
-    assert az_train(["hex(size=4)", "--size-schedule", SCHEDULE, "--out", str(path), *flags()]) == 0
+    given = RUN | {"deterministic": False, "iterations": 1}
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not False]
+    first = f"{path}-from-3"
+    assert az_train(["hex(size=3)", "--schedule", "constant", "--out", first, *flags]) == 0
+    assert az_train(["hex(size=4)", "--init", first, "--out", str(path), *flags]) == 0
     return path
 
 
-def test_a_schedule_is_a_run_for_each_size(whole: Path) -> None:
+def test_a_run_begins_with_the_network_of_a_smaller_board(whole: Path) -> None:
     first, last = StoredRun(f"{whole}-from-3"), StoredRun(whole)
-    assert (first.settings.game, first.settings.iterations) == ("hex(size=3)", 1)
-    assert (last.settings.game, last.settings.iterations) == ("hex(size=4)", 2)
-    assert last.settings.init == f"{whole}-from-3"
     assert {record.game for _, record in first.games([1])} == {"hex(size=3,swap=0)"}
     begun = azpy.OnnxEvaluator(whole / "checkpoints/000000/model.onnx", game=last.start)
     before = for_board((first.path / "checkpoints/000001/model.onnx").read_bytes(), last.start)
     assert begun.network_id == OnnxEvaluator(before, game=last.start).network_id
-
-
-@pytest.mark.parametrize("stop", [0, 1])
-def test_a_schedule_goes_on_where_it_stopped(whole: Path, tmp_path: Path, stop: int) -> None:
-    path = str(tmp_path / "parts")
-    command = ["hex(size=4)", "--size-schedule", SCHEDULE, "--out", path, *flags()]
-    asked, _ = settings_from(command)
-    for number, stage in enumerate(stages(asked, path, SCHEDULE)):
-        with Trainer(stage.settings, stage.folder) as trainer:
-            for event in trainer.run():  # goes away before the first checkpoint of stage 0, or after that of stage 1
-                if number == stop and (stop == 0 or isinstance(event, Saved)):
-                    break
-            else:
-                continue
-        break
-    assert az_train([*command, f"--workers={stop}"]) == 0
-    for end in ("", "-from-3"):
-        assert hash_of(Path(path + end)) == hash_of(Path(f"{whole}{end}"))
-
-
-def test_a_schedule_keeps_its_settings_however_its_folder_is_spelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    typed = {"game": "hex(size=4)", **RUN}
-    first, second = stages(choose(typed | {"learning_rate": 0.003}, out="runs/a/")[0], "runs/a/", "3,4")
-    assert (first.folder, second.settings.init) == ("runs/a-from-3", "runs/a-from-3")
-    (tmp_path / "runs/a-from-3/checkpoints/000001").mkdir(parents=True)
-    for number, out in enumerate(["./runs/a", str(tmp_path / "runs/a"), "runs/a/"]):
-        left = stages(choose(typed, out=out)[0], out, "3,4")  # a run keeps what is not typed again
-        assert [stage.settings.learning_rate for stage in left] == [0.003] * len(left)
-        assert (len(left), left[-1].settings.init) == (1 if number else 2, "runs/a-from-3")
-        if number == 0:
-            (tmp_path / "runs/a/checkpoints/000001").mkdir(parents=True)
-    with pytest.raises(SettingsError, match=r"iterations 1 is the last size's share.*once more, with --iterations"):
-        stages(choose({"game": "hex(size=4)"}, out="runs/a")[0], "runs/a", "3,4")
-
-
-@pytest.mark.parametrize("ends", [False, True])
-def test_from_python_a_schedule_ends_where_it_is_told_to(tmp_path: Path, ends: bool) -> None:
-    seen: list[Any] = []
-
-    def on_iteration(row: dict[str, Any]) -> bool:
-        seen.append(row["iteration"])
-        return ends
-
-    changes = RUN | {"deterministic": False, "learner_lag": 1, "iterations": 2}
-    out = str(tmp_path / "run")
-    run = azpy.train("hex(size=4)", out=out, size_schedule="3,4", on_iteration=on_iteration, **changes)
-    assert (seen, str(run.path)) == (([1], f"{out}-from-3") if ends else ([1, 1], out))
-    answered = run.evaluator.evaluate_batch(run.start.observation()[None])[0]
-    assert answered.shape == (1, 9 if ends else 16)
 
 
 def test_a_run_plays_at_other_sizes(whole: Path) -> None:
@@ -432,49 +363,3 @@ def test_sizes_of_one_game_differ_in_size_alone() -> None:
     assert not differ_in_size("gomoku(size=6,k=4)", "gomoku(size=6,k=3)")
     assert not differ_in_size("hex(size=4)", "gomoku(size=5)")
     assert not differ_in_size("nowhere:Game", "hex")
-
-
-@pytest.mark.parametrize(
-    ("schedule", "changes", "text"),
-    [
-        ("4", {}, "takes sizes such as 7,9.*; got one size"),
-        ("3,,4", {}, "takes sizes such as 7,9.*; got ''"),
-        ("3@x,4", {}, "takes sizes such as 7,9.*; got '3@x'"),
-        ("3@0.5,4@0.6", {}, "must add up to 1, got 1.1"),
-        ("3@0.5,4@0.5,5", {}, "must add up to 1, got 1, and 1 of the sizes have none"),
-        ("3,5", {}, r"ends with 5, and hex\(size=4\) is played on 4x4"),
-        ("4,3,4", {}, "must grow, got 4x4, 3x3, 4x4"),
-        ("gomoku(size=3,k=3),4", {}, "are two games"),
-        ("hex(size=3,swap=1),4", {}, "need the same planes and the same kinds of actions: the weights are of another"),
-        ("3,4", {"network": "1x8"}, r"a network of 1x8 has one board size: .* --network 1x8\+conv$"),
-        ("3,4", {"network": "1x8+wdl"}, r"such as --network 1x8\+conv\+wdl$"),
-        ("3,4", {"iterations": None, "deterministic": False}, "needs the run's length"),
-        ("3,4", {"iterations": 1}, "too many for 1 iterations"),
-        ("3,4", {"simulations_start": 2}, "simulations_start grows over one run"),
-        ("3,4", {"workers": "folder:there"}, "the az-workers of a folder end with each size"),
-    ],
-)
-def test_a_schedule_that_cannot_be_is_refused(
-    schedule: str, changes: dict[str, Any], text: str, tmp_path: Path
-) -> None:
-    with pytest.raises(SettingsError, match=text):
-        stages(Settings("hex(size=4)", **RUN | changes), str(tmp_path / "run"), schedule)
-
-
-def test_the_spec_of_another_size() -> None:
-    assert with_side("go(size=9,komi=6.5)", 7) == "go(size=7,komi=6.5)"
-    assert with_side("go", 7) == "go(size=7)"
-    assert with_side("breakthrough(height=8)", 6) == "breakthrough(width=6,height=6)"
-    for spec in ("chess", "test_board_sizes:Large"):
-        with pytest.raises(SettingsError, match="has no size to choose: name the game of each size"):
-            with_side(spec, 5)
-
-
-def test_a_game_of_the_user_s_grows_by_the_names_of_its_sizes(tmp_path: Path) -> None:
-    asked = Settings("test_board_sizes:Large", **RUN | {"iterations": 2})
-    found = stages(asked, str(tmp_path / "run"), "test_board_sizes:Small,test_board_sizes:Large")
-    for stage in found:
-        with Trainer(stage.settings, stage.folder) as trainer:
-            assert isinstance(list(trainer.run())[-1], Finished)
-    assert [stage.settings.game for stage in found] == ["test_board_sizes:Small", "test_board_sizes:Large"]
-    assert open_player(found[-1].folder, "test_board_sizes:Small", 4).start.obs_shape == (2, 3, 3)

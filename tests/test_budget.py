@@ -172,16 +172,6 @@ def test_the_learning_rate_falls_in_the_second_half() -> None:
     assert not endless.is_over(1000)
 
 
-def test_the_learning_rate_follows_the_schedule_asked_for() -> None:
-    def rates(schedule: str, **changes: Any) -> list[float]:
-        budget = Budget(settings(schedule=schedule, **({"iterations": 8} | changes)), opponents=3)
-        return [budget.rate(done) for done in (0, 4, 6, 8, 9)]
-
-    assert rates("constant") == [1.0] * 5
-    assert rates("cosine") == pytest.approx([1.0, 0.525, 0.05 + 0.475 * (1 - 0.5**0.5), 0.05, 0.05])
-    assert rates("cosine", iterations=None) == [1.0] * 5
-
-
 def test_evaluations_end_a_run_and_lower_the_learning_rate() -> None:
     budget = Budget(settings(iterations=None, total_evaluations=1000), opponents=3)
     assert (budget.rate(0), budget.is_over(0)) == (1.0, False)

@@ -143,7 +143,7 @@ def worker_plays(trial: Trial, channel: str) -> Facts:
 
 CUT = """
 import os, signal, sys
-from azpy import child
+from azpy.cli import child
 from azpy.fleet.wire import pack
 talk, sent = child.talk, 0
 def cut(connection):
@@ -159,7 +159,7 @@ def cut(connection):
         send(message, body)
     return inbox, half
 child.talk = cut
-child.main(sys.argv[1], int(sys.argv[2]))
+child.main(sys.argv[1])
 """
 
 

@@ -33,7 +33,6 @@ Budget.may_play = lambda *_: next(looks, None) is not None
 RUNS: dict[str, tuple[bool, list[str], str]] = {  # whether it is deterministic, its flags, and code that it begins with
     "new": (True, [], ""),
     "fifth": (True, [], ""),
-    "learner process": (False, ["--learner-lag", "1"], ""),
     "workers": (False, ["--workers", "1"], ""),
     "cut short": (False, ["--simulations", "30", "--games-per-iteration", "60"], CUT),
 }

@@ -57,8 +57,8 @@ def train(path: Path, look: Callable[[Head, Event], None] = lambda *_: None, **c
     with Trainer(settings(**changes), path) as trainer:
         for event in trainer.run():
             found.append(event)
-            if isinstance(trainer._fleet, Head):
-                look(trainer._fleet, event)
+            if isinstance(trainer._games.fleet, Head):
+                look(trainer._games.fleet, event)
     return found
 
 
@@ -231,7 +231,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
     for code, text in (
         ("import sys; sys.exit(3)", "the last one: exit code 3"),
         ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
-        ("import os, sys; os.write(int(sys.argv[2]), b'12345678'); input()", "the last one: a message of 875770417"),
+        ("import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()", "the last one: a message of 875770417"),
     ):
         monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):

@@ -9,7 +9,7 @@ import pytest
 import azpy
 from azpy.cli.train import main
 from azpy.errors import RunError, SettingsError, SettingsWarning
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import warn_of_idle
 from azpy.settings.run import combine
 from azpy.training.collector import Collector
 from azpy.training.events import Noticed
@@ -30,8 +30,6 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
     [
         ({"supervised_passes": 3.0}, "supervised_passes 3.0", "it goes with --supervised", None),
         ({"supervised_min_rating": 900}, "supervised_min_rating 900", "it goes with --supervised", None),
-        ({"schedule": "cosine"}, "schedule cosine", "a run without an end keeps the full", {"iterations": 9}),
-        ({"learner_lag": 1, "iterations": 1}, "learner_lag 1", "the first iteration takes no steps", {"iterations": 2}),
         ({"window_min": 99, "window_max": 9}, "window_min 99", "window_max is 9", {"window_max": 100}),
         ({"match_games": 8, "iterations": 3, "match_every": 3}, "match_games 8", "before the last", {"match_every": 2}),
         ({"match_games": 8, "minutes": 3, "match_every": 1_000_000}, "match_games 8", "before", {"match_every": 999}),
@@ -43,7 +41,6 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"temperature_plies": 3, "temperature_final": 1.0}, "temperature_plies 3", "", {"temperature_final": 0.1}),
         ({"virtual_loss": 2.0, "eval_batch": 1}, "virtual_loss 2.0", "eval_batch is 1", {"eval_batch": 2}),
         ({"in_flight_share": 0.5, "eval_batch": 1}, "in_flight_share 0.5", "eval_batch is 1", {"eval_batch": 2}),
-        ({"simulations": 9, "simulations_start": 9, "iterations": 2}, "simulations_start 9", "", {"simulations": 10}),
         ({"slots": 9, "games_per_iteration": 8, "deterministic": True}, "slots 9", "fewer", {"games_per_iteration": 9}),
     ],
 )

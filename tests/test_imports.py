@@ -81,7 +81,7 @@ def test_no_text_has_pip_look_for_azpy_in_an_index() -> None:
 def test_only_the_modules_that_train_load_a_network_library() -> None:
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in PACKAGE.rglob("*.py")]
     training = re.compile(
-        r"azpy\.(learning\.|evaluators\.torch$|training\.(comparison|divergence|fitting|generations|learner_process|rehearsal|sizing|train|trainer)$)|.*__init__$"
+        r"azpy\.(learning\.|evaluators\.torch$|training\.(comparison|fitting|generations|matches|rehearsal|sizing|supervised|train|trainer)$)|.*__init__$"
     )
     modules = [name for name in names if not training.match(name)]
     assert len(modules) > 50

@@ -20,7 +20,7 @@ from azpy.learning.losses import policy_loss
 from azpy.learning.muon import Muon
 from azpy.learning.network import to_arrays
 from azpy.learning.own import answers
-from azpy.reports.alarms import alarms
+from azpy.reports.advice import alarms
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.fitting import fit as iteration_steps
@@ -314,7 +314,8 @@ def test_batch_norm_of_the_averaged_network_has_the_statistics_of_its_own_weight
 def test_the_steps_of_an_iteration_end_with_the_statistics_of_the_averaged_weights() -> None:
     trainee, batches = learner(), cast(Any, Planted())
     settings = Settings(game="tic_tac_toe", network="1x16", iterations=1, batch_size=64)
-    list(iteration_steps(trainee, batches, settings, Budget(settings, opponents=0), 1, 30))
+    context = cast(Any, SimpleNamespace(settings=settings, budget=Budget(settings, opponents=0)))
+    list(iteration_steps(context, trainee, batches, 1, 30))
     found = trainee.model_arrays()
     trainee.set_statistics(batches, **sampling_of(settings))
     assert all(np.array_equal(array, found[name]) for name, array in trainee.model_arrays().items())

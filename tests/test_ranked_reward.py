@@ -25,14 +25,25 @@ from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_model
 from azpy.settings import Settings
 from azpy.training.collector import Collector
+from azpy.training.events import Finished, Saved
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
-from test_growing import train_until
 
 BAG = "many_players:Knapsack"
 RANKED: dict[str, Any] = {"game": BAG, "network": "1x8", "ranked_reward": 0.75, "simulations": 6, "iterations": 3}
 RANKED |= {"slots": 8, "eval_batch": 2, "games_per_iteration": 90, "batch_size": 64, "passes": 1.0}
 RANKED |= {"match_every": 100, "final_match_games": 2, "deterministic": True}
+
+
+def train_until(settings: Settings, path: Path, until: int | None) -> tuple[str | None, str | None]:
+    """Trains, until a checkpoint if one is given; returns the hashes of a run that has ended."""
+    with Trainer(settings, path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Saved) and event.iteration == until:
+                break
+            if isinstance(event, Finished):
+                return event.games_hash, event.weights_hash
+    return None, None
 
 
 def settings(**changes: Any) -> Settings:
@@ -235,8 +246,8 @@ def test_imported_scores_count_as_those_of_the_run(ranked: tuple[StoredRun, Any]
 def test_a_run_counts_imports_against_its_own_score(ranked: tuple[StoredRun, Any], tmp_path: Path) -> None:
     own = settings(ranked_reward=0.0, score_to_beat=0.25, iterations=1)
     with Trainer(own, tmp_path / "run", [str(ranked[0].path / "games")]) as trainer:
-        assert trainer._imported is not None
-        assert {game.score_to_beat for game in trainer._imported.records} == {0.25}
+        assert trainer._lessons._imported is not None
+        assert {game.score_to_beat for game in trainer._lessons._imported.records} == {0.25}
 
 
 def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
@@ -281,7 +292,7 @@ def test_a_run_s_own_matches_beat_what_az_match_takes_from_the_run(
             asked.append(search["score_to_beat"])
             super().__init__(*given, **search)
 
-    monkeypatch.setattr("azpy.training.trainer.SearchPlayer", Noted)
+    monkeypatch.setattr("azpy.training.matches.SearchPlayer", Noted)
     train(tmp_path, iterations=1)
     run = StoredRun(tmp_path)
     assert set(asked) == {run.score_to_beat()}

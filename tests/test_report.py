@@ -11,7 +11,7 @@ import pytest
 
 import azpy
 from azpy.games.names import make_game
-from azpy.reports.alarms import alarms
+from azpy.reports.advice import alarms
 from azpy.reports.report import make_report
 from azpy.reports.statistics import calibration, game_statistics, searched_positions
 from many_players import Knapsack, Toss, TossAlone

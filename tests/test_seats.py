@@ -20,7 +20,7 @@ from azpy.matches.arena import RandomPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
 from azpy.matches.ratings import bradley_terry, elo, expected_score, round_interval
 from azpy.matches.results import MatchResult, Round, told
-from azpy.reports.alarms import alarms
+from azpy.reports.advice import alarms
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import Settings, match_search
 from azpy.training.events import Matched

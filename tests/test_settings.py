@@ -79,8 +79,6 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     chosen["precision"] = "fp32" if chosen["deterministic"] else rng.choice(possible)
     if chosen["deterministic"]:
         chosen["training_precision"] = "fp32"
-    if chosen["simulations_start"] is not None:
-        chosen["simulations"] = max(chosen["simulations"], chosen["simulations_start"])
         chosen["iterations"] = chosen["iterations"] or 3
     return chosen
 
@@ -147,7 +145,6 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
     fits: dict[str, Any] = {"game": "pig", "pipelines": 1, "slots": 256}
     fits |= {"gumbel_actions": 4} if about.rule == "Gumbel" else {}
     fits |= {about.needs: True} if about.needs else {}
-    fits |= {"simulations": 2**32 - 1, "iterations": 1} if name == "simulations_start" else {}
     edges = [(about.low, not about.above), (about.low - 1, False)]
     if about.high < math.inf:
         edges += [(about.high, True), (about.high + 1, False)]
@@ -236,7 +233,7 @@ def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
 
 def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_path: Path) -> None:
     rng, file, preset = random.Random(7), tmp_path / "run.toml", preset_of("tic_tac_toe")
-    depending = ("pipelines", "minutes", "total_evaluations", "simulations_start")
+    depending = ("pipelines", "minutes", "total_evaluations")
     names = [name for name in NAMES if KIND[name] is not str and name not in depending]
     for _ in range(200):
         in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
@@ -468,7 +465,6 @@ def test_a_run_keeps_what_it_must() -> None:
         "seed",
         "deterministic",
         "init",
-        "learner_lag",
         "optimizer",
         "ranked_reward",
         "value_smoothing",

@@ -12,7 +12,6 @@ from azpy.errors import SettingsError
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.settings.choosing import choose
-from azpy.settings.presets import preset_of
 from azpy.settings.run import Settings, combine
 from azpy.training import sizing
 from azpy.training.sizing import Costs, costs_of, suited
@@ -75,17 +74,11 @@ def test_costs_are_measured_and_in_a_deterministic_run_no_time_is(game: str, mon
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("time was measured")
 
-    for name in ("Play", "measure_alone", "Learner"):
+    for name in ("Play", "rate", "Learner"):
         monkeypatch.setattr(sizing, name, refuse)
     fixed = [costs_of(start, Settings(game, deterministic=True)) for _ in range(2)]
     assert fixed[0] == fixed[1]
     assert combine({"game": game, "deterministic": True}, suited(fixed[0], {}, 2)).network in fixed[0].rows
-
-
-def test_a_deterministic_run_takes_turns_with_its_learner() -> None:
-    assert preset_of("connect_four")["learner_lag"] == 1
-    assert "learner_lag" not in preset_of("connect_four", {"deterministic": True})
-    assert preset_of("connect_four", {"deterministic": False})["learner_lag"] == 1
 
 
 def test_only_a_new_run_of_a_game_without_a_preset_is_sized(tmp_path: Path) -> None:
@@ -109,7 +102,6 @@ def test_no_choice_contradicts_what_was_given() -> None:
     """Of the settings that go with each other; the costs do not matter."""
     given: list[dict[str, Any]] = [
         {"simulations": 20, "temperature": 0.5},
-        {"simulations_start": 40, "minutes": 1.0},
         {"gumbel_actions": 0},
         {"slots": 1, "pipelines": 1},
         {"eval_batch": "auto"},
@@ -117,8 +109,7 @@ def test_no_choice_contradicts_what_was_given() -> None:
     ]
     for settings, game in itertools.product(given, (costs(), costs(300, 200, 2.0))):
         found = suited(game, settings, settings.get("pipelines", 2))
-        chosen = combine({"game": "connect_four"}, found, settings)
-        assert chosen.simulations >= (chosen.simulations_start or 1)
+        combine({"game": "connect_four"}, found, settings)
     # PUCT plans with more simulations, and an iteration has fewer games.
     puct, gumbel = (suited(costs(), {"gumbel_actions": actions}, 2)["games_per_iteration"] for actions in (0, 8))
     assert puct < 0.3 * gumbel

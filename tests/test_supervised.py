@@ -20,13 +20,12 @@ from azpy.games.lines import replayed
 from azpy.learning.learner import Learner
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
-from azpy.runs.imports import Filters, import_games, is_held_out, learned_from
+from azpy.runs.imports import Filters, import_games, is_held_out
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Imported, Matched, Noticed
-from azpy.training.fitting import Window, learner_of
-from azpy.training.learner_process import _bytes, _Pupil
+from azpy.training.fitting import Window
 from azpy.training.trainer import Trainer
 from test_game_files import GO, LINE, selfplay, sgf_game
 
@@ -197,20 +196,6 @@ def test_training_begins_with_the_games_and_goes_on_after_a_kill(tmp_path: Path,
         assert len(rows_of(copy, "imported")) == 1
 
 
-@pytest.mark.slow
-def test_the_learner_s_process_learns_from_imported_games_whatever_dies(tmp_path: Path, files: Path) -> None:
-    more = ["--learner-lag", "1", "--iterations", "3"]
-    whole = trained(files, tmp_path / "whole", *more)
-    assert "move match" in whole
-    assert [row["steps"] > 0 for row in rows_of(tmp_path / "whole", "iteration")] == [False, True, True]
-    for kept in (0, 1, 2):  # as if it was killed after this checkpoint
-        copy = shutil.copytree(tmp_path / "whole", tmp_path / str(kept))
-        for lost in range(kept + 1, 4):
-            shutil.rmtree(copy / f"checkpoints/{lost:06d}")
-            (copy / f"games/{lost:06d}.npz").unlink()
-        assert hashes(trained(files, copy, *more)) == hashes(whole)
-
-
 def begun(files: Path, out: Path, **changes: Any) -> list[Event]:
     options: dict[str, Any] = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4}
     options |= {"deterministic": True, "supervised_passes": 2.0, "batch_size": 16, "match_games": 2, "slots": 4}
@@ -219,15 +204,11 @@ def begun(files: Path, out: Path, **changes: Any) -> list[Event]:
         return list(trainer.run())
 
 
-def test_the_fit_begins_with_the_network_of_init_beside_play_too(tmp_path: Path, files: Path) -> None:
+def test_the_fit_begins_with_the_network_of_init(tmp_path: Path, files: Path) -> None:
     begun(files, tmp_path / "first")
-    found = []
-    for name, changes in (("none", {}), ("turns", {"learner_lag": 0}), ("beside", {"learner_lag": 1})):
-        begun(files, tmp_path / name, **({"init": str(tmp_path / "first")} | changes if changes else {}))
-        found.append(read_checkpoint(tmp_path / name / "checkpoints/000000").model)
-    none, turns, beside = found
-    assert all(np.array_equal(turns[name], beside[name]) for name in turns)
-    assert any(not np.array_equal(turns[name], none[name]) for name in turns)
+    begun(files, tmp_path / "second", init=str(tmp_path / "first"))
+    one, other = (read_checkpoint(tmp_path / name / "checkpoints/000000").model for name in ("first", "second"))
+    assert any(not np.array_equal(one[name], other[name]) for name in one)
 
 
 def test_the_last_measurement_of_the_fit_is_of_the_saved_network(tmp_path: Path, files: Path) -> None:
@@ -269,7 +250,7 @@ def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
     iterate, spent = Trainer._iterate, []
 
     def noted(self: Trainer, iteration: int) -> Any:
-        spent.append(self._time.seconds["fitting"])
+        spent.append(self._context.time.seconds["fitting"])
         return iterate(self, iteration)
 
     monkeypatch.setattr(Trainer, "_iterate", noted)
@@ -341,6 +322,7 @@ def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path) -> None:
     added.add(games)
     filled.refill(0, [0], lambda _: games)
     assert added.buffer.num_games == filled.buffer.num_games == len(known)
+    assert added.seen == 0  # imported games do not make the window grow
     own = [record for _, record in run.games([1])]  # games of self-play, whatever their moves
     added.add(own)
     assert added.buffer.num_games == len(known) + len(own)
@@ -371,28 +353,6 @@ def test_outcomes_of_imported_games_count_little_in_every_fit(
     begun(files, tmp_path / "run")
     begun(files, tmp_path / "heavier", supervised_value_weight=0.5)
     assert weights == [0.01, 0.01, 0.5, 0.5], "before self-play, and in the iteration"
-
-
-@pytest.mark.usefixtures("ran")
-def test_the_learner_s_process_gives_outcomes_of_imported_games_their_weight(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, fit, found = StoredRun(tmp_path / "run"), Learner.fit, list[tuple[int, float | None]]()
-
-    def noted(self: Learner, batches: azpy.ReplayBuffer, steps: int, **options: Any) -> Any:
-        found.append((batches.num_games, options.get("imported_value_weight")))
-        return fit(self, batches, steps, **options)
-
-    monkeypatch.setattr(Learner, "fit", noted)
-    games = {iteration: [record for _, record in run.games([iteration])] for iteration in (0, 1)}
-    known = len(learned_from(games[0], 0.3))
-    assert known < len(games[0])
-    for iterations, expected in (([0, 1], (known + len(games[1]), 0.01)), ([1], (len(games[1]), None))):
-        task = {"games": str(tmp_path / "run/games"), "settings": vars(run.settings), "opponents": 0, "iteration": 2}
-        task |= {"budget": Budget(run.settings, 0).state(), "steps": 1, "taken": 0, "iterations": iterations}
-        seen = sum(record.positions for record in games[1])
-        _Pupil(lambda *_: None).fit(task | {"seen": seen}, _bytes(learner_of(run.settings, run.start)))
-        assert found.pop() == expected
 
 
 def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,12 +413,3 @@ def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, caps
     assert train.main(plain) == 0
     assert train.main([*plain, "--supervised", str(files)]) == 2
     assert "began without --supervised" in capsys.readouterr().err
-
-
-def test_no_game_that_is_held_out_is_in_the_window(tmp_path: Path) -> None:
-    (tmp_path / "a.sgf").write_text(sgf_game(LINE))
-    records = import_games([str(tmp_path / "a.sgf")], GO, 0, Filters()).records
-    for share, positions in ((0.0, records[0].positions), (1.0, 0)):
-        window = Window(Settings(GO.game, supervised_held_out=share), GO)
-        window.add(records)
-        assert (window.buffer.num_positions, window.seen) == (positions, 0)

@@ -2,19 +2,44 @@
 
 import contextlib
 import re
+import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import azpy
+from azpy.playing import selfplay
+from azpy.reports.advice import advise
 from azpy.settings import Settings
-from azpy.training.advice import advise
+from azpy.settings import run as settings
 from azpy.training.timing import STAGES, TimeShares
-from test_tuning import Device
 
 STANDS_STILL = ("seconds_waiting", "seconds_idle", "seconds_paused")
 WORKS = "seconds_growing", "seconds_evaluating"
+
+
+class Device:
+    """A device that takes `call` seconds a batch and `row` seconds a row, one batch after another."""
+
+    def __init__(self, call: float, row: float, device: str = "cuda:0") -> None:
+        self.call, self.row, self.device = call, row, device
+        self.network_id: int | None = 17
+        self.lock = threading.Lock()
+        self.answered: list[int] = []  # rows, of copies too
+
+    def fork(self) -> "Device":
+        return self
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        rows = len(observations)
+        with self.lock:
+            self.answered.append(rows)
+            if seconds := self.call + self.row * rows:
+                time.sleep(seconds)
+        return np.zeros((rows, 7), np.float32), np.zeros(rows, np.float32)
 
 
 def shares_of_self_play(device: Device, **changes: Any) -> dict[str, float]:
@@ -185,3 +210,41 @@ def test_what_comes_with_one_iteration_in_five_is_no_reason_for_advice() -> None
     settings = Settings("connect_four")
     assert "--match-games" in str(advise(settings, [matched], cores=2))
     assert advise(settings, [usual, usual, matched, usual, usual], cores=2) is None
+
+
+def test_a_run_on_cuda_has_as_many_slots_as_games_an_iteration() -> None:
+    def slots(**chosen: Any) -> int:
+        return settings.combine({"game": "hex", "device": "cuda", **chosen}).slots
+
+    assert slots(games_per_iteration=512) == 512
+    assert slots(games_per_iteration=16) == 128
+    assert slots(games_per_iteration=100_000) == 2048
+    assert slots(games_per_iteration=512, slots=64) == 64
+    assert slots(games_per_iteration=512, device="cpu") == 128
+    assert slots(games_per_iteration=512, device="cuda", devices="0,1") == 512
+
+
+def test_each_pipeline_grows_its_own_trees_where_its_network_runs_on_its_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selfplay, "usable_cores", lambda: 4)
+    many = [(4, "cpu", None, 1), (5, "cpu", None, 1), (4, "cpu", 3, 3)]
+    for pipelines, device, threads, expected in [*many, (3, "cpu", None, None), (4, "cuda:0", None, None)]:
+        run = Settings("connect_four", pipelines=pipelines, threads=threads)
+        assert selfplay.threads_of_trees(run, Device(0, 0, device)) == expected
+    assert selfplay.threads_of_trees(Settings("connect_four", pipelines=4), azpy.UniformEvaluator()) is None
+
+
+def test_a_network_on_the_cpu_gets_a_pipeline_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "usable_cores", lambda: 16)
+    for given, expected in (
+        ({}, 16),
+        ({"slots": 6}, 6),
+        ({"device": "auto", "devices": "0,1"}, 2),
+        ({"pipelines": 3}, 3),
+        ({"pipelines": "auto"}, 16),
+    ):
+        assert settings.combine({"game": "pig"}, given).pipelines == expected, given
+    for problem, expected in (("no driver", 16), (None, 2)):
+        monkeypatch.setattr(settings, "no_gpu", lambda problem=problem: problem)
+        assert settings.combine({"game": "pig"}, {"device": "auto"}).pipelines == expected
+    monkeypatch.setattr(settings, "usable_cores", lambda: 1)
+    assert settings.combine({"game": "pig"}).pipelines == 2

@@ -136,7 +136,7 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
             asked.append({"simulations": simulations} | options)
             super().__init__(evaluator, simulations, **options)
 
-    monkeypatch.setattr("azpy.training.trainer.SearchPlayer", Noted)
+    monkeypatch.setattr("azpy.training.matches.SearchPlayer", Noted)
     settings = {"c_puct": 1.0, "fpu": "zero", "match_c_puct": 3.0, "match_fpu": 0.5, "match_lcb": None}
     run(tmp_path, iterations=1, simulations=9, match_solver=False, **settings)
     # The newest network and the untrained one.
@@ -162,7 +162,6 @@ def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
     # of must be the same too.
     changes: dict[str, Any] = {"deterministic": True, "games_per_iteration": 60, "evaluations": 8, "window_min": 150}
     changes |= {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "symmetries": False}
-    changes["schedule"] = "cosine"
     run(tmp_path / "straight", **changes)
     run_until(tmp_path / "parts", 1, **changes)
     run_until(tmp_path / "parts", 2, **changes, slots=5, pipelines=1)
@@ -305,7 +304,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
         trainer = Trainer(settings(), tmp_path)
         if under_way:
             next(trainer.run())
-        trainer._fleet = cast(Any, Broken())
+        trainer._games.fleet = cast(Any, Broken())
         with pytest.raises(RuntimeError, match="on purpose"):
             trainer.close()
         opened(tmp_path).close()
@@ -410,11 +409,10 @@ def test_the_window_grows_as_it_is_told() -> None:
     assert [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)] == [1000, 1000, 6400, 50_000]
 
 
-@pytest.mark.parametrize("learner_lag", [0, 1])
-def test_a_position_is_drawn_as_often_as_asked_in_small_iterations_too(tmp_path: Path, learner_lag: int) -> None:
-    run(tmp_path, iterations=7, games_per_iteration=2, batch_size=64, passes=2.0, learner_lag=learner_lag)
+def test_a_position_is_drawn_as_often_as_asked_in_small_iterations_too(tmp_path: Path) -> None:
+    run(tmp_path, iterations=7, games_per_iteration=2, batch_size=64, passes=2.0)
     rows = [row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration"]
-    learned = sum(row["positions"] for row in rows[: len(rows) - learner_lag])
+    learned = sum(row["positions"] for row in rows)
     assert sum(row["steps"] for row in rows) == round(learned * 2 / 64)
     assert 0 in {row["steps"] for row in rows}
 
@@ -506,7 +504,7 @@ def test_the_docs_explain_every_figure_of_a_run(tmp_path: Path) -> None:
     for kind in ("iteration", "match"):
         table = section.partition(f"\n`{kind}`,")[2].partition("\n\n")[2].partition("\n\n")[0]
         named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-        run(tmp_path / "run", resign_below=-0.9, simulations_start=4, precision="int8", match_every=1, iterations=2)
+        run(tmp_path / "run", resign_below=-0.9, precision="int8", match_every=1, iterations=2)
         rows = [row for row in opened_rows(tmp_path / "run") if row["kind"] == kind]
         assert rows
         assert {name for row in rows for name in row} - {"kind", "iteration", "seconds"} <= named

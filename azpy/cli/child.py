@@ -1,32 +1,24 @@
-"""A process that az-train starts, a worker or the learner's process; nobody else has a use for it."""
+"""A worker that az-train starts; nobody else has a use for it."""
 
 import os
 import signal
 import sys
-from functools import partial
 
-from azpy.fleet.channels.pipe import has_room, talk
+from azpy.fleet.channels.pipe import talk
+from azpy.fleet.worker import Worker
 from azpy.system import ENDING, inherited_socket
 
 
-def main(kind: str, number: str) -> None:
+def main(number: str) -> None:
     """Works at the other end of a socket that this process inherited."""
     # These are for the parent, which takes what its children have finished and then ends them. SLURM and systemd send
     # them to all processes at once.
     for each in (signal.SIGINT, *ENDING):
         signal.signal(each, signal.SIG_IGN)
     with inherited_socket(number) as connection:
-        line = talk(connection)
-        if kind == "learner":
-            from azpy.training.learner_process import serve  # takes a second
-
-            done = serve(*line, partial(has_room, connection))
-        else:
-            from azpy.fleet.worker import Worker
-
-            done = Worker(*line).run()
+        done = Worker(*talk(connection)).run()
     os._exit(0 if done else 1)  # as all commands: taking ONNX Runtime or torch down takes a second
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

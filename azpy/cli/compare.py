@@ -27,8 +27,9 @@ from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
 from azpy.matches.ratings import elo, mean_interval
+from azpy.matches.results import told
 from azpy.runs import storage
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import warn_of_idle
 from azpy.settings.run import ABOUT, checked, parse
 from azpy.training.comparison import Comparison
 
@@ -110,11 +111,11 @@ def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> lis
     low, high, mean, n = summary["low"], summary["high"], summary[ends[0]], summary["n"]
     if low is None:
         return [*lines, f"{what} {mean:{form}}, n = {n}, interval unknown: give more --seeds, until scores differ"]
-    interval = f"[{low:{form}}, {high:{form}}]"
+    text = told(mean, (low, high), form)
     if players > 1:
-        elos = (elo(score, players - 1) for score in (mean, low, high))
-        interval += ", Elo {:+.0f} [{:+.0f}, {:+.0f}]".format(*elos)
-    return [*lines, f"{what} {mean:{form}} {interval} (95 % over n = {n} seeds, Student's t)"]
+        of, *bounds = (elo(score, players - 1) for score in (mean, low, high))
+        text += f", Elo {told(of, (bounds[0], bounds[1]), '+.0f')}"
+    return [*lines, f"{what} {text} (95 % over n = {n} seeds, Student's t)"]
 
 
 def _unequal(rows: Sequence[Mapping[str, Any]]) -> list[str]:

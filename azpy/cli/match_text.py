@@ -8,7 +8,7 @@ from typing import Any
 
 from azpy.cli.common import columns
 from azpy.matches.ratings import Rating, Sprt
-from azpy.matches.results import Fault, MatchResult, told
+from azpy.matches.results import Fault, MatchResult, figure, told
 
 _MOST_FAULTS = 3  # kinds of fault a player that a result names; the JSON has more
 _MOST_JSON_FAULTS = 20
@@ -126,12 +126,12 @@ def facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
         facts |= {"pairs": result.counts} if result.copies == 1 else {}
         facts["low"], facts["high"] = result.interval
         facts["elo_low"], facts["elo_high"] = map(_finite, result.elo_interval)
-    facts |= _mean("outcome", *result.outcome_of(0))
+    facts |= figure("outcome", *result.outcome_of(0))
     if not result.zero_sum:
-        facts |= _mean("other_outcome", *result.outcome_of(1)) | {"rounds": len(result.rounds)}
+        facts |= figure("other_outcome", *result.outcome_of(1)) | {"rounds": len(result.rounds)}
         facts["players"] = 1 if result.is_alone else result.copies + 1
     if result.is_alone:
-        facts |= _mean("difference", *result.difference)
+        facts |= figure("difference", *result.difference)
     else:
         facts |= {f"as_seat_{seat}": counts for seat, counts in enumerate(result.seats)}
     repeated = "repeated_pairs" if result.copies == 1 and not result.is_alone else "repeated_rounds"
@@ -141,11 +141,6 @@ def facts_of(result: MatchResult, sprt: Sprt | None = None) -> dict[str, Any]:
         found = {"llr": sprt.llr(result.counts), "bounds": sprt.bounds, "accepted": sprt.accepts(result.counts)}
         facts["sprt"] = asdict(sprt) | found
     return facts
-
-
-def _mean(name: str, mean: float, interval: tuple[float, float] | None) -> dict[str, float | None]:
-    low, high = interval or (None, None)
-    return {name: mean, f"{name}_low": low, f"{name}_high": high}
 
 
 def rating_facts(rating: Rating) -> dict[str, Any]:

@@ -87,13 +87,13 @@ class Display(Screen):
                 self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
                 self.line(f"  {event.text}")
-            case events.Fitted() | events.Supervised(metrics=None):
-                stage = f"iteration {event.iteration}" if isinstance(event, events.Fitted) else "imported games"
+            case events.Fitted(metrics=None):
+                stage = f"iteration {event.iteration}" if event.iteration else "imported games"
                 text = f"{event.taken:,}/{event.steps:,} steps, {_losses(event.policy_loss, event.value_loss)}"
                 self._status(f"{stage} fit", text, event.taken / event.steps)
             case events.Imported():
                 self.line(_table(event))
-            case events.Supervised():
+            case events.Fitted():
                 text = f"{_losses(event.policy_loss, event.value_loss)}{_held_out(event.metrics or {})}"
                 self.line(f"  imported games: step {event.taken:,} of {event.steps:,}, {text}")
             case events.Saved() if "steps" not in event.metrics:  # a collection
@@ -132,13 +132,11 @@ class Display(Screen):
         self._sooner = f"fewer --simulations (now {settings.simulations}) or fewer --slots (now {settings.slots})"
         slots = settings.device_batch // settings.eval_batch
         each = f" on each of GPUs {settings.devices}" if settings.devices else ""
-        workers, growing = _workers(settings.workers), ""
-        if settings.simulations_start is not None:
-            growing = f"{settings.simulations_start} to "
+        workers = _workers(settings.workers)
         self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
             f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
-            f"({settings.pipelines} pipelines{each}{workers}), {growing}{settings.simulations} simulations a move"
+            f"({settings.pipelines} pipelines{each}{workers}), {settings.simulations} simulations a move"
         )
         for notice in notices:
             self.line(notice)
@@ -231,7 +229,7 @@ def _losses(policy: float, value: float) -> str:
     return f"policy loss {policy:.3f}, value loss {value:.3f}"
 
 
-def _held_out(row: dict[str, float]) -> str:
+def _held_out(row: Mapping[str, float]) -> str:
     if "move_match" not in row:
         return ""
     losses = _losses(row["held_out_policy_loss"], row["held_out_value_loss"])

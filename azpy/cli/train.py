@@ -11,11 +11,8 @@ import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from azpy import list_games
 from azpy.cli.common import Parser, add_setting, command, not_empty, was_interrupted
@@ -23,18 +20,13 @@ from azpy.cli.progress import Display
 from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
 from azpy.games.names import make_game, must_be_typed
-from azpy.playing.selfplay import on_devices
-from azpy.playing.tuning import TUNED, tune
 from azpy.runs import storage
-from azpy.settings.choosing import Placing, Sizing, choose, listed
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Event, Finished
-from azpy.training.stages import stages
 
-_NOISE_ROWS = 64
 _BRIEF = ("iterations", "minutes", "network", "device", "workers", "simulations", "games_per_iteration")  # of --help
 
 
@@ -53,10 +45,6 @@ def _parser(brief: bool = False) -> Parser:
     add("--model", type=not_empty, metavar="FILE", help=text)
     text = "the network first learns from games of these files or folders: PGN, SGF, or npz of a run's folder games"
     add("--supervised", nargs="+", type=not_empty, metavar="FILE", default=[], help=text)
-    text = "begins on smaller boards, such as 7,9 for Go of size 9: a run for each size, see docs/training.md"
-    add("--size-schedule", type=not_empty, metavar="SIZE,SIZE", help=text)
-    text = "first tries for a minute which slots, pipelines, eval batch and threads are fastest here, and takes them"
-    add("--tune", action="store_true", help=text)
     add("--list-games", action="store_true", help="the games, their parameters and presets")
     add("--help-all", action="help", help="this help, with all settings")
     for group in GROUPS:
@@ -133,32 +121,15 @@ def _train(arguments: Sequence[str]) -> int:
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)
-    if options.tune and (options.collect_only or settings.deterministic):
-        what = "collections" if options.collect_only else "deterministic runs, which must not depend on the clock"
-        raise SettingsError(f"--tune is not for {what}: give --slots, --pipelines, --eval-batch and --threads")
     if options.supervised and options.collect_only:
         raise SettingsError("--supervised does not go with --collect-only, which fits no network")
     if said:
         print(one_line(said), flush=True)
     if options.model is not None and not options.collect_only:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
-    if options.tune:
-        settings = _tuned(settings, {name for name in TUNED if getattr(options, name, "auto") != "auto"})
     given = {name: value for name, value in vars(options).items() if name in ABOUT}
     began = bool(options.supervised) or 0 in storage.numbered(Path(out, "games"), ".npz")
     warn_of_idle(settings, given, supervised=began, collects=options.collect_only, has_model=options.model is not None)
-    if options.size_schedule and options.collect_only:
-        raise SettingsError("--collect-only is for one size of the board: leave out --size-schedule")
-    for stage in stages(settings, out, options.size_schedule, bool(options.supervised)):
-        if stage.name:
-            print(f"board {stage.name}: {stage.settings.game} in {stage.folder}", flush=True)
-        ended = _run(stage.settings, stage.folder, options)
-    _say_next(stage.settings, *ended)
-    return 0
-
-
-def _run(settings: Settings, out: str, options: argparse.Namespace) -> tuple[Event, Sequence[str]]:
-    """One run, from where it stands to its end; returns its last event, and its flags that are no settings."""
     with _opened(settings, out, options) as run, Display() as display:
         try:
             for event in run.run():
@@ -167,7 +138,8 @@ def _run(settings: Settings, out: str, options: argparse.Namespace) -> tuple[Eve
             if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
-    return event, run.flags
+    _say_next(settings, event, run.flags)
+    return 0
 
 
 def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
@@ -228,33 +200,6 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     if done.repeatable:
         print(f"the same run once more: {repeat_command(done.path, settings.game, [*functions, *flags])}")
     sys.stdout.flush()
-
-
-def _tuned(settings: Settings, given: set[str]) -> Settings:
-    """The settings with the fastest layout here, found with a random network in the run's precision."""
-    from azpy.evaluators.choice import gpu_precision, open_generation
-    from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, times_as_fast, to_int8
-    from azpy.evaluators.onnx import OnnxEvaluator
-    from azpy.learning.export import to_onnx
-    from azpy.learning.own import network_of
-
-    start, precision = make_game(settings.game), settings.precision
-    model = to_onnx(network_of(start, settings.network))
-    options: dict[str, Any] = {"game": start, "precision": gpu_precision(settings, settings.device_names)}
-    evaluators = [open_generation(model, device, settings, **options) for device in settings.device_names]
-    if precision in ("int8", "auto") and evaluators[0].device == "cpu":
-        shape = (max(_NOISE_ROWS, settings.device_batch), *start.obs_shape)
-        noise = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
-        int8 = OnnxEvaluator(to_int8(model, noise[:_NOISE_ROWS]), game=start)  # as fast as one made for positions
-        if precision == "int8" or times_as_fast(evaluators[0], int8, noise) >= LEAST_TIMES_AS_FAST:
-            evaluators = [int8]
-    print(f"tuning for a minute: {on_devices(evaluators)}, positions/s answered in self-play", flush=True)
-    for best in tune(start, evaluators, settings, given):
-        layout: dict[str, Any] = best.settings()
-        print(f"  {best.rate:9,.0f}  {', '.join(f'{name} {value}' for name, value in layout.items())}", flush=True)
-    flags = " ".join(f"--{name} {value}" for name, value in layout.items()).replace("_", "-")
-    print(f"taken: {flags}", flush=True)
-    return replace(settings, **layout)
 
 
 main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")

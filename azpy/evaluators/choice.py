@@ -122,7 +122,7 @@ def open_generation(
 
 def _faster(on_gpu: CheckedEvaluator, on_cpu: CheckedEvaluator, threads: int, rows: int) -> CheckedEvaluator:
     """What `auto` takes: the one that answers more rows a second, on the CPU with all cores."""
-    gpu, cpu = (rate(each.evaluate_batch, rows, each.obs_shape) for each in (on_gpu, on_cpu))
+    gpu, cpu = (rate([each.evaluate_batch], rows, each.obs_shape) for each in (on_gpu, on_cpu))
     cpu *= max(1, usable_cores() // threads)
     chosen = on_gpu if gpu > cpu else on_cpu
     chosen.notes = (f"CUDA answers {gpu:,.0f} rows/s of this network, the CPU {cpu:,.0f}, in batches of {rows}",)

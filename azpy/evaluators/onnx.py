@@ -161,8 +161,8 @@ class OnnxEvaluator(CheckedEvaluator):
                 notes.append(str(error))
                 continue
             if len(devices) > 1:
-                on_cores = on_cores or rate(cpu.run, batch, self.obs_shape) * max(1, usable_cores() // threads)
-                on_gpu = rate(runner.run, batch, self.obs_shape)
+                on_cores = on_cores or rate([cpu.run], batch, self.obs_shape) * max(1, usable_cores() // threads)
+                on_gpu = rate([runner.run], batch, self.obs_shape)
                 found = f"{candidate.title} answers {on_gpu:,.0f} rows/s of this network, the CPU {on_cores:,.0f}"
                 notes.append(f"{found}, in batches of {batch}")
                 if on_gpu <= on_cores:

@@ -8,6 +8,7 @@ network library.
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -21,7 +22,6 @@ Answer = tuple[NDArray[np.float32], NDArray[np.float32]]  # logits [B, A], value
 
 _WARM_UP_ROWS = 2
 _FEW_ROWS = 7
-_TIMED_SECONDS, _TIMED_BATCHES = 0.2, 50  # for each device that "auto" compares; at least three batches
 
 
 @runtime_checkable
@@ -206,16 +206,38 @@ def _same(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32
     return all(mine.tobytes() == its.tobytes() for mine, its in zip(one, other, strict=True))
 
 
-def rate(answers: Callable[[NDArray[np.float32]], Answer], rows: int, obs_shape: Sequence[int]) -> float:
-    """Rows a second in batches of this size, by the fastest of some."""
-    batch = np.zeros((rows, *obs_shape), np.float32)
-    begin = time.perf_counter()
-    times = list[float]()
-    while len(times) < 4 or (len(times) < _TIMED_BATCHES and time.perf_counter() - begin < _TIMED_SECONDS):
-        started = time.perf_counter()
-        answers(batch)
-        times.append(time.perf_counter() - started)
-    return rows / min(times[1:])
+def repeated(step: Callable[[], float], seconds: float) -> float:
+    """Sum of the results of `step` a second: calls it until the time is over, once at least."""
+    done, begin = 0.0, time.perf_counter()
+    while True:
+        done += step()
+        if (spent := time.perf_counter() - begin) >= seconds:
+            return done / spent
+
+
+def rate(
+    answers: Sequence[Callable[[NDArray[np.float32]], Answer]],
+    rows: int,
+    obs_shape: Sequence[int],
+    seconds: float = 0.2,
+) -> float:
+    """Rows a second of as many threads as `answers`, each of which evaluates batches of this size for so long.
+
+    The first batch of each thread does not count.
+    """
+
+    def alone(index: int) -> float:
+        batch = np.random.default_rng(index).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
+
+        def step() -> int:
+            answers[index](batch)
+            return rows
+
+        step()
+        return repeated(step, seconds)  # each by itself: the first to end must not count as slow
+
+    with ThreadPoolExecutor(len(answers)) as pool:
+        return sum(pool.map(alone, range(len(answers))))
 
 
 def first_line(error: Exception) -> str:

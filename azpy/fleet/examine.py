@@ -22,13 +22,12 @@ class Examiner:
         self._settings, self._game = settings, start.game
         self._rules = _core.ReplayBuffer(start, max_positions=1)
         self._networks: set[int] = set()
-        self._simulations: int | None = None  # of the lineup
         self._score_to_beat: float | None = None  # of the lineup
 
     def play(self, lineup: Lineup) -> None:
         """From now on games may name what the lineup names; in a deterministic run nothing else."""
         self._networks = lineup.ids if self._settings.deterministic else self._networks | lineup.ids
-        self._simulations, self._score_to_beat = lineup.simulations, lineup.score_to_beat
+        self._score_to_beat = lineup.score_to_beat
 
     def know(self, records: Iterable[GameRecord]) -> None:
         """In a free run, games may name the networks of these too: a head before this one has had them played."""
@@ -58,7 +57,7 @@ class Examiner:
             raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
         if foreign := set(record.networks.tolist()) - self._networks:
             raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
-        if not self._may_have(record.simulations):
+        if record.simulations is not None:
             raise RefusedError(f"game {record.game_id} has {record.simulations} simulations a move, which no game has")
         # A free run has games of several scores to beat. The rules know their range.
         given, several = record.score_to_beat, self._settings.ranked_reward and not self._settings.deterministic
@@ -68,10 +67,3 @@ class Examiner:
             self._rules.add(record)
         except ValueError as error:
             raise RefusedError(f"game {record.game_id} breaks the rules: {error}") from error
-
-    def _may_have(self, simulations: int | None) -> bool:
-        first = self._settings.simulations_start
-        if first is None or self._settings.deterministic:
-            return simulations == self._simulations
-        # A head that goes on does not know the numbers of the head before, if they depend on the time.
-        return simulations is not None and first <= simulations <= self._settings.simulations

@@ -15,7 +15,7 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
-HOW = ("precision", "resign_below", "simulations", "score_to_beat")  # of a `Lineup`, besides its network
+HOW = ("precision", "resign_below", "score_to_beat")  # of a `Lineup`, besides its network
 _ROWS = 64  # whose answers two machines compare
 
 
@@ -27,7 +27,6 @@ class Lineup:
     model: bytes | None = None  # the network's file; None: even priors and value 0
     precision: str = "fp32"  # in which it plays
     resign_below: float = -1.0  # see `Resignation`
-    simulations: int | None = None  # of the games to come, see `Budget.simulations`
     score_to_beat: float | None = None  # of the games to come, see `RankedReward`
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from azpy import _core
 from azpy.fleet.fleet import Fleet, Lineup
 from azpy.fleet.table import ENDLESS
-from azpy.playing.selfplay import open_self_play, set_own, usual_plies
+from azpy.playing.selfplay import open_self_play, usual_plies
 from azpy.settings import Settings
 
 _WAIT = 0.2  # seconds for the first game
@@ -53,7 +53,8 @@ class Here(Fleet):
             self._self_play.swap(lineup.evaluators)
         self._evaluators = lineup.evaluators
         self._self_play.set_resign_below(lineup.resign_below)
-        set_own(self._self_play, lineup.simulations, lineup.score_to_beat)
+        if (score := lineup.score_to_beat) is not None:
+            self._self_play.set_score_to_beat(score)
         for ids in self._asked:
             self._self_play.admit(ids.start, len(ids))
         self._asked.clear()

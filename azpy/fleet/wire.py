@@ -34,7 +34,7 @@ from azpy.errors import AzpyError
 Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 Send = Callable[[Mapping[str, Any], bytes], None]
 
-PROTOCOL = 5  # of the messages; the head and a worker have the same one
+PROTOCOL = 6  # of the messages; the head and a worker have the same one
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
 MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model

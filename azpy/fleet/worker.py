@@ -20,7 +20,7 @@ from azpy.fleet.examine import MOST_BYTES
 from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
 from azpy.games.names import make_game
-from azpy.playing.selfplay import open_self_play, set_own
+from azpy.playing.selfplay import open_self_play
 from azpy.runs.storage import frame
 from azpy.settings import Settings
 from azpy.settings.run import is_own
@@ -123,7 +123,8 @@ class Worker:
         else:
             self._self_play.swap([self._evaluator])
             self._self_play.set_resign_below(message["resign_below"])
-        set_own(self._self_play, message["simulations"], message["score_to_beat"])
+        if (score := message["score_to_beat"]) is not None:
+            self._self_play.set_score_to_beat(score)
         self._self_play.resume()
         self._paused = False
         evaluator = self._evaluator

@@ -84,21 +84,6 @@ def name_of(spec: str) -> str:
     return spec.partition("(")[0].strip()
 
 
-def with_side(spec: str, side: int) -> str:
-    """The spec of the same game on a square board with this side: its `size`, or its `width` and `height`.
-
-    Raises:
-        SettingsError: the game has no such parameters.
-    """
-    name = name_of(spec)
-    known = [key for key in ("size", "width", "height") if key in _core.list_games().get(name, {})]
-    if not known:
-        raise SettingsError(f"game {spec!r} has no size to choose: name the game of each size, such as mygame:Small")
-    others = dict.fromkeys(spec.strip().partition("(")[2].removesuffix(")").split(","))
-    kept = [pair.strip() for pair in others if pair.strip() and pair.partition("=")[0].strip() not in known]
-    return f"{name}({','.join([*(f'{key}={side}' for key in known), *kept])})"
-
-
 def differ_in_size(one: str, other: str) -> bool:
     """Whether two games may differ by the size of their boards alone.
 
@@ -106,12 +91,16 @@ def differ_in_size(one: str, other: str) -> bool:
     """
     if ":" in one + other:
         return is_python_class(one) and is_python_class(other)
-    side = max(length for spec in (one, other) for length in make_game(spec).obs_shape[1:])
-    try:
-        first, second = (make_game(with_side(spec, side)).game for spec in (one, other))
-    except SettingsError:  # a game without sizes
+    if (name := name_of(one)) != name_of(other):
         return False
-    return first == second
+    sizes = {"size", "width", "height"} & _core.list_games().get(name, {}).keys()
+    side = max(length for spec in (one, other) for length in make_game(spec).obs_shape[1:])
+    same = set[str]()  # the two games on a square board with this side
+    for spec in (one, other):
+        given = [pair.strip() for pair in spec.strip().partition("(")[2].removesuffix(")").split(",") if pair.strip()]
+        kept = [pair for pair in given if pair.partition("=")[0].strip() not in sizes]
+        same.add(make_game(f"{name}({','.join([*(f'{key}={side}' for key in sorted(sizes)), *kept])})").game)
+    return bool(sizes) and len(same) == 1
 
 
 def is_python_class(spec: str) -> bool:

@@ -209,10 +209,11 @@ class MatchResult:
             return found
         found |= {"players": 1 if self.is_alone else self.copies + 1}
         if self.is_alone:
-            found |= _figure("difference", *self.difference, 2.0)
+            mean, interval = self.difference
+            found |= figure("difference", mean, interval or (-2.0, 2.0))
         else:
-            found |= _figure("outcome", own, own_interval, 1.0)
-        return found | _figure("other_outcome", other, other_interval, 1.0)
+            found |= figure("outcome", own, own_interval or (-1.0, 1.0))
+        return found | figure("other_outcome", other, other_interval or (-1.0, 1.0))
 
     def _repr_html_(self) -> str:
         """For notebooks: A's score and Elo with their 95 % intervals, and its games from each seat."""
@@ -240,6 +241,7 @@ def told(mean: float, interval: tuple[float, float] | None, form: str = "+.3f") 
     return format(mean, form) + ("" if interval is None else f" [{interval[0]:{form}}, {interval[1]:{form}}]")
 
 
-def _figure(name: str, mean: float, interval: tuple[float, float] | None, most: float) -> dict[str, float]:
-    low, high = interval or (-most, most)
+def figure(name: str, mean: float, interval: tuple[float, float] | None) -> dict[str, Any]:
+    """A mean and its interval by name, for files; None for the ends of an interval that is not known."""
+    low, high = interval or (None, None)
     return {name: mean, f"{name}_low": low, f"{name}_high": high}

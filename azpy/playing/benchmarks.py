@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from azpy import _core
 from azpy.devices import installed_version
-from azpy.evaluators.protocol import Evaluator
+from azpy.evaluators.protocol import Evaluator, rate, repeated
 from azpy.game import value_width
 from azpy.games.lines import roll
 from azpy.playing.selfplay import threads_of_trees
@@ -31,6 +31,7 @@ from azpy.system import cpu_name, usable_cores
 EVALUATOR_ROWS = (1, 8, 64, 256, 512)
 _TREES, _LEAVES, _SIMULATIONS = 64, 8, 800
 _PACKAGES = ("azpy", "numpy", "onnxruntime", "onnxruntime-gpu", "torch")
+_Name = TypeVar("_Name")
 _Found = TypeVar("_Found")
 
 
@@ -60,20 +61,10 @@ def machine() -> dict[str, Any]:
     return about | {"python": platform.python_version()} | found | {"azpy": _core.__version__}
 
 
-def _in_turn(jobs: Mapping[str, Callable[[], _Found]], repeats: int) -> dict[str, tuple[_Found, ...]]:
+def _in_turn(jobs: Mapping[_Name, Callable[[], _Found]], repeats: int) -> dict[_Name, tuple[_Found, ...]]:
     """Each job once to warm up, then `repeats` times, one after the other."""
     turns = [[job() for job in jobs.values()] for _ in range(repeats + 1)]
     return dict(zip(jobs, zip(*turns[1:], strict=True), strict=True))
-
-
-def _rate(step: Callable[[], float], seconds: float) -> float:
-    """Sum of the results of `step` a second: calls it until the time is over, once at least."""
-    done, begin = 0.0, time.perf_counter()
-    while True:
-        done += step()
-        elapsed = time.perf_counter() - begin
-        if elapsed >= seconds:
-            return done / elapsed
 
 
 class Zeros:
@@ -116,12 +107,11 @@ def measure_search(start: _core.State, *, seconds: float = 2.0, repeats: int = 5
         trees.run(_SIMULATIONS)
         return trees.stats["rows"] - rows
 
-    jobs = {"one": lambda: _rate(one_tree, seconds), "many": lambda: _rate(many_trees, seconds)}
-    runs = _in_turn(jobs, repeats)
+    runs = _in_turn({step: partial(repeated, step, seconds) for step in (one_tree, many_trees)}, repeats)
     many = f"{_TREES} trees x {_LEAVES} leaves, zeros from Python, {usable_cores()} cores"
     return [
-        Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs["one"]),
-        Figure(many, "leaves/s", runs["many"]),
+        Figure(f"one tree of {_SIMULATIONS}, uniform evaluator in Rust, 1 thread", "simulations/s", runs[one_tree]),
+        Figure(many, "leaves/s", runs[many_trees]),
         Figure("memory of one tree", "bytes/simulation", (memory,)),
     ]
 
@@ -163,7 +153,8 @@ def measure_evaluator(
     Returns:
         Positions a second for each of `EVALUATOR_ROWS` as batch size, with the ratio to the best of the same turn.
     """
-    jobs = {f"batch {size}": partial(measure_alone, [evaluator], size, obs_shape, seconds) for size in EVALUATOR_ROWS}
+    call = [evaluator.evaluate_batch]
+    jobs = {f"batch {size}": partial(rate, call, size, obs_shape, seconds) for size in EVALUATOR_ROWS}
     runs = _in_turn(jobs, repeats)
     best = [max(turn) for turn in zip(*runs.values(), strict=True)]
     return [Figure(name, "positions/s", found, "the best batch", _ratios(found, best)) for name, found in runs.items()]
@@ -206,13 +197,14 @@ def measure_self_play(
         Play(start, evaluator, cache_positions=200_000, **options) as on,
     ):
         fork = getattr(evaluator, "fork", lambda: evaluator)
-        evaluators = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+        forks = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+        calls = [each.evaluate_batch for each in forks]
         for _ in range(repeats + 1):
             turns.append({"off": off.run(seconds), "on": on.run(seconds)})
             rows = max(1, round(turns[-1]["off"]["rows"] / turns[-1]["off"]["batches"]))
-            ceilings.append(measure_alone(evaluators, rows, start.obs_shape, seconds))
+            ceilings.append(rate(calls, rows, start.obs_shape, seconds))
             if bare is not None:
-                bares.append(measure_alone([bare] * settings.pipelines, rows, start.obs_shape, seconds))
+                bares.append(rate([bare.evaluate_batch] * settings.pipelines, rows, start.obs_shape, seconds))
     del turns[0], ceilings[0], bares[:1]  # to warm up
     layout = f"{settings.pipelines} threads, batch {rows}"
     figures = [Figure(f"the model alone, {layout}", "positions/s", tuple(bares))] if bares else []
@@ -220,11 +212,10 @@ def measure_self_play(
     figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), *above))
     for cache in ("off", "on"):
         name, found = f"self-play, cache {cache}", [turn[cache] for turn in turns]
-        rates = tuple(one["rows"] / one["seconds"] for one in found)
-        simulations = tuple(one["simulations"] / one["seconds"] for one in found)
-        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
+        rates, simulations = (tuple(one[of] / one["seconds"] for one in found) for of in ("rows", "simulations"))
         spent = [(one["seconds_evaluating"], one["seconds_growing"]) for one in found]
         network = tuple(100 * evaluating / (evaluating + growing) for evaluating, growing in spent)
+        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
         figures += [
             Figure(name, "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings)),
             Figure(name, "simulations/s", simulations),
@@ -275,22 +266,6 @@ class Play:
     def __exit__(self, *_: object) -> None:
         self._play.close()
         self._pool.shutdown()
-
-
-def measure_alone(evaluators: Sequence[Evaluator], rows: int, obs_shape: Sequence[int], seconds: float) -> float:
-    """Positions a second of as many threads as evaluators, which only evaluate batches of `rows`."""
-
-    def alone(index: int) -> float:
-        observations = np.random.default_rng(index).integers(0, 2, (rows, *obs_shape)).astype(np.float32)
-
-        def step() -> float:
-            evaluators[index].evaluate_batch(observations)
-            return rows
-
-        return _rate(step, seconds)  # each by itself: the first to end must not count as slow
-
-    with ThreadPoolExecutor(len(evaluators)) as pool:
-        return sum(pool.map(alone, range(len(evaluators))))
 
 
 def _ratios(found: Sequence[float], ceilings: Sequence[float]) -> tuple[float, ...]:

@@ -40,14 +40,6 @@ def open_self_play(
     return _open(settings, start, evaluators, resign_below=resign_below, **layout)
 
 
-def set_own(play: _core.SelfPlay, simulations: int | None, score_to_beat: float | None) -> None:
-    """What the games that begin from now on have in place of the options; None: the options."""
-    if simulations is not None:
-        play.set_simulations(simulations)
-    if score_to_beat is not None:
-        play.set_score_to_beat(score_to_beat)
-
-
 def usual_plies(start: _core.State, settings: Settings) -> int:
     """The plies of a game, rolls counted, by a few random ones: 1 at least, and too few where rules are very slow."""
     games = random_games(start, _FEW, settings.max_plies or start.max_plies, _SECONDS)
@@ -69,7 +61,10 @@ def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core
     """One game of a run again, by itself. No player resigns, so the game is at least as long as it was."""
     layout = {"slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, **layout) as play:
-        set_own(play, record.simulations, record.score_to_beat)
+        if record.simulations is not None:
+            play.set_simulations(record.simulations)
+        if record.score_to_beat is not None:
+            play.set_score_to_beat(record.score_to_beat)
         play.admit(record.game_id, 1)
         return next(play)
 

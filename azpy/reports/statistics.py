@@ -67,7 +67,6 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
           mean of those of the games, absent where there was none.
         * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
         * ``duplicates``: share of games that repeat an earlier one; ``openings``: different first 8 plies over games.
-        * ``simulations``: mean of a full search; absent where the games are those of one number.
         * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
           a choice; absent where there is none.
         * ``value_spread``: standard deviation of the root values; absent where nothing was searched.
@@ -88,9 +87,8 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         "duplicates": 1.0 - len({record.actions.tobytes() for record in records}) / len(records),
         "openings": len({record.actions[:_OPENING_PLIES].tobytes() for record in records}) / len(records),
     }
-    for name in ("simulations", "score_to_beat"):
-        if named := [number for record in records if (number := getattr(record, name)) is not None]:
-            statistics[name] = float(np.mean(named))
+    if named := [score for record in records if (score := record.score_to_beat) is not None]:
+        statistics["score_to_beat"] = float(np.mean(named))
     if len(positions.value):
         statistics["value_spread"] = float(positions.value.std())
         if positions.result.min() < positions.result.max():

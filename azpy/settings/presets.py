@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from azpy.games.names import name_of
-from azpy.settings.run import ABOUT, only_here_in, unused
+from azpy.settings.run import ABOUT, unused
 
 # Many games with few simulations each: see the runs of docs/strength.md, and docs/search.md for Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
@@ -23,7 +23,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 128,
         "passes": 2.0,
         "optimizer": "muon",  # 0.559 [0.504, 0.614] against AdamW in equal time: docs/search.md
-        "learner_lag": 1,  # measured on two cores: docs/training.md, "Learning beside play"
     },
     # Not tuned, but for the ranked reward: +0.891 after 15 minutes of a core, +0.734 without it (docs/strength.md).
     "game2048": _GUMBEL | {"network": "4x32", "games_per_iteration": 32, "ranked_reward": 0.75},
@@ -71,12 +70,9 @@ def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     """The chosen settings that go with those of the user.
 
     Gumbel's are left out if one of the user's is PUCT-only or sets `gumbel_actions` to 0. So are settings that have no
-    effect beside those of the user. A deterministic run takes turns, so that each network has learned from all games
-    before it; so does a run whose learner's process could not import the user's code.
+    effect beside those of the user.
     """
     preset = dict(chosen)
-    if given.get("deterministic") or only_here_in(given):
-        preset.pop("learner_lag", None)
     puct_only = any(ABOUT[name].rule == "PUCT" for name in unused({"gumbel_actions": 1, **given}))
     wants_puct = not given["gumbel_actions"] if "gumbel_actions" in given else puct_only
     if "gumbel_actions" in preset and wants_puct:

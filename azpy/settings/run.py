@@ -16,7 +16,6 @@ from azpy import _core
 from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
-from azpy.games.names import only_here
 from azpy.settings.about import GROUPS as GROUPS
 from azpy.settings.about import About as About
 from azpy.system import usable_cores
@@ -164,15 +163,6 @@ class Settings:
     )
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
-    simulations_start: int | None = _play(
-        "simulations a move in the first games; the number grows towards simulations with the share of the run that is "
-        "done, by equal factors for equal shares; none: always simulations",
-        None,
-        1,
-        2**32 - 1,
-        unit="simulations",
-        source="progressive simulation of MiniZero, Wu et al. 2023; the curve is our choice",
-    )
     ranked_reward: float = _play(
         "of one player: a game is won if its score beats this share of the run's last 250 scores, and lost if it does "
         "not; the network learns that in place of the score; 0: the score itself",
@@ -217,15 +207,6 @@ class Settings:
         "in deterministic runs",
         "auto",
         words=("fp32", "bf16", "auto"),
-    )
-    learner_lag: int = _learning(
-        "0: games and gradient steps take turns; 1: a process of its own learns from the games of one iteration while "
-        "those of the next are played, by the network before",
-        0,
-        0,
-        1,
-        unit="iterations",
-        fixed="the games of an iteration would be learned from twice, or never",
     )
     window_min: int = _learning("positions kept before old ones are let go", 20_000, 1, unit="positions")
     window_share: float = _learning("share of all positions kept, once that is more", 0.5, above=True, **_SHARE)
@@ -272,7 +253,7 @@ class Settings:
     schedule: str = _learning(
         "of the learning rate; linear-tail: full for half of the run, then a line to a twentieth",
         "linear-tail",
-        words=("linear-tail", "cosine", "constant"),
+        words=("linear-tail", "constant"),
     )
 
     match_every: int = _matches("distance of two matches", 5, 1, 2**32 - 1, unit="iterations")
@@ -311,14 +292,6 @@ class Settings:
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
-        if self.simulations_start is not None:
-            if self.simulations_start > self.simulations:
-                few = f"simulations must be at least simulations_start, {self.simulations_start}"
-                raise SettingsError(f"{few}, got {self.simulations}")
-            if self.iterations is None and self.minutes is None and self.total_evaluations is None:
-                raise SettingsError(
-                    "simulations_start needs the run's length: give iterations, minutes or total_evaluations"
-                )
         if self.batch_size == 1 and "+conv" in self.network:
             raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
         if self.precision == "int8" and self.device != "cpu":
@@ -363,17 +336,6 @@ class Settings:
 def is_own(spec: str) -> bool:
     """Whether a network or an optimizer is a function of the user's, `module:function`: making it runs code."""
     return ":" in spec
-
-
-def only_here_in(settings: Mapping[str, Any], *, learner: bool = True) -> str | None:
-    """Return the setting that names code which other processes cannot import, if one does.
-
-    Args:
-        settings: by name.
-        learner: of a learner's process, which imports the network and the optimizer too; False: of a worker.
-    """
-    names = ("game", "network", "optimizer") if learner else ("game",)
-    return next((name for name in names if only_here(str(settings.get(name, "")))), None)
 
 
 def function_flags(settings: Mapping[str, Any]) -> list[str]:

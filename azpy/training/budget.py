@@ -21,7 +21,6 @@ _MEASURED = (
     "iteration_seconds",
     "play_seconds_per_game",
     "export_seconds",
-    "simulations",
 )
 
 
@@ -68,38 +67,20 @@ class Budget:
     def rate(self, iterations_done: float) -> float:
         """Factor of the learning rate, by the setting `schedule`, from 1 down to a twentieth.
 
-        linear-tail: full for the first half of the run, then down in a line. cosine: down along half a period
-        (Loshchilov and Hutter 2017, without restarts). constant: always full. A run without an end stays at full. A
-        timed run ends, for the schedule, when its last match begins.
+        linear-tail: full for the first half of the run, then down in a line. constant: always full. A run without an
+        end stays at full. A timed run ends, for the schedule, when its last match begins.
 
         Args:
             iterations_done: with the part of the iteration at hand.
         """
-        progress = self._progress(iterations_done)
-        match self._settings.schedule:
-            case "constant":
-                return 1.0
-            case "cosine":
-                return _LEAST_RATE + (1.0 - _LEAST_RATE) * 0.5 * (1.0 + math.cos(math.pi * progress))
-            case _:
-                return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
-
-    def simulations(self, iteration: int) -> int | None:
-        """Simulations of a full search in the games that an iteration begins; None: always the setting `simulations`.
-
-        In a deterministic run they depend on the iteration alone.
-        """
-        first, last = self._settings.simulations_start, self._settings.simulations
-        return None if first is None else round(first * (last / first) ** self._progress(iteration - 1))
-
-    def _progress(self, iterations_done: float) -> float:
-        """The share of the run that is done, from 0 to 1, by the length that ends it first; 0 without an end."""
         settings = self._settings
+        if settings.schedule == "constant":
+            return 1.0
         progress = iterations_done / settings.iterations if settings.iterations else 0.0
         if not settings.deterministic:
             progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
             progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
-        return min(progress, 1.0)
+        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
@@ -161,7 +142,6 @@ class Budget:
         positions: float,
         games: int,
         export_seconds: float = 0.0,
-        simulations: float = 0.0,
     ) -> None:
         """Notes the time of an iteration.
 
@@ -171,9 +151,7 @@ class Budget:
             positions: that were fitted in them; 0: no step was taken.
             games: that were played, without those from before an interruption.
             export_seconds: to export the model, check it and have it play.
-            simulations: mean of a full search; 0: those of the settings.
         """
-        self._measured["simulations"] = simulations
         self._measured["iteration_seconds"] = seconds
         if positions:
             self._measured["fit_seconds_per_position"] = fit_seconds / positions
@@ -195,7 +173,7 @@ class Budget:
     def _seconds_of_match(self, games: int) -> float:
         """As measured; before the first match, a guess."""
         settings = self._settings
-        full = self._measured["simulations"] or settings.simulations
+        full = settings.simulations
         fast = min(settings.fast_simulations or max(1, full // 4), full)
         mean = settings.full_search_share * full + (1 - settings.full_search_share) * fast
         more = settings.simulations_in_matches / mean

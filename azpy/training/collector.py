@@ -14,9 +14,9 @@ from azpy.fleet.fleet import Lineup
 from azpy.playing.selfplay import on_devices
 from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
+from azpy.training.budget import Budget
 from azpy.training.events import Event, Saved
-from azpy.training.loop import CANNOT_BE_DETERMINISTIC, Loop
-from azpy.training.timing import TimeShares
+from azpy.training.loop import CANNOT_BE_DETERMINISTIC, Loop, start_of
 
 
 class Collector(Loop):
@@ -44,31 +44,30 @@ class Collector(Loop):
                 "precision is for training, which checks each generation in it; a collection plays the model that it "
                 "is given, in fp32 if that is no int8 model (az-export RUN --onnx-int8 FILE makes one)"
             )
-        super().__init__(settings, opponents=0)
+        budget, start = Budget(settings, opponents=0), start_of(settings)
         self._model = model
         self._evaluators: Sequence[Any] = [_core.UniformEvaluator()]  # one a device
         self._data: bytes | None = None  # the model
-        self._games = 0
-        self._take_model()
-        packages = ["numpy"] if model is None else ["numpy", "onnxruntime"]
-        self._open(path, packages)
+        self._played = 0
+        self._take_model(settings, start)
+        super().__init__(settings, start, budget, path, ["numpy"] if model is None else ["numpy", "onnxruntime"])
 
     def _resume(self) -> None:
-        model = [] if self._model is None else ["--model", path_argument(self._model)]
-        self._run.flags = ["--collect-only", *model]
-        if self._run.checkpoints() or 0 in self._run.sealed.iterations():
-            raise RunError(f"{self._run.path} holds a training run: choose another folder to collect games in")
-        sealed = self._run.sealed.iterations()
+        run, games, settings = self._context.run, self._games, self._context.settings
+        run.flags = ["--collect-only", *([] if self._model is None else ["--model", path_argument(self._model)])]
+        sealed = run.sealed.iterations()
+        if run.checkpoints() or 0 in sealed:
+            raise RunError(f"{run.path} holds a training run: choose another folder to collect games in")
         self._iteration = sealed[-1] if sealed else 0
-        ids = [game for iteration in sealed for game in self._run.sealed.ids(iteration)]
-        self._games, self._next_game = len(ids), max(ids, default=-1) + 1
-        if self._settings.resign_below > -1 or self._settings.ranked_reward:
+        ids = [game for iteration in sealed for game in run.sealed.ids(iteration)]
+        self._played, games.next_game = len(ids), max(ids, default=-1) + 1
+        if settings.resign_below > -1 or settings.ranked_reward:
             for iteration in sealed:
-                games = self._run.sealed.read(iteration)
-                self._resignation.note(games)
-                self._ranked.note(games)
-        collected = [row for row in self._run.metrics() if row["kind"] == "collected" and row["iteration"] in sealed]
-        self._budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
+                records = run.sealed.read(iteration)
+                games.resignation.note(records)
+                games.ranked.note(records)
+        collected = [row for row in run.metrics() if row["kind"] == "collected" and row["iteration"] in sealed]
+        self._context.budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
         self._resume_budget("collected")
 
     def run(self) -> Iterator[Event]:
@@ -80,27 +79,25 @@ class Collector(Loop):
         Raises:
             ModelError: the model's file was replaced by one that cannot play this game.
         """
-        budget = self._budget
-        self._under_way, self._time = True, TimeShares()
+        context, budget = self._context, self._context.budget
+        self._begin()
         yield self._started(self._evaluators, self._player())
         while not budget.is_over(self._iteration):
-            self._take_model()
+            self._take_model(context.settings, context.start)
             iteration, metrics = self._iteration + 1, dict[str, float]()
-            how = self._resignation.below, budget.simulations(iteration), self._ranked.score_to_beat
-            lineup = Lineup(self._evaluators, self._data, "fp32", *how)
-            games = yield from self._play(iteration, metrics, lineup)
+            lineup = Lineup(self._evaluators, self._data, "fp32", *self._games.how)
+            games = yield from self._games.play(iteration, metrics, lineup)
             if not games:
                 break
-            self._games += len(games)
+            self._played += len(games)
             self._iteration = iteration
             metrics["seconds"] = budget.elapsed()
-            self._time = TimeShares()
-            row = {"kind": "collected", "iteration": iteration, "model": self._player()}
-            self._note(row | metrics)
-            yield Saved(iteration, str(self._run.sealed.path(iteration)), metrics)
-        yield self._finished(self._games)
+            context.time.restart()
+            context.note({"kind": "collected", "iteration": iteration, "model": self._player()} | metrics)
+            yield Saved(iteration, str(context.run.sealed.path(iteration)), metrics)
+        yield self._finished(self._played)
 
-    def _take_model(self) -> None:
+    def _take_model(self, settings: Settings, start: _core.State) -> None:
         """Opens the model's file if it holds another model than before."""
         if self._model is None:
             return
@@ -108,11 +105,11 @@ class Collector(Loop):
         if getattr(self._evaluators[0], "network_id", None) == network_id(data):
             return
         try:
-            options: dict[str, Any] = {"game": self._start, "batch": self._settings.device_batch}
-            evaluators = [OnnxEvaluator(data, device, **options) for device in self._settings.device_names]
+            options: dict[str, Any] = {"game": start, "batch": settings.device_batch}
+            evaluators = [OnnxEvaluator(data, device, **options) for device in settings.device_names]
         except ModelError as error:  # of bytes it only says "model"
             raise ModelError(f"{os.fspath(self._model)}: {error}") from error
-        if self._settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
+        if settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):
             raise ModelError(CANNOT_BE_DETERMINISTIC)
         self._evaluators, self._data = evaluators, data
 

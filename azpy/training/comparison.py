@@ -21,7 +21,7 @@ from azpy.matches.match import match
 from azpy.matches.query import query_text
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun
-from azpy.settings.idle import NO_MATCHES
+from azpy.settings.choosing import NO_MATCHES
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, SAME_GAMES_SETTINGS, Settings, combine
 from azpy.training.events import Event

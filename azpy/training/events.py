@@ -45,20 +45,6 @@ class Imported(Event):
 
 
 @dataclass(frozen=True)
-class Supervised(Event):
-    """The fit to the imported games so far: `taken` of `steps` steps, the mean losses over them, and figures.
-
-    `metrics` holds, now and then, the figures of the held-out games, as the row of metrics.jsonl does; else None.
-    """
-
-    taken: int
-    steps: int
-    policy_loss: float
-    value_loss: float
-    metrics: dict[str, float] | None = None
-
-
-@dataclass(frozen=True)
 class Played(Event):
     """Self-play so far in this iteration.
 
@@ -85,9 +71,10 @@ class Noticed(Event):
 
 @dataclass(frozen=True)
 class Fitted(Event):
-    """Fitting so far in this iteration: `taken` of `steps` steps, and the mean losses over them.
+    """Fitting so far in this iteration, 0 for imported games: `taken` of `steps` steps, and the mean losses over them.
 
-    `heads` has those of a user's network's further heads, by name.
+    `heads` has those of a user's network's further heads, by name. `metrics` has, now and then in iteration 0, the
+    figures of the held-out games, as the row of metrics.jsonl does.
     """
 
     iteration: int
@@ -96,6 +83,7 @@ class Fitted(Event):
     policy_loss: float
     value_loss: float
     heads: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.imports import learned_from
 from azpy.runs.reader import Checkpoint
 from azpy.settings.run import Settings
-from azpy.training.budget import Budget
 from azpy.training.events import Fitted
+from azpy.training.loop import Context
 
 # Settings of a training batch, and of a learner.
 _SAMPLING = ("batch_size", "root_value_weight", "symmetries")
@@ -63,7 +63,6 @@ class Window:
         seen: int,
         iterations: Sequence[int],
         read: Callable[[int], Sequence[_core.GameRecord]],
-        alive: Callable[[], object] = lambda: None,
     ) -> None:
         """Take in the games that an empty window would hold: the newest files that have enough of them.
 
@@ -71,18 +70,15 @@ class Window:
             seen: positions since the run began.
             iterations: those that are sealed, ascending.
             read: gives the games of an iteration.
-            alive: called after each file that is read, and again once its games are in the window.
         """
         held: list[Sequence[_core.GameRecord]] = []
         positions, size, left = 0, window_size(self._settings, seen), list(iterations)
         while left and positions < size:
             held.append(learned_from(read(left.pop()), self._settings.supervised_held_out))
             positions += sum(record.positions for record in held[-1])
-            alive()
         self.seen = seen - sum(map(_played, held))
         for games in reversed(held):
             self.add(games)
-            alive()
 
 
 def _played(games: Sequence[_core.GameRecord]) -> int:
@@ -95,7 +91,7 @@ def window_size(settings: Settings, seen: int) -> int:
 
 
 def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> Learner:
-    """The untrained network of a run; on the CPU if its steps are not taken here, else on the training device."""
+    """The untrained network of a run, on the training device; on the CPU if no steps are taken here."""
     return Learner(
         start,
         settings.network,
@@ -121,10 +117,9 @@ def steps_of(settings: Settings, window: Window) -> int:
 
 
 def fit(
+    context: Context,
     learner: Learner,
     buffer: _core.ReplayBuffer,
-    settings: Settings,
-    budget: Budget,
     iteration: int,
     steps: int,
     *,
@@ -133,10 +128,9 @@ def fit(
     """Takes gradient steps: one at least, and fewer than `steps` where time is up.
 
     Args:
+        context: of the run. Its budget says the learning rate, and when time is up.
         learner: takes them.
         buffer: holds a position at least.
-        settings: of the run.
-        budget: of the run; says the learning rate, and when time is up.
         iteration: in which they are taken; 0: before self-play, at the full learning rate.
         steps: how many, more than 0.
         imported: see `sampling_of`.
@@ -147,12 +141,12 @@ def fit(
     Raises:
         DivergedError: the learner's network is of no use any more.
     """
-    step = Fitted(iteration, 0, steps, 0.0, 0.0)
+    step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), context.budget
 
     def rate(done: float) -> float:
         return budget.rate(iteration - 1 + done) if iteration else 1.0
 
-    sampling = sampling_of(settings, imported=imported)
+    sampling = sampling_of(context.settings, imported=imported)
     losses = learner.fit(buffer, steps, schedule=rate, **sampling)
     with contextlib.closing(losses):
         while step.taken < steps and (not step.taken or budget.may_fit()):
@@ -160,7 +154,7 @@ def fit(
             found = {"policy": loss.policy, "value": loss.value, **loss.heads}
             if not math.isfinite(sum(found.values())):
                 what = ", ".join(f"{name} loss {part:.4g}" for name, part in found.items())
-                raise diverged(settings, replace(step, taken=taken), what)
+                raise diverged(context, replace(step, taken=taken), what)
             policy = step.policy_loss + (loss.policy - step.policy_loss) / taken
             value = step.value_loss + (loss.value - step.value_loss) / taken
             before = step.heads or dict.fromkeys(loss.heads, 0.0)
@@ -169,35 +163,33 @@ def fit(
             yield step
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
-        raise diverged(settings, step, "the network's numbers are not finite", after=True)
+        raise diverged(context, step, "the network's numbers are not finite", after=True)
 
 
 class DivergedError(RunError):
-    """The losses or the network are not finite; the text says when, and names the losses and the learning rate."""
+    """The losses or the network are not finite; the text says when, names the losses, and says what helps."""
 
 
-def diverged(settings: Settings, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
+def diverged(context: Context, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
     """The error of a step; `what` says what is not finite.
 
     `step` has the mean losses of the steps before it; `after`: of the step itself too.
     """
+    settings, run = context.settings, context.run
     where = f"iteration {step.iteration}" if step.iteration else "the fit to the imported games"
     facts = [f"learning rate {settings.learning_rate:g}"]
     if after or step.taken > 1:
         means = f"mean policy loss {step.policy_loss:.4g} and value loss {step.value_loss:.4g}"
         facts.insert(0, f"{means} {'so far' if after else 'before'}")
-    at = f"step {step.taken} of {step.steps} of {where}"
-    return DivergedError(f"training diverged in {at}: {what} ({', '.join(facts)})")
-
-
-def what_to_do(run: RunFolder, settings: Settings) -> str:
-    """Where a run stands after a `DivergedError`, and what helps."""
+    at = f"training diverged in step {step.taken} of {step.steps} of {where}: {what} ({', '.join(facts)})"
     checkpoints, lower = run.checkpoints(), f"add --learning-rate {settings.learning_rate / 4:.2g}, or less"
     if not checkpoints:
-        return f"No checkpoint was saved yet. The same command begins with the games that are there: {lower}"
-    good = f"{run.path}/checkpoints/{checkpoints[-1]:06d}"
-    again = f"; if it diverges again, delete {good} too" if len(checkpoints) > 1 else ""
-    return f"The last good checkpoint is {good}, and the same command goes on from it: {lower}{again}"
+        helps = f"No checkpoint was saved yet. The same command begins with the games that are there: {lower}"
+    else:
+        good = f"{run.path}/checkpoints/{checkpoints[-1]:06d}"
+        again = f"; if it diverges again, delete {good} too" if len(checkpoints) > 1 else ""
+        helps = f"The last good checkpoint is {good}, and the same command goes on from it: {lower}{again}"
+    return DivergedError(f"{at}. {helps}")
 
 
 def load_newest(run: RunFolder, learner: Learner) -> Checkpoint | None:

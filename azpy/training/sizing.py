@@ -17,15 +17,15 @@ from azpy._core import State
 from azpy.devices import no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.choice import open_generation
+from azpy.evaluators.protocol import rate
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
-from azpy.playing.benchmarks import Play, Zeros, measure_alone
+from azpy.playing.benchmarks import Play, Zeros
 from azpy.settings.presets import beside
-from azpy.settings.run import Settings, auto_eval_batch, default_of, only_here_in
-from azpy.system import usable_cores
+from azpy.settings.run import Settings, auto_eval_batch, default_of
 from azpy.training.rehearsal import game_without_network
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
@@ -73,9 +73,6 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         given = {"network": settings.network, **given}
     costs = costs_of(make_game(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
-    own_process = usable_cores() > 1 and not settings.deterministic and not only_here_in(vars(settings))
-    if own_process and "learner_lag" not in given:
-        found["learner_lag"] = 1
     if all(device.startswith("cuda") for device in settings.device_names):
         found.pop("slots", None)  # as many as games an iteration: see `combine`
     if settings.deterministic:  # it decides the visits, and must not depend on cores
@@ -135,8 +132,8 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
         parameters[spec] = _parameters(learner.network)
         own = replace(settings, network=spec, value_smoothing=0.0)
         first = open_generation(to_onnx(learner.averaged), device, own, game=start, batch=_ROWS)
-        evaluators = [first, *(first.fork() for _ in range(settings.pipelines - 1))]
-        rows[spec] = devices * measure_alone(evaluators, _ROWS, start.obs_shape, _NETWORK_SECONDS)
+        calls = [each.evaluate_batch for each in (first, *(first.fork() for _ in range(settings.pipelines - 1)))]
+        rows[spec] = devices * rate(calls, _ROWS, start.obs_shape, _NETWORK_SECONDS)
         learned[spec] = _learned(learner, start)
         if time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
@@ -181,7 +178,6 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
         ladder = [(0, given.get("simulations", default_of("simulations")))]
     elif "simulations" in given:
         ladder = [(ladder[0][0], given["simulations"])]
-    ladder = [(actions, max(simulations, given.get("simulations_start") or 1)) for actions, simulations in ladder]
 
     def network_for(simulations: int) -> str:
         """The largest one for whose parameters the run has positions enough; else the smallest."""

@@ -13,7 +13,7 @@ _PLAYING = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "w
 
 
 class TimeShares:
-    """Shares of the time since this was made.
+    """Shares of the time since this was made, or begun anew.
 
     growing: self-play in which trees grow: descending, encoding, expanding, playing moves.
     evaluating: self-play inside the evaluator, its turn at a shared one included.
@@ -31,7 +31,12 @@ class TimeShares:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._begin = clock, clock()
+        self._clock = clock
+        self.restart()
+
+    def restart(self) -> None:
+        """Begins anew."""
+        self._begin = self._clock()
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._playing: dict[str, float] = {}
 

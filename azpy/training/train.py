@@ -11,12 +11,10 @@ from azpy.evaluators.loaded import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
 from azpy.runs.storage import numbered
-from azpy.settings.choosing import choose
-from azpy.settings.idle import warn_of_idle
+from azpy.settings.choosing import choose, warn_of_idle
 from azpy.settings.run import checked, is_auto
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized
-from azpy.training.stages import Stage, stages
 from azpy.training.trainer import Trainer
 
 
@@ -26,7 +24,6 @@ def train(
     out: str | None = None,
     config: str | None = None,
     supervised: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
-    size_schedule: str | None = None,
     on_iteration: Callable[[dict[str, Any]], object] | None = None,
     **settings: Any,
 ) -> LoadedRun:
@@ -37,7 +34,6 @@ def train(
         out: the run folder, by default runs/GAME.
         config: a TOML file with settings. Settings given here win.
         supervised: files of games to begin with, see `az-train --supervised`.
-        size_schedule: sizes of the board from the smallest on, see `az-train --size-schedule`.
         on_iteration: gets the figures of each iteration that is done: its row of metrics.jsonl. True ends the run. It
             can go on later; only the games in play and the last match are lost. An exception ends the run in the same
             way, and is raised.
@@ -72,18 +68,10 @@ def train(
     except TypeError as error:
         raise SettingsError(f"supervised must be a file or a list of files: {error}") from error
     warn_of_idle(chosen, typed, supervised=bool(files) or 0 in numbered(Path(folder, "games"), ".npz"))
-    for stage in stages(chosen, folder, size_schedule, bool(files)):
-        if not _trained(stage, files, on_iteration):
-            break
-    return LoadedRun(stage.folder, stage.settings.game)
-
-
-def _trained(stage: Stage, files: Sequence[str], on_iteration: Callable[[dict[str, Any]], object] | None) -> bool:
-    """Trains a run to its end; False if `on_iteration` ends it before."""
-    with Trainer(stage.settings, stage.folder, files) as trainer:
+    with Trainer(chosen, folder, files) as trainer:
         for event in trainer.run():
-            if not isinstance(event, Saved) or on_iteration is None:
+            if on_iteration is None or not isinstance(event, Saved):
                 continue
             if on_iteration({"iteration": event.iteration, **event.metrics}) is True:
-                return False
-    return True
+                break
+    return LoadedRun(folder, chosen.game)

@@ -1,4 +1,4 @@
-"""Processes of azpy's own on this machine, each at the other end of a pair of sockets: workers, and the learner's.
+"""Processes of azpy's own on this machine, each at the other end of a pair of sockets: the workers.
 
 Such a process ends when the connection closes, as it does when its parent dies, whatever it is doing. The head reads
 and writes without waiting for any worker: a stopped one holds up nothing.
@@ -25,35 +25,9 @@ from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Inbox, Send, Unpac
 from azpy.settings import Settings
 from azpy.system import start_with_socket, usable_cores
 
-CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
-PIECE = 1 << 20  # bytes read at once
-_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # what it is, and the number of its socket
-
-
-class Child:
-    """The parent's side: a process, and the connection to it; `kind` as in `azpy/cli/child.py`.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-
-    def __init__(self, kind: str) -> None:
-        self.socket, theirs = socket.socketpair()
-        with theirs:
-            # The parent's own path of modules: a game's module is found in the same place.
-            modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-            environment = os.environ | {"PYTHONPATH": modules}
-            # What a game prints is no output of the parent.
-            self.process = start_with_socket([*_COMMAND, kind], theirs, env=environment, stdout=2)
-
-    def end(self, seconds: float = 0.0) -> str:
-        """Kills the process if it does not end by itself in so long, and says how it ended."""
-        self.socket.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        self.process.kill()  # nothing, if it has ended
-        code = self.process.wait()
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+_CLOSED_SECONDS = 5.0  # for a process to end that has closed its socket
+_PIECE = 1 << 20  # bytes read at once
+_COMMAND = (sys.executable, "-P", "-m", "azpy.cli.child")  # behind it the number of its socket
 
 
 def talk(connection: socket.socket) -> tuple[Inbox, Send]:
@@ -67,7 +41,7 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
     def read() -> None:
         unpacker = Unpacker(MOST_OF_A_HEAD)
         with _ending():
-            while data := connection.recv(PIECE):
+            while data := connection.recv(_PIECE):
                 for message in unpacker.feed(data):
                     inbox.put(message)
             os._exit(0)  # the work may take long, and nobody waits for it
@@ -78,13 +52,6 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
 
     threading.Thread(target=read, daemon=True, name="azpy-inbox").start()
     return inbox, send
-
-
-def has_room(connection: socket.socket) -> bool:
-    """Return whether a small message can be sent without waiting until the other end reads."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection, selectors.EVENT_WRITE)
-        return bool(selector.select(0))
 
 
 @contextlib.contextmanager
@@ -100,11 +67,21 @@ def _ending() -> Iterator[None]:
         os._exit(1)
 
 
-class Pipe(Child, Channel):
-    """The line to a worker process, which has this number among those of this machine; see `Channel`."""
+class Pipe(Channel):
+    """The line to a worker process, which has this number among those of this machine; see `Channel`.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
 
     def __init__(self, number: int, settings: Settings) -> None:
-        super().__init__("worker")
+        self.socket, theirs = socket.socketpair()
+        with theirs:
+            # The parent's own path of modules: a game's module is found in the same place.
+            modules = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
+            environment = os.environ | {"PYTHONPATH": modules}
+            # What a game prints is no output of the parent.
+            self.process = start_with_socket(_COMMAND, theirs, env=environment, stdout=2)
         self.number, self.settings = number, settings
         self.socket.setblocking(False)
         self._unpacker = Unpacker(MOST_OF_A_WORKER)
@@ -124,14 +101,14 @@ class Pipe(Child, Channel):
         """Sends what can be sent without waiting; a read notices that a worker is gone."""
         with contextlib.suppress(OSError):
             while self._out:
-                del self._out[: self.socket.send(self._out[:PIECE])]
+                del self._out[: self.socket.send(self._out[:_PIECE])]
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`."""
         yield from starmap(Message, self._unpacker.feed(b""))
         while self.alive:
             try:
-                data = self.socket.recv(PIECE)
+                data = self.socket.recv(_PIECE)
             except BlockingIOError:
                 return
             except OSError:
@@ -141,7 +118,12 @@ class Pipe(Child, Channel):
 
     def close(self, why: str = "") -> str:
         """See `Channel`."""
-        return self.end(0.0 if self.alive else CLOSED_SECONDS)
+        self.socket.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.0 if self.alive else _CLOSED_SECONDS)
+        self.process.kill()  # nothing, if it has ended
+        code = self.process.wait()
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 class Pipes(Backend):
