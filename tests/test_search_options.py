@@ -197,7 +197,6 @@ MAKERS: dict[str, Any] = {
     "Search.run": lambda **given: azpy.Search(UNIFORM).run(connect_four(), **given),
     "Search.advance": lambda **given: searched().advance(**given),
     "SearchResult.principal_variations": lambda **given: searched().run().principal_variations(**given),
-    "SearchResult.to_dot": lambda **given: searched().run().to_dot(**given),
     "SearchResult.to_svg": lambda **given: searched().run().to_svg(**given),
     "VectorSearch": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM, **given),
     "VectorSearch.run": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM).run(**given),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azpy import _core
-from azpy.errors import RunError, SettingsError
+from azpy.errors import SettingsError
 from azpy.games.game_files import main_line
 from azpy.games.lines import roll
 from azpy.games.notations import decoded
@@ -134,7 +134,7 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
     The name's end says what the file holds: `.pgn` and `.epd` for chess (of a game its main line, or a position a
     line), `.sgf` for Go. Any other file has a line of play a line, as `State.parse_actions` reads it; `#` begins a
     remark. Blank lines are passed over. Dice that are due after a line are rolled. The file may be packed (`.gz`,
-    `.bz2`, `.zst`).
+    `.zst`).
 
     Args:
         path: the file.
@@ -229,11 +229,6 @@ def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: i
 
 
 def _text_of(path: Path) -> str:
-    files = [data for _, data in packed.files_in(path, (), _MOST_BYTES)]
-    if len(files) != 1:
-        raise SettingsError(f"{path} is an archive, expected a file of openings: unpack it")
-    if isinstance(files[0], RunError):
-        raise files[0]
-    if "\0" in (text := decoded(files[0])):
+    if "\0" in (text := decoded(packed.read_packed(path, _MOST_BYTES))):
         raise SettingsError(f"{path} is no text: unpack it")
     return text.replace("\r\n", "\n").replace("\r", "\n")
