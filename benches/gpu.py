@@ -80,7 +80,6 @@ def main(arguments: list[str] | None = None) -> None:
 
     makers: dict[str, Callable[[], Any]] = {
         "onnx fp32": lambda: OnnxEvaluator(model, given.device, game=start),
-        "onnx fp16": lambda: OnnxEvaluator(model, given.device, game=start, precision="fp16"),
         "torch fp32": torch_as("fp32", buckets=()),
         "torch bf16": torch_as("bf16", buckets=()),
         "torch bf16, graphs": torch_as("bf16"),

@@ -199,7 +199,7 @@ def test_without_a_runtime_it_says_which_one_to_install() -> None:
     none = report(packages={"onnxruntime": None}, providers={"cpu": "onnxruntime is not installed"})
     assert usable(none)
     assert "pip install onnxruntime;" in advice(none)[0]
-    assert 'pip install "onnxruntime-gpu[cuda,cudnn]" onnx;' in advice(none | {"gpus": [GPU]})[0]
+    assert 'pip install "onnxruntime-gpu[cuda,cudnn]";' in advice(none | {"gpus": [GPU]})[0]
     assert not any("everything needed" in line for line in advice(none))
 
 

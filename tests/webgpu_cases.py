@@ -90,11 +90,6 @@ def test_auto_compares_it_with_the_cpu() -> None:
     assert evaluator.device in {"cpu", "webgpu"}
 
 
-def test_a_device_without_fp16_says_so() -> None:
-    with pytest.raises(DeviceError, match=r"^WebGPU cannot be used: .*requires f16 but the device does not support it"):
-        OnnxEvaluator(MODEL, "webgpu", precision="fp16", buckets=BUCKETS)
-
-
 def test_forks_answer_at_the_same_time(cpu: OnnxEvaluator, webgpu: OnnxEvaluator) -> None:
     wrong = list[float]()
 

@@ -26,12 +26,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from azpy._core import SEARCHED, ReplayBuffer
+from azpy._core import SEARCHED, ReplayBuffer, notation_of
 from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
-from azpy.games.names import name_of
 from azpy.runs import exports, storage
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, boxed, check_rules, read_model
 from azpy.serving.models import open_player
@@ -86,9 +85,10 @@ def _export(arguments: Sequence[str]) -> int:
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
     run = StoredRun(boxed(options.run), options.game)
     game = str(run.settings.game)
-    for name, only in (("pgn", "chess"), ("sgf", "go")):
-        if name in targets and name_of(game) != only:
-            raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
+    notation = notation_of(game)
+    for name in _NAMED & targets.keys():
+        if notation is None or notation.name != name:
+            raise SettingsError(f"--{name} is for games that are written as {name.upper()}; these are of {game}")
     crate = None if options.crate is None else Path(options.crate)
     if "web" in targets:  # before what takes time
         _check_page(run, crate)
