@@ -31,6 +31,7 @@ from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
+from azpy.games.notations import NAMES
 from azpy.runs import exports, storage
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, boxed, check_rules, read_model
 from azpy.serving.models import open_player
@@ -39,7 +40,6 @@ from azpy.web.page import check_page, write_page
 
 _TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
-_NAMED = {"pgn", "sgf"}  # forms that name a game's players
 _OF_MODELS = {"onnx", "onnx_int8", "card", "web"}
 _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
@@ -86,7 +86,7 @@ def _export(arguments: Sequence[str]) -> int:
     run = StoredRun(boxed(options.run), options.game)
     game = str(run.settings.game)
     notation = notation_of(game)
-    for name in _NAMED & targets.keys():
+    for name in NAMES & targets.keys():
         if notation is None or notation.name != name:
             raise SettingsError(f"--{name} is for games that are written as {name.upper()}; these are of {game}")
     crate = None if options.crate is None else Path(options.crate)
@@ -96,7 +96,7 @@ def _export(arguments: Sequence[str]) -> int:
         games, event = _games(run, options.iterations), str(run.path)
         # Imported games alone have tags, and they are those of iteration 0.
         imported = {iteration for iteration, _ in games if iteration == 0}
-        told = run.tags(imported if targets.keys() & _NAMED else ())
+        told = run.tags(imported if targets.keys() & NAMES else ())
         writers: dict[str, Callable[..., int]] = {
             "npz": exports.to_npz,
             "jsonl": exports.to_jsonl,

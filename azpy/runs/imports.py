@@ -16,7 +16,7 @@ from typing import Any
 from azpy import _core
 from azpy._core import GameRecord, State, notation_of
 from azpy.errors import RunError, one_line
-from azpy.games.notations import decoded
+from azpy.games.notations import NAMES, decoded
 from azpy.runs import packed, storage
 
 FILE_REASONS = {  # why a file is left out
@@ -40,7 +40,7 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "time": "too little time to think",
     "duplicate": "the same moves as an earlier game",
 }
-_TEXTS = (".pgn", ".sgf")
+_TEXTS = tuple(f".{name}" for name in NAMES)
 _SUFFIXES = (*_TEXTS, ".npz")
 _MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
 _MOST_SAID = 300  # letters on a game that is left out
