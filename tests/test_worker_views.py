@@ -11,14 +11,11 @@ from rich.console import Console
 from azpy.cli.progress import Display, live_bar, worker_lines
 from azpy.errors import RunError
 from azpy.fleet.fleet import WorkerState
-from azpy.games.names import make_game
-from azpy.reports.report import make_report
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played
 from azpy.training.loop import worker_rows
 from test_fleet import SMALL, settings, train
-from test_report import Page
 
 Rows = list[dict[str, Any]]
 
@@ -105,22 +102,7 @@ def test_a_row_that_cannot_be_read_back_is_refused(name: str, value: Any, tmp_pa
             run.metrics()
 
 
-# The page and the screen
-
-
-def test_the_page_has_a_table_of_the_newest_head_s_workers() -> None:
-    old = [row(i, name) for i in (1, 2) for name in ("worker 1", "worker 2", "old")]
-    new = [row(i, "worker 1", since=2, games=7, silent=3.0) for i in (3, 4)]
-    new.append(row(4, "<worker 2>", since=2, behind=None, batch_fill=None, alive=False))
-    page = Page(make_report("a run", {}, [*old, *new], [], make_game("tic_tac_toe")))
-    text = page.text.replace("\n", "")
-    assert "worker 114" + "50" + "50%" + "0" + "3:57" + "<worker 2>" in text
-    assert "<worker 2>10" + "50" + "-" + "-" + "3:59, ended" in text
-    assert "old" not in text.partition("Workers")[2].partition("What search thought")[0]
-
-
-def test_a_page_without_workers_has_no_table_of_them() -> None:
-    assert "Workers" not in make_report("a run", {}, [], [], make_game("tic_tac_toe"))
+# The screen
 
 
 @pytest.mark.parametrize(("workers", "lines"), [(0, 0), (1, 1), (2, 3), (8, 9), (9, 9), (100, 9)])

@@ -6,7 +6,6 @@ Made from what the run folder holds: rows of metrics.jsonl and the newest games.
 import base64
 import html
 import io
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -56,7 +55,7 @@ def make_report(
 <p class="summary">{html.escape(summary(rows))}</p>
 {boxes or '<p class="calm">No alarms.</p>'}
 <h2>Is it learning?</h2><div class="charts">{charts}</div>
-{_workers(rows)}<h2>What search thought</h2>
+<h2>What search thought</h2>
 <p>Positions of the newest games in which search changed the network's policy most, and one in which it was most
 wrong about the outcome. Values are for the player to move: 1 is a win.</p>
 <div class="boards">{boards}</div>
@@ -84,8 +83,7 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 th { font-weight: normal; text-align: left; color: #555; padding-right: 1.5rem }
 td { overflow-wrap: anywhere }
 .board td, .board th { padding: 1px 4px; white-space: nowrap }
-.board td, .workers td { text-align: right }
-.workers td { padding-right: 1.5rem }
+.board td { text-align: right }
 .board td.bar { width: 40%; padding-left: 8px }
 .bar i { display: block; height: 6px; background: #2b6cb0; border-radius: 2px }
 .bar i + i { background: #cbd5e0; margin-top: 1px }
@@ -107,36 +105,6 @@ def summary(rows: Rows) -> str:
     usual = "{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}"
     scores = [(alone if row.get("players") == 1 else usual).format(**row) for row in newest.values()]
     return f"{text} Last matches: {', '.join(scores)}." if scores else text
-
-
-def _workers(rows: Rows) -> str:
-    """A table of the workers of the newest head, each as its newest row shows it; nothing for a run without workers."""
-    known = [row for row in rows if row["kind"] == "worker"]
-    if not known:
-        return ""
-    of_head = [row for row in known if row["since"] == max(row["since"] for row in known)]
-    games = Counter[str]()
-    for row in of_head:
-        games[row["worker"]] += row["games"]
-    lines = []
-    for row in {row["worker"]: row for row in of_head}.values():
-        minutes, seconds = divmod(int(max(0.0, row["seconds"] - row["silent"])), 60)
-        cells = (
-            f"{games[row['worker']]:,.0f}",
-            f"{row['evaluations_per_second']:,.0f}",
-            f"{fill:.0%}" if isinstance(fill := row.get("batch_fill"), float) else "-",
-            str(behind) if isinstance(behind := row.get("behind"), int) else "-",
-            f"{minutes}:{seconds:02d}" + ("" if row.get("alive") else ", ended"),
-        )
-        data = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-        lines.append(f"<tr><th>{html.escape(row['worker'])}</th>{data}</tr>")
-    heads = ("worker", "games", "evaluations/s", "batches full", "networks behind", "last sign of life")
-    return (
-        "<h2>Workers</h2><p>Since az-train was started last; games are all since then, the other figures are of the "
-        "worker's newest iteration. The last sign of life is a time on the run's clock, in minutes and seconds.</p>"
-        f'<table class="workers"><thead><tr>{"".join(f"<th>{head}</th>" for head in heads)}</tr></thead>'
-        f"{''.join(lines)}</table>\n"
-    )
 
 
 def _charts(rows: Rows, positions: Searched, players: int) -> list[str]:
