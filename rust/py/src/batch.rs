@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use azpy_core::batched::{RoundStats, Rounds, Workers};
 use azpy_core::game::{Action, GameFault, PlayError, Turn};
 use azpy_core::look::{self, Shown};
-use azpy_core::search::{Search, SearchResult, SearchStats, Stop, stream_for};
+use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::tree::Tree;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -146,10 +146,6 @@ impl<G: Hosted> AnySearch for Search<G> {
 
     fn stats(&self) -> &SearchStats {
         self.stats()
-    }
-
-    fn stop(&self) -> Stop {
-        self.stop()
     }
 
     fn tree(&self) -> &Tree {

@@ -4,7 +4,7 @@ use std::sync::{Arc, RwLock};
 
 use azpy_core::game::Action;
 use azpy_core::look::{Shown, Variation, standard_errors, variations as variations_of};
-use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
+use azpy_core::search::{SearchResult as CoreResult, SearchStats};
 use azpy_core::selfplay::{sharpen, soften};
 use azpy_core::tree::Tree;
 use numpy::{IntoPyArray, PyArray1};
@@ -22,8 +22,6 @@ pub(crate) trait AnySearch: Send + Sync {
     fn num_actions(&self) -> usize;
     fn result(&self) -> CoreResult;
     fn stats(&self) -> &SearchStats;
-    /// Why the last run ended.
-    fn stop(&self) -> Stop;
     fn tree(&self) -> &Tree;
     /// The key of the root.
     fn key(&self) -> u128;
