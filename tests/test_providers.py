@@ -139,6 +139,7 @@ def test_a_gpu_casts_no_observations_in_silence(gpu: list[Any]) -> None:
 
 def test_a_plugin_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime_ep_webgpu", None)
+    monkeypatch.setattr(sessions, "_register", sessions._register.__wrapped__)  # another test may have loaded it
     with pytest.raises(MissingPackageError) as caught:
         OnnxEvaluator(MODEL, "webgpu")
     package = "onnxruntime-ep-webgpu"
@@ -203,10 +204,9 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
     claim(monkeypatch, CUDA)
     monkeypatch.setattr(onnxruntime, "preload_dlls", preload)
-    sessions._preload.cache_clear()
+    monkeypatch.setattr(sessions, "_preload", sessions._preload.__wrapped__)
     with pytest.raises(DeviceError, match=r"Failed to load libcublasLt.so.13: cannot open shared object file; "):
         OnnxEvaluator(MODEL, "cuda")
-    sessions._preload.cache_clear()
     assert capsys.readouterr().out == ""
 
 
