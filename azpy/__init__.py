@@ -50,7 +50,6 @@ from azpy._core import (
 from azpy.evaluators.protocol import Evaluator
 from azpy.game import Game
 from azpy.games.names import make_game
-from azpy.pondering import pondering
 
 if TYPE_CHECKING:
     from azpy.evaluators.loaded import load_run
@@ -91,7 +90,6 @@ __all__ = [
     "make_game",
     "match",
     "parse_state",
-    "pondering",
     "replay",
     "train",
 ]

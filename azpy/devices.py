@@ -33,9 +33,9 @@ KINDS = {
 }
 OWN = "azpy"  # the CPU by azpy's own code, without ONNX Runtime: see `azpy/evaluators/net.py`
 _ALL = {**KINDS, OWN: _Kind("", "azpy's own code")}
-# What a float32 model can be computed in; the first is the default. For fp16 the model is converted; ONNX Runtime's
-# converter has no bf16.
-_ON_CPU, _ON_GPU = ("fp32",), ("fp32", "fp16")
+# What a float32 model can be computed in; the first is the default. On CUDA torch has fp16, on TensorRT the provider.
+_PRECISIONS = ("fp32", "fp16")
+_HALF = ("cuda", "tensorrt")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "webgpu", "cpu")
 _NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
@@ -131,14 +131,19 @@ def check_precision(device: Device, precision: str, more: Sequence[str] = ()) ->
     Raises:
         SettingsError: names those that it has.
     """
-    has = _ON_CPU if device.kind in ("cpu", OWN) else _ON_GPU
+    has = _PRECISIONS if device.kind in _HALF else _PRECISIONS[:1]
     if precision not in has:
-        needs = "needs a GPU" if precision in _ON_GPU else "does not exist"
+        needs = "needs CUDA or TensorRT" if precision in _PRECISIONS else "does not exist"
         raise SettingsError(f"precision {precision} {needs}: {device.title} has {', '.join((*has, *more))}")
 
 
 def provider_options(
-    device: Device, network_id: int, inputs: Mapping[str, Sequence[int]], buckets: Sequence[int], cache_dir: Path
+    device: Device,
+    network_id: int,
+    inputs: Mapping[str, Sequence[int]],
+    buckets: Sequence[int],
+    cache_dir: Path,
+    precision: str = "fp32",
 ) -> list[tuple[str, dict[str, str]]]:
     """The `providers` of an `InferenceSession` on CUDA or TensorRT.
 
@@ -150,6 +155,7 @@ def provider_options(
         inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
         buckets: rows of the batches to come, ascending.
         cache_dir: of TensorRT's engines.
+        precision: with "fp16" TensorRT may compute layers in it.
     """
     # The exhaustive search of kernels takes seconds a shape and may choose another kernel each time. TF32 and channels
     # last made self-play of a 20x128 network 5.6 times as fast on an H100 (1.31, November 2026).
@@ -165,6 +171,8 @@ def provider_options(
         "trt_timing_cache_enable": "1",
         "trt_timing_cache_path": str(cache_dir),
     }
+    if precision == "fp16":
+        tensorrt["trt_fp16_enable"] = "1"
     for name, rows in (("min", buckets[0]), ("opt", buckets[len(buckets) // 2]), ("max", buckets[-1])):
         shapes = (f"{input_}:" + "x".join(map(str, (rows, *sizes))) for input_, sizes in inputs.items())
         tensorrt[f"trt_profile_{name}_shapes"] = ",".join(shapes)

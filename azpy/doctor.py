@@ -55,9 +55,8 @@ def examine(speed: bool = True) -> dict[str, Any]:
     Returns:
         `python`, `system`, `packages` (versions by name, None if not installed), `broken` (packages that are
         installed and cannot be imported, with the reason), `conflict` (both onnxruntime packages at once, or
-        None), `providers` (by device: None if it works, else the reason), `devices` (what ONNX Runtime finds: provider,
-        kind, vendor and what its driver says), `torch_gpu` (None if torch can train on a GPU, else the reason), `cpu`,
-        `memory` (bytes), `gpus` (by nvidia-smi), `environment`, and `speed`.
+        None), `providers` (by device: None if it works, else the reason), `torch_gpu` (None if torch can train on a
+        GPU, else the reason), `cpu`, `memory` (bytes), `gpus` (by nvidia-smi), `environment`, and `speed`.
     """
     packages = {name: installed_version(name) for name in _PACKAGES}
     report: dict[str, Any] = {
@@ -74,7 +73,6 @@ def examine(speed: bool = True) -> dict[str, Any]:
         "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
     }
     report["providers"] = {device: _try(device) for device in KINDS}
-    report["devices"] = _devices()  # last: plugins are loaded by now
     report["torch_gpu"] = "torch does not load" if "torch" in report["broken"] else _torch_gpu(packages["torch"])
     report["speed"] = _speed(report["providers"]["cpu"] is None) if speed else None
     return report
@@ -138,23 +136,6 @@ def _broken(packages: dict[str, str | None]) -> dict[str, str]:
         except Exception as error:  # a package may fail in any way
             found[name] = first_line(error)
     return found
-
-
-def _devices() -> list[dict[str, str]]:
-    """What ONNX Runtime and its plugins find."""
-    try:
-        found = importlib.import_module("onnxruntime").get_ep_devices()
-    except Exception:  # none, or one that is too old; the providers say what is wrong
-        return []
-    return [
-        {
-            "provider": each.ep_name,
-            "kind": str(each.device.type).rpartition(".")[2],
-            "vendor": each.device.vendor or each.ep_vendor,
-            "says": ", ".join(f"{key} {text}" for key, text in {**each.ep_metadata, **each.device.metadata}.items()),
-        }
-        for each in found
-    ]
 
 
 def _torch_gpu(version: str | None) -> str | None:

@@ -53,8 +53,8 @@ class MissingPackageError(AzpyError, ImportError):
 # What each extra of pyproject.toml brings, without lower bounds: pip takes the newest.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "cpu": ("onnxruntime",),
-    "cuda": ("onnxruntime-gpu[cuda,cudnn]", "onnx"),
-    "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "onnx", "tensorrt-cu13<11"),
+    "cuda": ("onnxruntime-gpu[cuda,cudnn]",),
+    "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "tensorrt-cu13<11"),
     "webgpu": ("onnxruntime-ep-webgpu",),
     "openspiel": ("open_spiel",),
     "train": ("torch", "safetensors", "onnx", "matplotlib"),
@@ -71,7 +71,7 @@ def pip_install(*extras: str) -> str:
 
     Example:
         >>> pip_install("cuda")
-        'pip install "onnxruntime-gpu[cuda,cudnn]" onnx'
+        'pip install "onnxruntime-gpu[cuda,cudnn]"'
     """
     packages = dict.fromkeys(package for extra in extras for package in EXTRAS[extra])
     return " ".join(["pip install", *(one if one.isidentifier() else f'"{one}"' for one in packages)])

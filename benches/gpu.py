@@ -1,7 +1,7 @@
-"""What a GPU brings, in about eight minutes: a row for each evaluator and precision, and az-train's share.
+"""What a GPU brings, in some minutes: a row for each evaluator and precision.
 
     python benches/gpu.py [--device cuda] [--game wall_game] [--network 20x128] [--slots 512] [--seconds 2]
-                          [--eval-batch 1] [--train-minutes 2] [--json FILE]
+                          [--eval-batch 1] [--json FILE]
 
 The network has random weights. Of each evaluator:
 
@@ -11,16 +11,12 @@ The network has random weights. Of each evaluator:
 - self-play: rows/s without the cache, their share of the evaluator alone, and the share of the pipelines' time in the
   network. 280,000 rows/s is the figure to beat for a 20x128 network on the 8x8 Wall Game.
 
-Then az-train trains such a network for --train-minutes, and the rows/s of its self-play are compared with those of
-torch in fp16. What cannot be had is named.
+What cannot be had is named.
 """
 
 import argparse
 import json
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,7 +37,6 @@ from azpy.playing.benchmarks import machine, measure_self_play
 from azpy.settings.run import Settings, combine
 
 _SETTINGS = ("game", "network", "device", "slots", "pipelines", "eval_batch")
-_AS_RUNS = "torch fp16, graphs"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -55,7 +50,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--eval-batch", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--train-minutes", type=float, default=2.0, help="0 leaves az-train out")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
     settings = combine({name: getattr(given, name) for name in _SETTINGS})
@@ -80,7 +74,6 @@ def main(arguments: list[str] | None = None) -> None:
 
     makers: dict[str, Callable[[], Any]] = {
         "onnx fp32": lambda: OnnxEvaluator(model, given.device, game=start),
-        "onnx fp16": lambda: OnnxEvaluator(model, given.device, game=start, precision="fp16"),
         "torch fp32": torch_as("fp32", buckets=()),
         "torch bf16": torch_as("bf16", buckets=()),
         "torch bf16, graphs": torch_as("bf16"),
@@ -94,23 +87,14 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"{name}: left out: {first_line(error)}", flush=True)
             continue
         rows[name] = row
-        _keep(found, given.json)
+        if given.json is not None:
+            given.json.write_text(json.dumps(found, indent=2, default=str))
         times = ", ".join(f"{count}: {one:,.0f} and {two:,.0f}" for count, (one, two) in row["us"].items())
         print(
             f"{name}: self-play {row['self_play']:,.0f} rows/s ({row['share']:.3f} of {row['alone']:,.0f} alone, "
             f"{row['busy']:.0f} % in the network)\n  us a batch: {times}\n  far: {row['far']:.1e}; {row['drift']}",
             flush=True,
         )
-    if given.train_minutes and _AS_RUNS in rows:
-        found["az_train"] = rate = _trained(given)
-        share = rate / rows[_AS_RUNS]["self_play"]
-        print(f"az-train: {rate:,.0f} rows/s in its self-play, {share:.3f} of those of {_AS_RUNS} here")
-    _keep(found, given.json)
-
-
-def _keep(found: dict[str, Any], path: Path | None) -> None:
-    if path is not None:
-        path.write_text(json.dumps(found, indent=2, default=str))
 
 
 def _measured(evaluator: Any, exact: Any, positions: Any, settings: Settings, given: Any) -> dict[str, Any]:
@@ -137,18 +121,6 @@ def _measured(evaluator: Any, exact: Any, positions: Any, settings: Settings, gi
         "far": far,
         "drift": str(drift(exact, evaluator, *positions)),
     }
-
-
-def _trained(given: Any) -> float:
-    """Rows a second that az-train's network answers in self-play."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["--network", given.network, "--device", given.device, "--slots", str(given.slots)]
-        words += ["--minutes", f"{given.train_minutes:g}", "--out", folder, "--final-match-games", "2"]
-        command = [sys.executable, "-m", "azpy", "train", given.game, *words]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row["kind"] == "iteration"]
-    return sum(row["evaluations"] for row in rows) / sum(row["play_seconds"] for row in rows)
 
 
 if __name__ == "__main__":

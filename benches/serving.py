@@ -6,8 +6,7 @@ A small untrained network of Connect Four on the CPU answers, and a batch has ro
 
 So many clients ask at once, and each again as soon as it is answered: a quarter of them for 50 simulations, the others
 for 100, 200 and 400, from random early positions. Equal requests should take equal times: p99 over p50 says so for each
-size. Then `--hurried` clients ask for answers within 0.1 s, while the others go on. Games that keep their trees are in
-benches/server.py.
+size. Then `--hurried` clients ask for answers within 0.1 s, while the others go on.
 
 Throughput is in evaluations a second, over the evaluator's own with full batches, measured before, between and after.
 """

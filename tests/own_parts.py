@@ -75,10 +75,6 @@ def compiled_whole(shape: tuple[int, int, int], actions: int) -> Any:
     return torch.compile(Normed(shape, actions, nn.Linear(8, 8)))
 
 
-def compiled_twice(shape: tuple[int, int, int], actions: int) -> Any:
-    return torch.compile(compiled_part(shape, actions))
-
-
 def compiled_in_place(shape: tuple[int, int, int], actions: int) -> nn.Module:
     network = Normed(shape, actions, nn.Linear(8, 8))
     network.compile()
@@ -88,19 +84,6 @@ def compiled_in_place(shape: tuple[int, int, int], actions: int) -> nn.Module:
 def compiled_part(shape: tuple[int, int, int], actions: int) -> nn.Module:
     part: Any = torch.compile(nn.Linear(8, 8))
     return Normed(shape, actions, part)
-
-
-def compiled_part_in_place(shape: tuple[int, int, int], actions: int) -> nn.Module:
-    network = Normed(shape, actions, nn.Linear(8, 8))
-    network.norm.compile()
-    return network
-
-
-def compiled_decorated(shape: tuple[int, int, int], actions: int) -> nn.Module:
-    class Decorated(nn.Linear):
-        forward: Any = torch.compile(nn.Linear.forward)
-
-    return Normed(shape, actions, Decorated(8, 8))
 
 
 def script(shape: tuple[int, int, int], actions: int) -> Any:

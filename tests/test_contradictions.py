@@ -71,7 +71,7 @@ def test_a_game_that_contradicts_itself_is_an_error_of_the_game_and_never_a_pani
         search = azpy.Search(evaluator, simulations=40, eval_batch=4, **given)
         for _ in range(3):
             result = search.run(misbehaving(seed))
-            result.to_dot()
+            result.to_svg()
             if result.action is not None:
                 search.advance(result.action)
                 search.run()

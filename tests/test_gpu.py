@@ -42,12 +42,6 @@ def difference(one: Any, other: Any, count: int = 300) -> tuple[float, float]:
     return float(np.abs(logits - other_logits).max() / scale), float(np.abs(values - other_values).max())
 
 
-def same_choices(one: Any, other: Any, count: int = 512) -> float:
-    """Share of positions in which both prefer the same action."""
-    first, second = (part.evaluate_batch(rows(count))[0].argmax(1) for part in (one, other))
-    return float((first == second).mean())
-
-
 @pytest.fixture(scope="module")
 def cpu() -> OnnxEvaluator:
     return OnnxEvaluator(MODEL, game=GAME)
@@ -271,28 +265,6 @@ def test_fitting_on_the_gpu_is_fitting_on_the_cpu_and_is_saved_as_it_is() -> Non
     assert further == pytest.approx(also, rel=2e-2)
     assert on_the_cpu.steps == 25
     assert on_cpu.steps == 20
-
-
-def test_fp16_on_cuda_is_near_fp32(cpu: OnnxEvaluator) -> None:
-    half = OnnxEvaluator(MODEL, "cuda", game=GAME, precision="fp16")
-    assert max(difference(cpu, half)) < 2e-2
-    assert min(difference(cpu, half)) > 0
-    assert same_choices(cpu, half) > 0.9
-    assert half.network_id != cpu.network_id
-
-
-def test_our_network_in_fp16_runs_on_cuda_whole() -> None:
-    from azpy.devices import provider_options
-    from azpy.evaluators.fp16 import to_fp16
-    from azpy.evaluators.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
-
-    state = azpy.make_game("connect_four")
-    model = to_fp16(to_onnx(Network(state.obs_shape, state.num_actions, "5x64")))
-    device = Device("cuda")
-    ort = import_onnxruntime(device)
-    options = provider_options(device, 1, {"observations": state.obs_shape}, BUCKETS, Path())
-    nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
-    assert "CPUExecutionProvider" not in nodes
 
 
 def test_pipelines_overlap_with_new_sessions(cpu: OnnxEvaluator) -> None:

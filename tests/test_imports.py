@@ -68,7 +68,7 @@ def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
     del extras["dev"], extras["site"], extras["test"]
     assert {name: tuple(re.sub(r">=[\d.]+,?", "", one) for one in extras[name]) for name in extras} == EXTRAS
-    packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" onnx "tensorrt-cu13<11" tensorboard'
+    packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" "tensorrt-cu13<11" tensorboard'
     assert pip_install("tensorrt", "tensorboard") == packages
 
 

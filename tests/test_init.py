@@ -229,8 +229,7 @@ def test_names_that_torch_s_wrappers_add_are_understood(spec: str) -> None:
     game: Any = azpy.make_game("tic_tac_toe")
     network, learner = network_of(game, spec), Learner(game, spec, seed=9)
     state, compiled = network.state_dict(), cast("torch.nn.Module", torch.compile(network))
-    parts = {name: name.replace(".0.", ".0._checkpoint_wrapped_module.") for name in state}
-    fsdp = {f"_fsdp_wrapped_module.{parts[name]}": tensor for name, tensor in state.items()}
+    fsdp = {f"_fsdp_wrapped_module.{name}": tensor for name, tensor in state.items()}
     for named in (
         torch.nn.DataParallel(network).state_dict(),  # and DistributedDataParallel
         compiled.state_dict(),
@@ -254,14 +253,7 @@ class Outer(torch.nn.Linear):
 def test_a_network_with_such_a_name_of_its_own_keeps_it(make: Callable[[], torch.nn.Module]) -> None:
     network = make()
     state, parallel = network.state_dict(), torch.nn.DataParallel(network)
-    inner = {name: name.replace("module.", "module._orig_mod.") for name in state}
-    for named in (
-        state,
-        parallel.state_dict(),
-        AveragedModel(parallel).state_dict(),
-        {inner[name]: tensor for name, tensor in state.items()},
-        {f"module.{inner[name]}": tensor for name, tensor in state.items()},
-    ):
+    for named in (state, parallel.state_dict(), AveragedModel(parallel).state_dict()):
         found = unwrapped({name: tensor.numpy() for name, tensor in named.items()}, state)
         assert found.keys() == state.keys()
         assert all(np.array_equal(found[name], state[name]) for name in state)

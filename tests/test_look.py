@@ -6,13 +6,15 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy.reports.tree_picture import Node
 from oracles import Batch, Countdown, DiceCountdown, Hashed, after, game_starts, turn_of
 
 STATE = azpy.make_game("connect_four")
@@ -43,7 +45,6 @@ def test_variations_can_be_fewer_and_shorter() -> None:
 LOOKS: dict[str, Callable[[azpy.SearchResult], object]] = {
     "standard_errors": lambda result: result.standard_errors,
     "principal_variations": lambda result: result.principal_variations(),
-    "to_dot": lambda result: result.to_dot(),
     "to_svg": lambda result: result.to_svg(),
 }
 every_look = pytest.mark.parametrize("look", LOOKS)
@@ -96,12 +97,12 @@ def test_each_tree_of_many_changes_for_itself() -> None:
     search.replace(0, STATE)
     search.advance([-1, -1, 2])
     for result in (results[0], results[2]):
-        with pytest.raises(ValueError, match="to_dot"):
-            result.to_dot()
+        with pytest.raises(ValueError, match="to_svg"):
+            result.to_svg()
     assert results[1].principal_variations() == alone.principal_variations()
     search.run(10)
-    with pytest.raises(ValueError, match="to_dot"):
-        results[1].to_dot()
+    with pytest.raises(ValueError, match="to_svg"):
+        results[1].to_svg()
 
 
 def test_a_search_that_is_running_cannot_be_looked_at() -> None:
@@ -149,52 +150,37 @@ def test_a_picture_has_the_nodes_asked_for_and_needs_nothing_else(name: str) -> 
         assert len(nodes_of(svg)) == max_nodes or not texts(svg, "more")
         assert not re.search(r"<(script|style|image|use|foreignObject)|href|url\(|@import|font-face", svg)
         assert svg.count("http") == 1  # the name of the format
-        # The two forms show the same.
-        dot = result.to_dot(max_nodes)
-        shown = Counter(tuple(text.text for text in node.iter(f"{SVG}text")) for node in nodes_of(svg))
-        assert shown == Counter(re.findall(r'^  n\d+ \[label="(.*?)\\n(.*?)",', dot, re.MULTILINE))
-        assert Counter(texts(svg, "more")) == Counter(re.findall(r'label="(\+\d+ more)"', dot))
+        nodes = shown(result, max_nodes)
+        drawn = Counter(tuple(text.text for text in node.iter(f"{SVG}text")) for node in nodes_of(svg))
+        assert drawn == Counter(node.lines() for node in nodes)
+        assert Counter(texts(svg, "more")) == Counter(f"+{node.left_out} more" for node in nodes if node.left_out)
 
 
-def parsed(dot: str) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], dict[str, str]]]:
-    """Nodes and edges with their attributes; every line must be one of them, or a default."""
-    nodes, edges = dict[str, dict[str, str]](), dict[tuple[str, str], dict[str, str]]()
-    first, *lines, last, end = dot.split("\n")
-    assert (first, last, end) == ("digraph search {", "}", "")
-    attribute = r'\w+=(?:\w+|[\d.]+|"(?:[^"\\]|\\.)*")'
-    for line in lines:
-        match = re.fullmatch(rf"  (\w+)(?: -> (\w+))? \[({attribute}(?:, {attribute})*)\];", line)
-        assert match, line
-        found = {k: v.strip('"') for k, v in re.findall(r'(\w+)=(\w+|[\d.]+|"(?:[^"\\]|\\.)*")', match[3])}
-        if match[2]:
-            edges[match[1], match[2]] = found
-        elif match[1] not in {"graph", "node", "edge"}:
-            nodes[match[1]] = found
-    return nodes, edges
+def shown(result: azpy.SearchResult, *given: Any) -> list[Node]:
+    """The nodes of its picture, each after its parent."""
+    with patch("azpy.reports.tree_picture.to_svg", lambda title, nodes: [Node(**node) for node in nodes]):
+        return cast("list[Node]", result.to_svg(*given))
 
 
 @pytest.mark.parametrize("start", [STATE, DICE], ids=["connect_four", "pig"])
 def test_a_picture_tells_the_numbers_of_the_search(start: azpy.State) -> None:
     result = azpy.Search(Hashed(start.num_actions), simulations=400).run(start)
-    nodes, edges = parsed(result.to_dot(10_000))
-    player = start.turn
-    assert nodes["n0"]["label"] == rf"N 401\nQ {result.value:+.3f} for {player}"
-    labels = {edge["label"]: nodes[to]["label"] for (parent, to), edge in edges.items() if parent == "n0"}
+    nodes, player = shown(result, 10_000), start.turn
+    assert nodes[0].lines() == (f"N {401}", f"Q {result.value:+.3f} for {player}")
     known = zip(result.actions, result.visits, result.priors, result.q, strict=True)
-    assert labels == {
-        start.action_name(action): rf"N {visits}, P {prior:.3f}\nQ {q:+.3f} for {player}"
+    assert {node.name: node.lines() for node in nodes if node.parent == 0} == {
+        start.action_name(action): (f"N {visits}, P {prior:.3f}", f"Q {q:+.3f} for {player}")
         for action, visits, prior, q in known
         if visits
     }
     # Every visited node is there: an evaluation each, a finished game, or a roll.
-    visits = {name: int(re.match(r"N (\d+)", node["label"])[1]) for name, node in nodes.items()}  # type: ignore[index]
-    below = Counter[str]()
-    for parent, child in edges:
-        below[parent] += visits[child]
-    for name, node in nodes.items():
-        if "peripheries" not in node:
-            assert visits[name] == below[name] + ("ellipse" not in node.get("shape", ""))
-    rolls = sum("ellipse" in node.get("shape", "") for node in nodes.values())
+    below = Counter[int | None]()
+    for node in nodes:
+        below[node.parent] += node.visits
+    for index, node in enumerate(nodes):
+        if node.turn != azpy.TERMINAL:
+            assert node.visits == below[index] + (node.turn != azpy.CHANCE)
+    rolls = sum(node.turn == azpy.CHANCE for node in nodes)
     assert (rolls > 0) == (start is DICE)
     rects = [rect for node in nodes_of(result.to_svg(10_000)) for rect in node.iter(f"{SVG}rect")]
     assert sum("stroke-dasharray" in rect.attrib for rect in rects) == rolls
@@ -203,31 +189,25 @@ def test_a_picture_tells_the_numbers_of_the_search(start: azpy.State) -> None:
 def test_names_are_those_of_the_position_where_the_action_is_taken() -> None:
     # In Pig the same number is a roll's face or an action.
     result = azpy.Search(azpy.UniformEvaluator(), simulations=600).run(DICE)
-    nodes, edges = parsed(result.to_dot(200))
-    named = {True: set[str](), False: set[str]()}
-    for (parent, _), edge in edges.items():
-        if "label" in edge:
-            named["ellipse" in nodes[parent].get("shape", "")].add(edge["label"])
+    nodes, named = shown(result, 200), {True: set[str](), False: set[str]()}
+    for node in nodes:
+        if node.parent is not None:
+            named[nodes[node.parent].turn == azpy.CHANCE].add(node.name)
     assert named == {True: set("123456"), False: {"roll", "hold"}}
 
 
 def test_finished_games_and_the_principal_variation_stand_out() -> None:
     start = after(azpy.make_game("tic_tac_toe"), 0, 3, 1, 4)  # x wins at once
     result = azpy.Search(Hashed(9), simulations=300).run(start)
-    nodes, edges = parsed(result.to_dot(60))
-    best = [(parent, child) for (parent, child), edge in edges.items() if "penwidth" in edge]
-    line, at = list[str](), "n0"
-    while any(parent == at for parent, _ in best):
-        (at,) = (child for parent, child in best if parent == at)
-        line.append(next(edge["label"] for (_, child), edge in edges.items() if child == at))
+    nodes = shown(result, 60)
+    best = [node for node in nodes if node.on_principal_variation and node.parent is not None]
     position, names = start.clone(), list[str]()
     for action in result.principal_variation:
         names.append(position.action_name(action))
         position.play(action)
-    assert line == names == ["c3"]
-    assert turn_of(position) == azpy.TERMINAL
-    assert nodes[at]["peripheries"] == "2"
-    assert nodes[at]["label"].endswith(r"\nQ +1.000 for 0")
+    assert [node.name for node in best] == names == ["c3"]
+    assert turn_of(position) == best[0].turn == azpy.TERMINAL
+    assert best[0].lines()[1] == "Q +1.000 for 0"
     svg = result.to_svg()
     strokes = Counter(path.get("stroke") for path in ET.fromstring(svg).iter(f"{SVG}path"))
     assert min(strokes.values()) == 2  # the one edge, and the legend's
@@ -235,7 +215,7 @@ def test_finished_games_and_the_principal_variation_stand_out() -> None:
     rects = [rect for node in nodes_of(svg) for rect in node.iter(f"{SVG}rect")]
     assert all(float(rect.attrib["x"]) + float(rect.attrib["width"]) < width for rect in rects)
     doubled = [node for node in nodes_of(svg) if len(list(node.iter(f"{SVG}rect"))) == 2]
-    assert len(doubled) == sum("peripheries" in node for node in nodes.values()) > 0
+    assert len(doubled) == sum(node.turn == azpy.TERMINAL for node in nodes) > 0
 
 
 def test_depth_cuts_the_tree() -> None:
@@ -243,10 +223,10 @@ def test_depth_cuts_the_tree() -> None:
     assert len(nodes_of(result.to_svg(depth=0))) == 1
     svg = result.to_svg(10_000, depth=1)
     assert len(nodes_of(svg)) == 8
-    _, edges = parsed(result.to_dot(10_000, depth=2))
-    assert all(parent == "n0" or ("n0", parent) in edges for parent, to in edges if to[0] == "n")
+    nodes = shown(result, 10_000, 2)
+    assert {node.depth for node in nodes} == {0, 1, 2}
     more = [int(text[1:-5]) for text in texts(svg, "more")]
-    assert sum(more) == sum(to[0] == "n" for parent, to in edges if parent != "n0")
+    assert sum(more) == sum(node.depth == 2 for node in nodes)
 
 
 @pytest.mark.parametrize("max_nodes", [10, 60, 200])
@@ -290,8 +270,6 @@ def test_any_name_can_be_drawn() -> None:
     svg = result.to_svg()
     assert set(texts(svg, "action")) == {'a "<b>" & \\N', "a name that goes …"}
     assert "much longer than there is room for" in svg  # where the mouse points
-    labels = {edge["label"] for edge in parsed(result.to_dot())[1].values() if "label" in edge}
-    assert labels == {r"a \"<b>\" & \\N", Named.names[1]}
 
 
 @pytest.mark.parametrize("name", [KeyError("no name"), None, 7, "\ud800"], ids=repr)
@@ -332,16 +310,16 @@ def test_roots_without_visits_are_drawn_as_what_they_are() -> None:
     before_a_roll.advance([0])
     (result,) = before_a_roll.results()
     assert (result.standard_errors.size, result.principal_variations()) == (0, [])
-    nodes, edges = parsed(result.to_dot())
-    assert nodes["n0"]["shape"] == "ellipse"
-    assert {edge["label"] for (parent, to), edge in edges.items() if parent == "n0" and to[0] == "n"} <= set("123456")
+    nodes = shown(result)
+    assert nodes[0].turn == azpy.CHANCE
+    assert {node.name for node in nodes if node.parent == 0} <= set("123456")
 
 
 @pytest.mark.parametrize(
     ("method", "arguments", "said"),
     [
         ("to_svg", (0,), "max_nodes must be at least 1, got 0"),
-        ("to_dot", (10_001,), "max_nodes must be at most 10000, got 10001"),
+        ("to_svg", (10_001,), "max_nodes must be at most 10000, got 10001"),
         ("to_svg", (60, -1), "depth must be at least 0, got -1"),
         ("principal_variations", (-1,), "count must be at least 0, got -1"),
         ("principal_variations", (3, 0), "length must be at least 1, got 0"),

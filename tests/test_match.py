@@ -415,7 +415,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     for a in (run, azpy.load_run(run), Path(run)):
         result = azpy.match(a, "random", games=6, simulations=4)
         assert [result.wins, result.draws, result.losses] == [told["wins"], told["draws"], told["losses"]]
-    assert f"<td>{result.score:.3f} [" in result._repr_html_()
+    assert repr(result).startswith(f"{result.score:.3f} [")
     own = azpy.match(azpy.UniformEvaluator(), RandomPlayer(), game=BOARD, games=2, simulations=4)
     assert own.games == 2
     cases: list[tuple[tuple[str, str], dict[str, Any], str]] = [

@@ -1,6 +1,5 @@
 """az-match's files: openings that a user gives (--book), and the games that were played (--save)."""
 
-import bz2
 import errno
 import fcntl
 import gzip
@@ -12,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -189,17 +187,12 @@ def test_a_book_is_read_in_the_encoding_that_it_states_and_packed() -> None:
         ("b.sgf", japanese.encode("shift_jis"), GO, ["E1"]),
         ("b.SGF.gz", gzip.compress(japanese.encode("shift_jis")), GO, ["E1"]),
         ("b.pgn", PGN.encode("utf-16"), CHESS, ["e2e4", "e7e5", "g1f3"]),
-        ("b.pgn.bz2", bz2.compress(PGN.encode()), CHESS, ["e2e4", "e7e5", "g1f3"]),
         ("b.txt.gz", gzip.compress(b"b2 a3"), GAME, ["b2", "a3"]),
     ):
         Path(name).write_bytes(data)
         first = openings_of(Path(name), game)[0]
         assert names(first) == expected
         assert ("AB[cc]" in first.start.to_text()) == (game == GO)
-    with zipfile.ZipFile("b.zip", "w") as archive:
-        archive.writestr("b.pgn", PGN)
-    with pytest.raises(SettingsError, match=r"b\.zip is an archive, expected a file of openings: unpack it"):
-        openings_of(Path("b.zip"), CHESS)
 
 
 def test_each_game_of_a_book_is_read_from_its_own_text_however_lines_end() -> None:

@@ -16,7 +16,7 @@ import own_parts
 from azpy.errors import DeviceError, ModelError, SettingsError, SettingsWarning
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.own import checked, network_of
+from azpy.learning.own import network_of
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.reader import read_checkpoint
 from azpy.settings import Settings
@@ -153,18 +153,11 @@ def test_rms_norm_is_exported(norm: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(got, expected.detach().numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("how", ["whole", "twice", "in_place", "part", "part_in_place", "decorated"])
-def test_a_compiled_network_is_unwrapped(how: str) -> None:
+@pytest.mark.parametrize("how", ["whole", "in_place", "part"])
+def test_a_compiled_network_is_refused(how: str) -> None:
     spec = f"own_parts:compiled_{how}"
-    with pytest.warns(SettingsWarning, match=f"network '{spec}': azpy plays and trains it without torch.compile"):
-        network = network_of(START, spec)
-    assert network.state_dict().keys() == own_parts.Normed(SHAPE, 9, torch.nn.Linear(8, 8)).state_dict().keys()
-    rehearse(Settings("tic_tac_toe", network=spec), START)
-    # A module that somebody else holds stays as it is.
-    theirs = getattr(own_parts, f"compiled_{how}")(SHAPE, 9)
-    names = list(theirs.state_dict())
-    assert checked(theirs, START) is not theirs
-    assert list(theirs.state_dict()) == names
+    with pytest.raises(SettingsError, match=f"network '{spec}': .* give the module without torch.compile"):
+        network_of(START, spec)
 
 
 def test_what_torch_cannot_write_leaves_no_graph_and_no_folder(

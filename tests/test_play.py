@@ -127,18 +127,13 @@ def test_what_was_taken_is_what_the_moves_took(game: str) -> None:
     assert captured(start, actions) == f"{names[0]} {told[0]}, {names[1]} {told[1]}"
 
 
-def test_a_terminal_has_colors_and_marks_what_changed(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_has_colors(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    said = typed("tic_tac_toe", "a1", "b2", "undo", colors=True)
+    said = typed("tic_tac_toe", "a1", "b2", colors=True)
     x, o = "\x1b[1;31mx\x1b[0m", "\x1b[1;34mo\x1b[0m"
-    assert f"\x1b[7m{x} . .\n" in said
-    assert f". \x1b[7m{o} .\n{x} . .\n" in said
-    assert said.count(f"\x1b[7m{x} . .\n") == 2  # after the undo a1 is the last move again
+    assert f". {o} .\n{x} . .\n" in said
     assert "\x1b[1;34mO\x1b[0m to move" in said
-    moved = typed("breakthrough", "a2a3", colors=True)
-    assert "\n3 \x1b[7m\x1b[1;31mx" in moved
-    assert "\n2 \x1b[7m.\x1b[0m " in moved
     assert "\x1b" not in typed("tic_tac_toe", "a1", "b2")
     for name, value in {"NO_COLOR": "1", "TERM": "dumb"}.items():
         with monkeypatch.context() as other:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -10,14 +10,15 @@ import torch
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.evaluators import drift as parity
 from azpy.evaluators import onnx
+from azpy.evaluators import torch as torch_evaluators
 from azpy.evaluators.drift import Drift
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
+from azpy.evaluators.sessions import open_on_cpu
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.events import Noticed, Saved, Started
 from azpy.training.trainer import Trainer
-from fake_onnxruntime import TENSORRT, gpu_on_the_cpu
 
 SMALL: dict[str, Any] = {"game": "connect_four(width=5,height=4)", "network": "1x16", "device": "cuda"}
 SMALL |= {"precision": "fp16", "eval_batch": 2, "simulations": 8, "slots": 8, "games_per_iteration": 30}
@@ -25,11 +26,21 @@ SMALL |= {"iterations": 2, "match_every": 100, "match_games": 2, "final_match_ga
 
 
 @pytest.fixture(autouse=True)
-def gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, list[Any]]]:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Precisions of torch's evaluators on CUDA, as they are made; they all run on the CPU."""
+    made = list[str]()
+
+    def of_model(model: bytes, settings: Settings, device: str, **options: Any) -> OnnxEvaluator:
+        made.append(precision := options["precision"])
+        evaluator = OnnxEvaluator(model, game=options["game"], batch=options["batch"])
+        evaluator.network_id, evaluator.device = network_id(model, precision), "cuda:0"
+        evaluator.description = f"CUDA, GPU 0, {precision}"
+        return evaluator
+
     monkeypatch.setattr("azpy.learning.learner.torch_device", lambda device: torch.device("cpu"))
-    defaults: Any = OnnxEvaluator.__init__.__kwdefaults__
-    monkeypatch.setitem(defaults, "buckets", (4, 16))  # a CPU computes all of a bucket
-    return gpu_on_the_cpu(monkeypatch)
+    monkeypatch.setattr("azpy.evaluators.choice.torch_has_cuda", lambda: True)
+    monkeypatch.setattr("azpy.evaluators.torch.evaluator_of_model", of_model)
+    return made
 
 
 def train(path: Path, **changes: Any) -> list[Any]:
@@ -52,7 +63,7 @@ def test_each_generation_that_passes_plays_in_it(tmp_path: Path) -> None:
         events = list(trainer.run())
         plays = [evaluator.network_id for evaluator in trainer._generations.ready.evaluators]
     started = next(event for event in events if isinstance(event, Started))
-    assert "fp32, batches of 4, 16 rows (fp16 once it passes its check)" in started.evaluator
+    assert "CUDA, GPU 0, fp32 (fp16 once it passes its check)" in started.evaluator
     first = read_checkpoint(tmp_path / "checkpoints/000001")
     assert "precision" not in first.state  # a run that goes on has the check again
     assert plays == [network_id(read_checkpoint(tmp_path / "checkpoints/000002").onnx, "fp16")]
@@ -83,10 +94,14 @@ def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeyp
 def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(model: bytes) -> bytes:
-        raise error
+    opened = vars(torch_evaluators)["evaluator_of_model"]
 
-    monkeypatch.setattr("azpy.evaluators.onnx.to_fp16", fails)
+    def fails(*given: Any, **options: Any) -> OnnxEvaluator:
+        if options["precision"] == "fp16":
+            raise error
+        return cast("OnnxEvaluator", opened(*given, **options))
+
+    monkeypatch.setattr(torch_evaluators, "evaluator_of_model", fails)
     events = train(tmp_path, iterations=1)
     (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
     assert f"fp32 plays, as fp16 is not possible for this network: {error}" in advice
@@ -112,7 +127,7 @@ def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monke
     assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
 
 
-def test_on_tensorrt_too_a_run_plays_on_in_it(tmp_path: Path) -> None:
+def test_on_tensorrt_too_a_run_plays_on_in_it(tmp_path: Path, engines: list[str]) -> None:
     train(tmp_path, iterations=1, device="tensorrt")
     said, started, *_ = train(tmp_path, device="tensorrt")
     assert isinstance(said, Noticed)  # before the wait for an engine
@@ -124,18 +139,18 @@ def test_on_tensorrt_too_a_run_plays_on_in_it(tmp_path: Path) -> None:
 
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the engines that TensorRT builds, each with a file; all else is as on CUDA."""
-    names, opened = list[str](), vars(onnx)["open_on_gpu"]
+    """Names of the engines that TensorRT builds, each with a file; the CPU computes the model."""
+    names, defaults = list[str](), cast("Any", OnnxEvaluator.__init__).__kwdefaults__
+    monkeypatch.setitem(defaults, "buckets", (4, 16))  # a CPU computes all of a bucket
 
     def build(ort: Any, data: bytes, device: Any, providers: list[Any]) -> Any:
-        name, options = providers[0]
-        if name == TENSORRT:
-            names.append(options["trt_engine_cache_prefix"])
-            folder = Path(options["trt_engine_cache_path"])
-            folder.mkdir(exist_ok=True)
-            (folder / f"{names[-1]}_sm90.engine").touch()
-            (folder / "sm90.timing").touch()
-        return opened(ort, data, device, providers)
+        _, options = providers[0]
+        names.append(options["trt_engine_cache_prefix"])
+        folder = Path(options["trt_engine_cache_path"])
+        folder.mkdir(exist_ok=True)
+        (folder / f"{names[-1]}_sm90.engine").touch()
+        (folder / "sm90.timing").touch()
+        return open_on_cpu(ort, data, 1, "the model")
 
     monkeypatch.setattr(onnx, "open_on_gpu", build)
     return names
@@ -160,9 +175,7 @@ def test_an_engine_that_cannot_be_built_ends_the_run(tmp_path: Path, monkeypatch
         train(tmp_path, device="tensorrt", precision="fp32")
 
 
-def test_games_are_repeated_in_it_whatever_the_setting_is_now(
-    tmp_path: Path, gpu: list[tuple[bytes, list[Any]]]
-) -> None:
+def test_games_are_repeated_in_it_whatever_the_setting_is_now(tmp_path: Path, gpu: list[str]) -> None:
     train(tmp_path, iterations=1)
     train(tmp_path)
     for now in ("fp16", "fp32"):
@@ -181,8 +194,9 @@ def test_games_are_repeated_in_it_whatever_the_setting_is_now(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"device": "cpu"}, "precision fp16 needs a GPU: CPU has fp32, int8, auto"),
-        ({"device": "auto"}, "precision fp16 needs a GPU: CPU has fp32"),
+        ({"device": "cpu"}, "precision fp16 needs CUDA or TensorRT: CPU has fp32, int8, auto"),
+        ({"device": "auto"}, "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
+        ({"device": "webgpu"}, "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
         ({"device": "cuda", "precision": "int8"}, "precision int8 is for the CPU, got device 'cuda'"),
         ({"precision": "fp8"}, "precision must be fp32 or int8 or auto or fp16"),
     ],

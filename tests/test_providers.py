@@ -1,32 +1,46 @@
 """Devices of OnnxEvaluator, on a machine that has none: what is asked of ONNX Runtime, and what a user is told."""
 
+import gc
 import importlib.metadata
-import re
 import sys
+import threading
 import types
+import weakref
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
 from azpy import devices as providers
 from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
+from azpy.evaluators import sessions
 from azpy.evaluators.onnx import OnnxEvaluator
-from fake_onnxruntime import CPU, CUDA, TENSORRT, Session, answer, install
+from azpy.evaluators.sessions import open_on_cpu
+from test_onnx import make_model, make_priors_model
 
-MODEL = b"any model"
+CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
+MODEL = make_model()
 
 
 def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).random((count, 2, 3, 3), dtype=np.float32)
 
 
-def options_of(session: Session, provider: str) -> dict[str, str]:
-    options: dict[str, str] = dict(session.asked)[provider]
-    return options
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The sessions that are opened on a GPU, for which the CPU stands in: all else is what a GPU gets."""
+    opened = list[Any]()
+
+    def open_session(ort: Any, data: bytes, *_: Any) -> Any:
+        opened.append(open_on_cpu(ort, data, 1, "the model"))
+        return opened[-1]
+
+    monkeypatch.setattr("azpy.evaluators.onnx.open_on_gpu", open_session)
+    return opened
 
 
 # The plan
@@ -42,29 +56,17 @@ def test_devices_by_name() -> None:
 @pytest.mark.parametrize(
     ("device", "precision", "text"),
     [
-        ("cpu", "fp16", "precision fp16 needs a GPU: CPU has fp32"),
-        ("auto", "fp16", "precision fp16 needs a GPU: CPU has fp32"),
+        ("cpu", "fp16", "precision fp16 needs CUDA or TensorRT: CPU has fp32"),
+        ("webgpu", "fp16", "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
+        ("auto", "fp16", "ONNX Runtime plays fp32 on CUDA, got precision 'fp16': use azpy.TorchEvaluator"),
+        ("cuda:1", "fp16", "ONNX Runtime plays fp32 on CUDA, got precision 'fp16': use azpy.TorchEvaluator"),
         ("cuda", "int4", "precision int4 does not exist: CUDA has fp32, fp16"),
     ],
 )
-def test_a_precision_that_cannot_be_had_is_refused(
-    device: str, precision: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = install(monkeypatch)
+def test_a_precision_that_cannot_be_had_is_refused(device: str, precision: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        OnnxEvaluator(MODEL, device, precision=precision)
+        OnnxEvaluator(b"which nobody opens", device, precision=precision)
     assert text in str(caught.value)
-    assert machine.calls == []
-
-
-@pytest.mark.parametrize("device", ["cuda", "tensorrt"])
-def test_a_gpu_casts_no_observations_in_silence(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, device, cache_dir=tmp_path)
-    before = list(machine.batches)
-    with pytest.raises(ModelError, match=r"takes observations float32 \[B, 2, 3, 3\], got float64 \[4, 2, 3, 3\]"):
-        evaluator.evaluate_batch(rows(4).astype(np.float64))
-    assert machine.batches == before
 
 
 def test_batches_are_cut_into_buckets() -> None:
@@ -94,103 +96,67 @@ def test_shape_arithmetic_may_stay_on_the_cpu_and_nothing_else() -> None:
 # Strictness
 
 
-def test_cuda_is_asked_for_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cuda:1")
-    (session,) = machine.gpu_sessions
-    assert [name for name, _ in session.asked] == [CUDA]  # with the CPU in the list it could not be refused
-    assert options_of(session, CUDA) == {"device_id": "1", "cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}
-    assert session.options.config["session.intra_op.allow_spinning"] == "0"
-    assert not session.falls_back
-    assert machine.calls.index("preload") < len(machine.calls) - 1
-    assert machine.calls[-2:] == ["preload", "session"]
-    assert evaluator.device == "cuda:1"
-    assert evaluator.description == "CUDA, GPU 1, fp32, batches of 8, 32, 128, 256, 512 rows"
-    assert evaluator.notes == ()
+def claim(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Has ONNX Runtime say that it offers providers, on a machine whose driver works."""
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [*names, CPU])
+    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: None)
 
 
-@pytest.mark.parametrize("tells_nodes", [True, False])
+@pytest.mark.filterwarnings("ignore:Specified provider")
 @pytest.mark.parametrize("device", ["cuda", "tensorrt"])
-def test_a_silent_fallback_is_an_error(
-    device: str, tells_nodes: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    machine = install(monkeypatch, loading=(), tells_nodes=tells_nodes)
-    with pytest.raises(DeviceError) as caught:
+def test_a_silent_fallback_is_an_error(device: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    claim(monkeypatch, TENSORRT, CUDA)
+    with pytest.raises(DeviceError, match=r"cannot be used: ONNX Runtime fell back to another provider; ") as caught:
         OnnxEvaluator(MODEL, device, cache_dir=tmp_path)
-    text = str(caught.value)
-    assert "cannot be used: ONNX Runtime fell back to another provider; " in text
-    assert pip_install(device) in text
-    assert "\n" not in text
-    assert not any(session.falls_back for session in machine.gpu_sessions)
+    assert pip_install(device) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_tensorrt_that_falls_back_to_cuda_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    install(monkeypatch, loading=(CUDA,))
-    with pytest.raises(DeviceError, match="TensorRT cannot be used: ONNX Runtime fell back to another provider"):
-        OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
-
-
-def test_tensorrt_that_leaves_every_node_to_cuda_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    install(monkeypatch, nodes={CUDA: ["Conv"]})
-    with pytest.raises(DeviceError, match="TensorRT took no node of the model"):
-        OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
-
-
-def test_a_model_with_shape_arithmetic_runs_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch, nodes={CUDA: ["Conv"], CPU: ["Shape", "Concat"]})
-    assert OnnxEvaluator(MODEL, "cuda").device == "cuda:0"
-    assert len(machine.gpu_sessions) == 1
-
-
-def test_a_node_that_cuda_cannot_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, nodes={CUDA: ["Conv"], CPU: ["NonZero"]})
-    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: CUDA cannot run NonZero of the model$"):
-        OnnxEvaluator(MODEL, "cuda")
-
-
-@pytest.mark.parametrize("nodes", [{}, {CPU: ["Shape"]}])
-def test_an_onnxruntime_that_does_not_tell_its_nodes_is_refused(
-    nodes: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(monkeypatch, nodes=nodes, tells_nodes=False)
+def test_where_each_node_runs_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU stands in for the GPU, and its nodes are those that a GPU would have left to it."""
+    claim(monkeypatch)
+    with pytest.raises(DeviceError, match=r"^CPU cannot be used: CPU cannot run .*Flatten.* of the model$"):
+        sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
+    monkeypatch.delattr(onnxruntime.InferenceSession.__bases__[0], "get_provider_graph_assignment_info")
     with pytest.raises(DeviceError, match="does not say which node runs where: install a newer one"):
-        OnnxEvaluator(MODEL, "cuda")
+        sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
 
 
-def test_a_broken_model_is_not_blamed_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+def test_a_broken_model_is_not_blamed_on_the_device() -> None:
     for device in ("cuda", "tensorrt", "auto"):
-        with pytest.raises(ModelError, match=r"^model is no usable ONNX model: not a protobuf$"):
+        with pytest.raises(ModelError, match=r"^model is no usable ONNX model: "):
             OnnxEvaluator(b"broken", device)
+
+
+def test_a_gpu_casts_no_observations_in_silence(gpu: list[Any]) -> None:
+    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(4,))
+    with pytest.raises(ModelError, match=r"takes observations float32 \[B, 2, 3, 3\], got float64 \[4, 2, 3, 3\]"):
+        evaluator.evaluate_batch(rows(4).astype(np.float64))
 
 
 # What a user is told
 
 
 def test_a_plugin_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch)
+    monkeypatch.setitem(sys.modules, "onnxruntime_ep_webgpu", None)
+    monkeypatch.setattr(sessions, "_register", sessions._register.__wrapped__)  # another test may have loaded it
     with pytest.raises(MissingPackageError) as caught:
         OnnxEvaluator(MODEL, "webgpu")
     package = "onnxruntime-ep-webgpu"
     assert str(caught.value) == f'WebGPU cannot be used: {package} is not installed: pip install "{package}"'
 
 
-def test_without_a_gpu_package_the_error_says_which_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, available=(CPU,), installed=("onnxruntime",))
-    with pytest.raises(MissingPackageError) as caught:
-        OnnxEvaluator(MODEL, "cuda")
-    assert 'pip uninstall -y onnxruntime, then pip install "onnxruntime-gpu[cuda,cudnn]" onnx' in str(caught.value)
-    with pytest.raises(MissingPackageError, match=re.escape(pip_install("tensorrt"))):
-        OnnxEvaluator(MODEL, "tensorrt")
-
-
-@pytest.mark.parametrize("available", [(CPU,), (CUDA, CPU)])
-def test_both_packages_at_once_are_named(available: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, available=available, loading=(), installed=("onnxruntime", "onnxruntime-gpu"))
-    with pytest.raises((MissingPackageError, DeviceError)) as caught:
-        OnnxEvaluator(MODEL, "cuda")
-    assert "onnxruntime and onnxruntime-gpu are both installed and overwrite each other" in str(caught.value)
-    assert "pip uninstall -y onnxruntime onnxruntime-gpu" in str(caught.value)
+def test_without_a_gpu_package_the_error_says_which_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    claim(monkeypatch)
+    for installed, device, said in (
+        ("onnxruntime", "cuda", 'pip uninstall -y onnxruntime, then pip install "onnxruntime-gpu[cuda,cudnn]"'),
+        ("onnxruntime", "tensorrt", pip_install("tensorrt")),
+        ("onnxruntime onnxruntime-gpu", "cuda", "pip uninstall -y onnxruntime onnxruntime-gpu"),
+    ):
+        monkeypatch.setattr("azpy.devices.installed_version", dict.fromkeys(installed.split(), "1.31.1").get)
+        with pytest.raises(MissingPackageError) as caught:
+            OnnxEvaluator(MODEL, device, cache_dir=tmp_path)
+        assert said in str(caught.value)
 
 
 def test_what_removing_one_of_both_packages_leaves_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,28 +191,23 @@ def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.Mon
     assert "both installed" in (providers.both_runtimes() or "")
 
 
-@pytest.mark.parametrize("changes", [{"loading": ()}, {"available": (CPU,), "installed": ("onnxruntime",)}])
-def test_a_missing_driver_is_named_before_anything_to_install(
-    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(monkeypatch, **changes)
+def test_a_missing_driver_is_named_before_anything_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
     with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
         OnnxEvaluator(MODEL, "cuda")
 
 
+@pytest.mark.filterwarnings("ignore:Specified provider")
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    said = "Failed to load libcublasLt.so.13: cannot open shared object file\nPlease follow https://onnxruntime.ai/docs"
-    install(monkeypatch, loading=(), preload_says=said)
-    with pytest.raises(DeviceError, match=r"Failed to load libcublasLt.so.13: cannot open shared object file; check"):
+    def preload() -> None:
+        print("Failed to load libcublasLt.so.13: cannot open shared object file\nPlease follow https://onnxruntime.ai")
+
+    claim(monkeypatch, CUDA)
+    monkeypatch.setattr(onnxruntime, "preload_dlls", preload)
+    monkeypatch.setattr(sessions, "_preload", sessions._preload.__wrapped__)
+    with pytest.raises(DeviceError, match=r"Failed to load libcublasLt.so.13: cannot open shared object file; "):
         OnnxEvaluator(MODEL, "cuda")
     assert capsys.readouterr().out == ""
-
-
-def test_what_a_provider_itself_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, open_error="CUDA failure 2: out of memory\nand more")
-    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: CUDA failure 2: out of memory$"):
-        OnnxEvaluator(MODEL, "cuda")
 
 
 class Driver:
@@ -280,44 +241,36 @@ def test_the_driver_is_asked_for_its_gpus(monkeypatch: pytest.MonkeyPatch) -> No
 # auto
 
 
-def test_auto_takes_cuda_where_it_loads_and_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
+def test_auto_takes_cuda_where_it_is_faster(monkeypatch: pytest.MonkeyPatch, gpu: list[Any]) -> None:
     monkeypatch.setattr("azpy.evaluators.onnx.usable_cores", lambda: 4)
+    monkeypatch.setitem(sys.modules, "onnxruntime_ep_webgpu", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for on_gpu, device in ((500.0, "cuda:0"), (300.0, "cpu")):
         rates = iter((100.0, on_gpu))
         monkeypatch.setattr("azpy.evaluators.onnx.rate", lambda *_, rates=rates: next(rates))
-        evaluator = OnnxEvaluator(MODEL, "auto")
+        evaluator = OnnxEvaluator(MODEL, "auto", buckets=(4,))
         assert evaluator.device == device
         found = f"CUDA answers {on_gpu:,.0f} rows/s of this network, the CPU 400, in batches of 64"
         assert evaluator.notes == (found,)
-    assert not any(TENSORRT in dict(session.asked) for session in machine.sessions)  # it would build an engine
 
 
-@pytest.mark.parametrize("changes", [{"loading": ()}, {"available": (CPU,)}, {"open_error": "no room"}])
-def test_auto_falls_back_to_the_cpu_and_says_why(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, **changes)
+def test_auto_falls_back_to_the_cpu_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # WebGPU's plugin
     evaluator = OnnxEvaluator(MODEL, "auto")
     assert evaluator.device == "cpu"
     assert evaluator.description == "CPU, fp32, 1 thread a batch"
     (cuda,) = evaluator.notes  # nobody who left WebGPU's plugin out need be told
     assert cuda.startswith("CUDA cannot be used: ")
-    np.testing.assert_array_equal(evaluator.evaluate_batch(rows(3))[0], answer(rows(3))[0])
+    np.testing.assert_array_equal(evaluator.evaluate_batch(rows(3))[0], OnnxEvaluator(MODEL).evaluate_batch(rows(3))[0])
     assert evaluator.fork()._runner is evaluator._runner
-
-
-def test_the_cpu_asks_nothing_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = install(monkeypatch)
-    evaluator = OnnxEvaluator(MODEL, "cpu", threads=3)
-    assert machine.calls == ["session"]
-    assert evaluator.fork()._runner is evaluator._runner
-    assert evaluator.description == "CPU, fp32, 3 threads a batch"
 
 
 # Options of providers
 
 
-def planned(kind: str) -> dict[str, dict[str, str]]:
-    return dict(provider_options(Device(kind, 2), 0x17, {"observations": (2, 3, 3)}, (8, 64, 256), Path("/cache")))
+def planned(kind: str, precision: str = "fp32") -> dict[str, dict[str, str]]:
+    inputs = {"observations": (2, 3, 3)}
+    return dict(provider_options(Device(kind, 2), 0x17, inputs, (8, 64, 256), Path("/cache"), precision))
 
 
 def test_options_of_cuda_and_tensorrt() -> None:
@@ -337,24 +290,11 @@ def test_options_of_cuda_and_tensorrt() -> None:
         "trt_profile_opt_shapes": "observations:64x2x3x3",
         "trt_profile_max_shapes": "observations:256x2x3x3",
     }
+    half = planned("tensorrt", "fp16")[TENSORRT]
+    assert half == both[TENSORRT] | {"trt_fp16_enable": "1"}
 
 
-def test_tensorrt_s_engines_are_kept_by_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    machine = install(monkeypatch)
-    cache = tmp_path / "new" / "engines"
-    one = OnnxEvaluator(MODEL, "tensorrt", buckets=(8, 64, 256), cache_dir=cache)
-    other = OnnxEvaluator(b"other weights", "tensorrt:1", buckets=(8, 64, 256), cache_dir=cache)
-    options = [options_of(session, TENSORRT) for session in machine.gpu_sessions]
-    for evaluator, given in zip((one, other), options, strict=True):
-        assert given["trt_engine_cache_prefix"] == f"azpy-{evaluator.network_id:016x}"  # the trainer finds them by it
-        assert given["trt_engine_cache_path"] == given["trt_timing_cache_path"] == str(cache)
-    assert cache.is_dir()
-    assert {options["device_id"] for _, options in machine.gpu_sessions[1].asked} == {"1"}
-    assert one.description == "TensorRT, GPU 0, fp32, batches of 8, 64, 256 rows"
-
-
-def test_engines_that_cannot_be_kept_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    install(monkeypatch)
+def test_engines_that_cannot_be_kept_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DeviceError, match=r"TensorRT cannot keep its engines in .*file"):
         OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path / "file")
@@ -365,3 +305,74 @@ def test_engines_are_kept_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch) -
     assert providers.default_cache_dir() == Path("/somewhere/azpy/tensorrt")
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert providers.default_cache_dir() == Path.home() / ".cache/azpy/tensorrt"
+
+
+# Batches and sessions
+
+
+@pytest.mark.parametrize("named", ["other names, priors and values [B, 1]", "the usual names"])
+def test_buckets_work_with_the_real_onnx_runtime(named: str, gpu: list[Any]) -> None:
+    """The calls that a GPU gets, made on the CPU: names, shapes and copies are the real ones."""
+    model = make_model() if named == "the usual names" else make_priors_model()
+    evaluator, on_gpu = OnnxEvaluator(model), OnnxEvaluator(model, "cuda", buckets=(4, 16))
+    for count in (0, 1, 4, 5, 16, 37):
+        logits, values = on_gpu.evaluate_batch(rows(count, seed=count))
+        expected_logits, expected_values = evaluator.evaluate_batch(rows(count, seed=count))
+        np.testing.assert_array_equal(logits, expected_logits)
+        np.testing.assert_array_equal(values, expected_values)
+    kept = logits.copy()
+    on_gpu.evaluate_batch(rows(37, seed=1))
+    np.testing.assert_array_equal(logits, kept)
+
+
+def test_no_bucket_is_prepared_beyond_the_batches_to_come(gpu: list[Any]) -> None:
+    for batch, buckets in ((1, "4"), (4, "4"), (5, "4, 16"), (5000, "4, 16, 64")):
+        evaluator = OnnxEvaluator(MODEL, "cuda:1", batch=batch, buckets=(4, 16, 64))
+        assert evaluator.description == f"CUDA, GPU 1, fp32, batches of {buckets} rows"
+
+
+def test_a_fork_on_a_gpu_has_a_session_of_its_own_and_old_ones_are_freed(gpu: list[Any]) -> None:
+    evaluator = OnnxEvaluator(MODEL, "cuda", buckets=(8,))
+    fork = evaluator.fork()
+    assert (fork.network_id, fork.device, fork.row_exact) == (evaluator.network_id, "cuda:0", True)
+    gone = [weakref.ref(session) for session in gpu]
+    gpu.clear()
+    assert len(gone) == 2
+    expected = evaluator.evaluate_batch(rows(5))[0]
+    del evaluator
+    gc.collect()
+    assert [session() is None for session in gone] == [True, False]
+    np.testing.assert_array_equal(fork.evaluate_batch(rows(5))[0], expected)
+    del fork
+    gc.collect()
+    assert [session() for session in gone] == [None, None]
+
+
+def test_sessions_of_webgpu_take_turns() -> None:
+    """To run, to end and to be made: one at a time, for all sessions of the process."""
+    alone = list[bool]()
+
+    def others_wait() -> None:
+        def look() -> None:
+            free = sessions._SESSION_LOCK.acquire(blocking=False)
+            alone.append(not free)
+            if free:
+                sessions._SESSION_LOCK.release()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+
+    class Native:
+        def run(self, names: list[str], feed: dict[str, Any]) -> list[str]:
+            others_wait()
+            return names
+
+        def __del__(self) -> None:
+            others_wait()
+
+    session = sessions._OneAtATime(Native())
+    assert session.run(["logits"], {}) == ["logits"]
+    del session
+    gc.collect()
+    assert alone == [True, True]

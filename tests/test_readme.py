@@ -246,8 +246,7 @@ def test_the_pages_show_what_comes_out(
     shown = 0
     for kind, block in re.findall(r"^```(python|pycon|console)\n(.*?)^```", text, re.M | re.S):
         if kind == "python":
-            if "input(" not in block:
-                exec(compile(block, page, "exec"), names)
+            exec(compile(block, page, "exec"), names)
         elif kind == "pycon":
             test = doctest.DocTestParser().get_doctest(block, names, page, None, 0)
             runner = doctest.DocTestRunner(optionflags=flags)

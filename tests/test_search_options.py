@@ -21,7 +21,7 @@ from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_player
 from azpy.settings import Settings
 from many_players import Knapsack
-from oracles import Countdown, Hashed, after, another
+from oracles import Hashed, after, another
 
 
 def connect_four(*actions: int) -> azpy.State:
@@ -197,7 +197,6 @@ MAKERS: dict[str, Any] = {
     "Search.run": lambda **given: azpy.Search(UNIFORM).run(connect_four(), **given),
     "Search.advance": lambda **given: searched().advance(**given),
     "SearchResult.principal_variations": lambda **given: searched().run().principal_variations(**given),
-    "SearchResult.to_dot": lambda **given: searched().run().to_dot(**given),
     "SearchResult.to_svg": lambda **given: searched().run().to_svg(**given),
     "VectorSearch": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM, **given),
     "VectorSearch.run": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM).run(**given),
@@ -296,71 +295,6 @@ def test_a_misspelt_option_is_told_all_that_there_are(kind: str) -> None:
     known = str(caught.value).split("there are: ")[1].split(", ")
     assert names <= set(known)
     assert len(set(known)) == len(known)
-
-
-def test_the_tree_grows_while_the_opponent_thinks() -> None:
-    evaluator = Slow(0.0, enough=2000)
-    search = azpy.Search(evaluator, simulations=200, eval_batch=1)
-    action = search.run(connect_four()).action
-    assert action is not None
-    search.advance(action)
-    with azpy.pondering(search):
-        evaluator.enough.wait()
-    search.advance(3)
-    inherited = int(search.run(simulations=0).visits.sum())
-    alone = azpy.Search(Slow(0.0), simulations=200, eval_batch=1)
-    alone.run(connect_four())
-    alone.advance(action)
-    alone.advance(3)
-    assert inherited > 5 * max(1, int(alone.run(simulations=0).visits.sum()))
-
-
-def join_pondering() -> None:
-    """Waits until pondering has ended by itself."""
-    for thread in threading.enumerate():
-        if thread.name == "azpy-pondering":
-            thread.join()
-
-
-def test_an_error_while_pondering_comes_out_of_the_block() -> None:
-    class Failing(Slow):
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
-            if self.calls == 5:
-                raise RuntimeError("the net is gone")
-            return super().evaluate_batch(observations)
-
-    search = azpy.Search(Failing(0.0), eval_batch=1)
-    search.run(connect_four(), 1)
-    with pytest.raises(RuntimeError, match="the net is gone"), azpy.pondering(search):
-        join_pondering()
-    assert not any(thread.name == "azpy-pondering" for thread in threading.enumerate())
-
-
-def test_pondering_ends_by_itself_when_nothing_is_left_to_find_out() -> None:
-    search = azpy.Search(azpy.UniformEvaluator(), solver=True)
-    search.run(Countdown(6), 10)
-    with azpy.pondering(search):
-        join_pondering()
-    assert search.run(simulations=0).stop == "proven"
-
-
-def test_pondering_ends_by_itself_when_the_tree_can_count_no_more_visits() -> None:
-    class Full:
-        def _think(self, _seconds: float) -> str:
-            return "visits"
-
-    full: Any = Full()
-    with azpy.pondering(full):
-        for thread in [each for each in threading.enumerate() if each.name == "azpy-pondering"]:
-            thread.join(30)
-            assert not thread.is_alive()
-
-
-def test_pondering_with_gumbel_is_refused_at_once() -> None:
-    search = azpy.Search(azpy.UniformEvaluator(), gumbel_actions=4)
-    search.run(connect_four())
-    with pytest.raises(ValueError, match="cannot ponder"), azpy.pondering(search):
-        pytest.fail("the block was entered")
 
 
 def test_self_play_with_every_option_makes_games_that_bear_out() -> None:

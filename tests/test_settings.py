@@ -75,7 +75,9 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
         chosen["devices"] = None
     if chosen["device"].startswith("tensorrt"):
         chosen["workers"] = 0
-    possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"]}.get(chosen["device"], ["fp32", "fp16"])
+    possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"], "webgpu": ["fp32"]}.get(
+        chosen["device"], ["fp32", "fp16"]
+    )
     chosen["precision"] = "fp32" if chosen["deterministic"] else rng.choice(possible)
     if chosen["deterministic"]:
         chosen["training_precision"] = "fp32"

@@ -18,9 +18,8 @@ import numpy as np
 
 from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
-from azpy.checks.elsewhere import begun, facts_elsewhere, made, unasked
+from azpy.checks.elsewhere import begun, check_copy, facts_elsewhere, made, unasked
 from azpy.checks.faults import Broken, Gone, Line, Path, asked, shrink
-from azpy.checks.game_checks import check_object
 from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
 
@@ -184,7 +183,7 @@ class _Checker:
         """Checks the position of a walk, which is at the end of `line`."""
         with asked(line):
             facts = walk.facts()
-            check_object(walk, self.start, facts)
+            _check_object(walk, self.start, facts)
             # The end and some other positions of a random game are enough.
             some = facts.turn == TERMINAL or len(line).bit_count() == 1
             return walk.look(from_start=from_start or some)
@@ -349,3 +348,34 @@ class _Checker:
         except Exception:  # a fault of the game is why it is shown
             names += [str(action) for action in line[len(names) :]]
         return names, str(position)
+
+
+def _check_object(walk: Walk, start: State, facts: Facts) -> None:
+    """Raises `Broken` where the object of a game in Python breaks a rule that shows in the object alone."""
+    game = walk.game_object
+    if game is None:
+        return
+    with asked():
+        for name in ("num_actions", "obs_shape", "max_plies"):
+            now, first = getattr(game, name), getattr(start, name)
+            if (tuple(now) if name == "obs_shape" else now) != first:
+                raise Broken("attributes", f"{name} {now}", f"{first}, as at the start")
+        copy = game.clone()
+        check_copy(game, copy)
+        if facts.turn in (0, 1):
+            if not isinstance(actions := copy.legal_actions(), Sequence):
+                got = " ".join(f"{type(actions).__name__} {actions!r}".split())
+                raise Broken("legal-type", got[:200], "a list of whole numbers")
+            one, two = copy.encode(), copy.encode()
+            if one.flags.writeable and np.may_share_memory(one, two):
+                raise Broken("encode-own", "the same memory when asked twice", "a new array each time")
+        str(copy)
+    for action in facts.playable[:64] if hasattr(game, "play_legal") else ():
+        with asked(action=action):
+            played, played_legal = game.clone(), game.clone()
+            played.play(action)
+            played_legal.play_legal(action)
+            after, other = (Walk(State(each)).facts() for each in (played_legal, played))
+            if after != other:
+                got = f"play_legal and play lead to positions that differ in {after.differences(other)}"
+                raise Broken("replay", got, "no difference")

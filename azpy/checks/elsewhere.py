@@ -10,7 +10,6 @@ from typing import Any
 from azpy._core import State, Walk
 from azpy.checks.alike import plain
 from azpy.checks.faults import Broken
-from azpy.checks.game_checks import check_copy
 from azpy.games.names import is_python_class, make_game, python_game
 
 _SECONDS = 60.0
@@ -32,6 +31,14 @@ def begun(game: Any) -> State:
     if state.game_object is not None and not isinstance(game, State):
         check_copy(game, state.game_object)
     return state
+
+
+def check_copy(game: Any, other: Any) -> None:
+    """The clone of a game in Python must be another object of the same class."""
+    if game is not None and game is other:
+        raise Broken("clone", "the position itself", "a copy of the position")
+    if type(game) is not type(other):
+        raise Broken("clone", f"a {type(other).__name__}", f"a {type(game).__name__}, made by type(self)(...)")
 
 
 def unasked(start: State, line: Sequence[int]) -> State:

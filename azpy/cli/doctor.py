@@ -10,7 +10,6 @@ from typing import Any
 from azpy.cli.common import Parser, command
 from azpy.devices import KINDS
 from azpy.doctor import advice, examine, usable
-from azpy.errors import one_line
 
 
 def _doctor(arguments: Sequence[str]) -> int:
@@ -41,11 +40,6 @@ def _text(report: dict[str, Any]) -> list[str]:
         title = KINDS[device].title
         lines.append(_row(title, f"no: {why.removeprefix(f'{title} cannot be used: ')}" if why else "works"))
     lines.append(_row("torch on a GPU", f"no: {report['torch_gpu']}" if report["torch_gpu"] else "works"))
-    titles = {about.provider: about.title for about in KINDS.values()}
-    lines += ["", "Devices that ONNX Runtime finds:"] if report["devices"] else []
-    for each in report["devices"]:
-        text = f"{each['kind']} of {each['vendor']}" + (each["says"] and f", {each['says']}")
-        lines.append(_row(titles.get(each["provider"], each["provider"]), one_line(text)))
     lines += ["", _row("CPU", f"{cpu['name']}, {', '.join(cpu['features']) or 'no vector extensions known'}")]
     quota = "" if cpu["quota"] is None else f", {cpu['quota']:g} by the control group's limit"
     lines.append(_row("cores", f"{cpu['usable']} usable of {cpu['cores']} ({cpu['affinity']} allowed{quota})"))

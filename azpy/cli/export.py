@@ -26,12 +26,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from azpy._core import SEARCHED, ReplayBuffer
+from azpy._core import SEARCHED, ReplayBuffer, notation_of
 from azpy.cli.card import write_card
 from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
-from azpy.games.names import name_of
+from azpy.games.notations import NAMES
 from azpy.runs import exports, storage
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, boxed, check_rules, read_model
 from azpy.serving.models import open_player
@@ -40,7 +40,6 @@ from azpy.web.page import check_page, write_page
 
 _TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
-_NAMED = {"pgn", "sgf"}  # forms that name a game's players
 _OF_MODELS = {"onnx", "onnx_int8", "card", "web"}
 _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
@@ -86,9 +85,10 @@ def _export(arguments: Sequence[str]) -> int:
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
     run = StoredRun(boxed(options.run), options.game)
     game = str(run.settings.game)
-    for name, only in (("pgn", "chess"), ("sgf", "go")):
-        if name in targets and name_of(game) != only:
-            raise SettingsError(f"--{name} is for games of {only}; these are of {game}")
+    notation = notation_of(game)
+    for name in NAMES & targets.keys():
+        if notation is None or notation.name != name:
+            raise SettingsError(f"--{name} is for games that are written as {name.upper()}; these are of {game}")
     crate = None if options.crate is None else Path(options.crate)
     if "web" in targets:  # before what takes time
         _check_page(run, crate)
@@ -96,7 +96,7 @@ def _export(arguments: Sequence[str]) -> int:
         games, event = _games(run, options.iterations), str(run.path)
         # Imported games alone have tags, and they are those of iteration 0.
         imported = {iteration for iteration, _ in games if iteration == 0}
-        told = run.tags(imported if targets.keys() & _NAMED else ())
+        told = run.tags(imported if targets.keys() & NAMES else ())
         writers: dict[str, Callable[..., int]] = {
             "npz": exports.to_npz,
             "jsonl": exports.to_jsonl,

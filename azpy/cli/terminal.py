@@ -9,7 +9,7 @@ import numpy as np
 
 from azpy import _core
 from azpy._core import Line, notation_of
-from azpy.cli.terminal_view import captured, expected, last_move, marked, named, shows_colors, sides_of
+from azpy.cli.terminal_view import captured, expected, last_move, named, shows_colors, sides_of
 from azpy.errors import AzpyError, RequestError
 from azpy.game import players_of
 from azpy.games.game_files import ReadGame, ending_of, game_text, read_game
@@ -61,7 +61,6 @@ class Terminal:
         self._names_told = tuple[str | None, ...]()  # of the players, in a loaded file
         self._own = set[Path]()  # files that may be replaced
         self._has_colors = shows_colors()
-        self._board = ""  # as it was shown last
         self._is_shown = False
         self._commands: dict[str, Callable[[list[str]], object]] = {
             "help": lambda _: print(_HELP),
@@ -121,8 +120,6 @@ class Terminal:
     def _jump(self, line: Line) -> None:
         """Another position is there, to which no one move leads from the one before."""
         self._line, self._given_up, self._is_shown = line, None, False
-        played = len(line.played)
-        self._board = line.upto(played - 1).state.render(color=True) if played else ""
 
     def _go(self, line: Line) -> None:
         """Moves were played."""
@@ -142,10 +139,8 @@ class Terminal:
         """The board as it is now, unless it is shown already; below it the players, and what was played last."""
         if self._is_shown:
             return
-        state, colored = self._line.state, self._line.state.render(color=True)
-        board = marked(colored, self._board) if self._has_colors else state.render(color=False)
-        print(f"\n{board}\n")
-        self._board, self._is_shown = colored, True
+        state, self._is_shown = self._line.state, True
+        print(f"\n{state.render(color=self._has_colors)}\n")
         said = []
         if self._end is None and state.turn != _core.CHANCE:
             whose = " (you)" if state.turn in self._people else f" ({self._model.served.name})"

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from timeit import timeit
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from azpy import _core
 from azpy.errors import ModelError, missing_to_train
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
-from azpy.evaluators.fp16 import LAYERS, end_nodes
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import Evaluator, first_line
 from azpy.system import cpu_flags
@@ -32,6 +32,7 @@ _ROWS_AT_ONCE = 128
 LEAST_TIMES_AS_FAST = 1.1  # less is not worth what int8 changes
 _TURNS = 15  # a tenth of a second for a net of 5x64 and batches of 128 rows in all
 _MATRICES = {"Gemm", "MatMul"}
+_LAYERS = {"Conv", *_MATRICES}
 # The value of win, draw and loss is made by the first two; ONNX Runtime has no int8 form of the norms, and warns.
 _EXACT = {"Softmax", "Mul", "LayerNormalization", "BatchNormalization"}
 # Means vary little from position to position, and a norm in a head enlarges what int8 rounded.
@@ -88,7 +89,7 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
             weights = {initializer.name for initializer in graph.initializer}
             given = next(each.name for each in graph.input if each.name not in weights)
             batches = ({given: part} for part in np.array_split(observations, -(-len(observations) // _ROWS_AT_ONCE)))
-            exact = {node.name for node in end_nodes(graph) if node.op_type in LAYERS}
+            exact = {node.name for node in _end_nodes(graph) if node.op_type in _LAYERS}
             exact |= {node.name for node in graph.node if node.op_type in _EXACT}
             if any(node.op_type == "Conv" for node in graph.node):
                 exact |= {node.name for node in graph.node if node.op_type in _MATRICES}
@@ -110,3 +111,18 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
         ) from error
     except Exception as error:  # neither package's exceptions share a base
         raise ModelError(f"the model cannot be quantized: {first_line(error)}") from error
+
+
+def _end_nodes(graph: Any) -> list[Any]:
+    """The last layer with weights before each output, and the nodes behind it."""
+    made_by = {output: node for node in graph.node for output in node.output}
+    found: dict[int, Any] = {}
+    left = [output.name for output in graph.output]
+    while left:
+        node = made_by.get(left.pop())
+        if node is None or id(node) in found:
+            continue
+        found[id(node)] = node
+        if node.op_type not in _LAYERS:
+            left += node.input
+    return list(found.values())

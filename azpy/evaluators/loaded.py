@@ -1,9 +1,7 @@
 """A run that can play: what it has on the disk, and the network of its newest checkpoint."""
 
 import functools
-import html
 import os
-from typing import Any
 
 from azpy.evaluators.choice import open_network
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -48,22 +46,6 @@ class LoadedRun(StoredRun):
 
     def __repr__(self) -> str:
         return f"azpy.load_run({str(self.path)!r})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: what the run is, how long it was, and its newest matches."""
-        rows, matches = self.iterations(), self.matches()
-        shown: dict[str, Any] = {"run": self.path, "game": self.settings.game, "network": self.settings.network}
-        shown["iterations"] = len(rows)
-        if rows:
-            shown["minutes"] = f"{rows[-1]['seconds'] / 60:.1f}"
-        for row in matches:
-            if row["iteration"] == matches[-1]["iteration"]:
-                score = f"{row['score']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
-                shown[f"score against {row['opponent']}"] = f"{score} after iteration {row['iteration']}"
-        cells = (
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in shown.items()
-        )
-        return f"<table>{''.join(cells)}</table>"
 
 
 load_run = LoadedRun

@@ -29,7 +29,6 @@ from azpy.devices import (
     provider_options,
 )
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
-from azpy.evaluators.fp16 import to_fp16
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line, rate
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
 from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
@@ -38,7 +37,7 @@ from azpy.runs.reader import checkpoint_at, read_model
 from azpy.system import usable_cores
 
 ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +conv
-# Half precision sums to 1 as closely as this.
+# Half precision (TensorRT) sums to 1 as closely as this.
 _PRIORS_ERROR = 0.01
 _CPU_ROWS = 64
 
@@ -55,9 +54,8 @@ class OnnxEvaluator(CheckedEvaluator):
         game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
             the model must fit it.
         threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
-        precision: "fp32"; on a GPU also "fp16", for which the model is converted in memory by the package onnx. On
-            CUDA and TensorRT even fp32 lets layers use TF32. Measure what fp16 changes before you trust it
-            (azpy/evaluators/drift.py).
+        precision: "fp32"; on TensorRT also "fp16" (on CUDA `TorchEvaluator` has it). On CUDA and TensorRT even fp32
+            lets layers use TF32. Measure what fp16 changes before you trust it (azpy/evaluators/drift.py).
         buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
         cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
             own; nothing is deleted.
@@ -120,6 +118,11 @@ class OnnxEvaluator(CheckedEvaluator):
             raise SettingsError(f"device {device} is azpy.NetEvaluator's, which plays runs: give OnnxEvaluator another")
         for candidate in devices:
             check_precision(candidate, precision)
+            if candidate.kind == "cuda" and precision != "fp32":
+                raise SettingsError(
+                    f"ONNX Runtime plays fp32 on CUDA, got precision {precision!r}: use azpy.TorchEvaluator (az-train "
+                    "does, with a torch that has CUDA), or device tensorrt"
+                )
         shape: GameShape | None = make_game(game) if isinstance(game, str) else game
         self.name, data = model_bytes(model)
         self._source = model if isinstance(model, bytes) else Path(self.name).absolute()
@@ -181,11 +184,10 @@ class OnnxEvaluator(CheckedEvaluator):
         self, ort: Any, data: bytes, device: Device, precision: str, buckets: Sequence[int], cache_dir: Path
     ) -> "Callable[[], _Runner]":
         """What opens a session on a GPU."""
-        data = to_fp16(data) if precision == "fp16" else data
         providers = list[tuple[str, dict[str, str]]]()
         if not device.plugin:
             inputs = {self.signature.input: self.obs_shape}
-            providers = provider_options(device, self.network_id, inputs, buckets, cache_dir)
+            providers = provider_options(device, self.network_id, inputs, buckets, cache_dir, precision)
         if device.kind == "tensorrt":
             try:
                 cache_dir.mkdir(parents=True, exist_ok=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from azpy._core import Notation, State
+from azpy._core import Notation, State, list_games, notation_of
 from azpy.games.lines import replayed
 from azpy.system import plain_text
 
+NAMES = {found.name for found in map(notation_of, list_games()) if found is not None}  # files end in them
 _PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the sign of the outcome for player 0
 
 

@@ -4,15 +4,12 @@ A network is a function of the user, which a setting names as `module:function`;
 made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the module is imported.
 """
 
-import copy
 import importlib
 import os
 import pickle
 import traceback
-import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -20,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from azpy.errors import ModelError, SettingsError, SettingsWarning, one_line
+from azpy.errors import ModelError, SettingsError, one_line
 from azpy.game import value_width
 from azpy.learning.muon import Muon
 from azpy.learning.network import Network
@@ -35,7 +32,7 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 _CHECKED_ROWS = 3
 _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpoints of others hold the weights
-_WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}  # of names of weights
+_WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module"}  # before the names of weights
 _SAVE = "save the weights with torch.save(network.state_dict(), 'weights.pt')"
 _MOST_NAMED = 3
 _LIBRARIES = (Path(__file__).parents[1], Path(torch.__file__).parent, Path(importlib.__file__).parent)
@@ -58,27 +55,22 @@ def network_of(game: Any, spec: str) -> nn.Module:
         return Network.of(game, spec)
     made = _called("network", spec, tuple(map(int, game.obs_shape)), int(game.num_actions))
     try:
-        module = checked(made, game)
+        return checked(made, game)
     except ModelError as error:
         raise SettingsError(f"network {spec!r}: {error}") from error
-    if module is not made:
-        warnings.warn(
-            f"network {spec!r}: azpy plays and trains it without torch.compile", SettingsWarning, stacklevel=2
-        )
-    return module
 
 
 def checked(given: Any, game: Any) -> nn.Module:
     """Return a module of the user's in evaluation mode, after a look at what it answers.
-
-    Where torch.compile was called on it, or on a part of it, this is a copy without: torch exports no compiled module.
 
     Raises:
         ModelError: the module does not fit the game.
     """
     if not isinstance(given, nn.Module) or isinstance(given, torch.jit.ScriptModule):
         raise ModelError(f"got a {type(given).__name__}, expected a torch.nn.Module that is not TorchScript")
-    module = _uncompiled(given)
+    if any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in given.modules()):
+        raise ModelError("torch cannot export what torch.compile made: give the module without torch.compile")
+    module: nn.Module = given
     name, shape, actions = type(module).__name__, tuple(map(int, game.obs_shape)), int(game.num_actions)
     for key, value in (("obs_shape", shape), ("num_actions", actions)):
         if not hasattr(module, key):
@@ -102,27 +94,6 @@ def checked(given: Any, game: Any) -> nn.Module:
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
-
-
-def _uncompiled(module: nn.Module) -> nn.Module:
-    """Return a copy of a module in which nothing is compiled; the module itself if nothing is."""
-
-    def original(part: nn.Module) -> Any:
-        return getattr(part, "_orig_mod", part)
-
-    def function(part: nn.Module) -> Any:  # below @torch.compile
-        return getattr(type(part).forward, "_torchdynamo_orig_callable", None)
-
-    if not any(original(part) is not part or part._compiled_call_impl or function(part) for part in module.modules()):
-        return module
-    bare: nn.Module = copy.deepcopy(original(module))
-    for part in bare.modules():
-        part._compiled_call_impl = None
-        if function(part):
-            part.forward = MethodType(function(part), part)
-        for name, child in list(part.named_children()):
-            setattr(part, name, original(child))
-    return bare
 
 
 def _misfit(found: Any, actions: int, num_values: int) -> str:
@@ -303,23 +274,14 @@ def weights_of_onnx(model: Any) -> dict[str, NDArray[Any]]:
 
 
 def unwrapped(arrays: Mapping[str, NDArray[Any]], names: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return the weights by a network's `names`, without the parts that torch's wrappers add to a name.
+    """Return the weights by a network's `names`, without what torch's wrappers put before all of them.
 
-    These are DataParallel, DistributedDataParallel, AveragedModel, torch.compile, FSDP and activation checkpoints,
-    around the whole network or around a part of it. A network may have parts of such names itself.
+    These are DataParallel, DistributedDataParallel, AveragedModel, torch.compile and FSDP.
     """
-    found, known = dict[str, NDArray[Any]](), _by_bare_name(names)
-    given = [name for name in arrays if name != "n_averaged" or name in names]  # AveragedModel counts
-    for bare, wrapped in _by_bare_name(given).items():
-        mine = known.get(bare, [bare])
-        for name, new in zip(wrapped, mine if len(mine) == len(wrapped) else wrapped, strict=True):
-            found[new] = arrays[name]
-    return found
-
-
-def _by_bare_name(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names that are the same without the words of wrappers, those with the fewest of these words first."""
-    found = dict[str, list[str]]()
-    for name in sorted(names, key=lambda name: name.count(".")):
-        found.setdefault(".".join(part for part in name.split(".") if part not in _WRAPPERS), []).append(name)
+    found = {name: array for name, array in arrays.items() if name != "n_averaged" or name in names}
+    # A network may have a part of such a name itself.
+    while not found.keys() >= {*names} and len(heads := {name.partition(".")[0] for name in found}) == 1:
+        if not heads <= _WRAPPERS:
+            break
+        found = {name.partition(".")[2]: array for name, array in found.items()}
     return found

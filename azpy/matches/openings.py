@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from azpy import _core
-from azpy.errors import RunError, SettingsError
+from azpy.errors import SettingsError
 from azpy.games.game_files import main_line
 from azpy.games.lines import roll
-from azpy.games.notations import decoded
+from azpy.games.notations import NAMES, decoded
 from azpy.runs import packed
 
 _TRIES = 200  # draws in a row that bring nothing new before the game is taken to have no more openings
@@ -134,7 +134,7 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
     The name's end says what the file holds: `.pgn` and `.epd` for chess (of a game its main line, or a position a
     line), `.sgf` for Go. Any other file has a line of play a line, as `State.parse_actions` reads it; `#` begins a
     remark. Blank lines are passed over. Dice that are due after a line are rolled. The file may be packed (`.gz`,
-    `.bz2`, `.zst`).
+    `.zst`).
 
     Args:
         path: the file.
@@ -150,8 +150,8 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
     """
     book, bad = Book(start, plies, seed, path), list[str]()
     notation, suffix = _core.notation_of(start.game), packed.suffix_of(path.name)
-    form = {".pgn": "pgn", ".epd": "pgn", ".sgf": "sgf"}.get(suffix)
-    if form is not None and (notation is None or notation.name != form):
+    form = "pgn" if suffix == ".epd" else suffix[1:]
+    if form in NAMES and (notation is None or notation.name != form):
         raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")
     for number, (line, written) in enumerate(_written(path, start, suffix)):
         try:
@@ -173,7 +173,7 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
 def _written(path: Path, start: _core.State, suffix: str) -> Iterator[tuple[int, str | _core.WrittenGame]]:
     """The games or the lines of a file, each with the number of its first line."""
     text = _text_of(path)
-    if suffix in (".pgn", ".sgf"):
+    if suffix[1:] in NAMES:
         try:
             for game in _core.GameReader(start, text):
                 yield game.line, game
@@ -229,11 +229,6 @@ def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: i
 
 
 def _text_of(path: Path) -> str:
-    files = [data for _, data in packed.files_in(path, (), _MOST_BYTES)]
-    if len(files) != 1:
-        raise SettingsError(f"{path} is an archive, expected a file of openings: unpack it")
-    if isinstance(files[0], RunError):
-        raise files[0]
-    if "\0" in (text := decoded(files[0])):
+    if "\0" in (text := decoded(packed.read_packed(path, _MOST_BYTES))):
         raise SettingsError(f"{path} is no text: unpack it")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -161,7 +161,7 @@ class Program:
         if max(map(len, [*lines, self._incoming])) > _LONGEST_LINE:
             raise Misbehaved(f"writes a line of more than {_LONGEST_LINE} bytes")
         for one in lines:
-            self._lines.append(one.decode(errors="replace").lstrip("\ufeff").rstrip())
+            self._lines.append(one.decode("utf-8-sig", errors="replace").rstrip())
             self._note("<", self._lines[-1])
 
     def _end(self) -> str:

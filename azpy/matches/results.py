@@ -53,7 +53,7 @@ class Round:
         return sum(self.points) / len(self.points)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MatchResult:
     """What player A scored against player B, in one round at least."""
 
@@ -215,22 +215,7 @@ class MatchResult:
             found |= figure("outcome", own, own_interval or (-1.0, 1.0))
         return found | figure("other_outcome", other, other_interval or (-1.0, 1.0))
 
-    def _repr_html_(self) -> str:
-        """For notebooks: A's score and Elo with their 95 % intervals, and its games from each seat."""
-        names = ["first", "second"] if self.copies == 1 else [f"seat {seat}" for seat in range(self.copies + 1)]
-        if self.is_alone:
-            figures = {f"mean score of {who}": told(*self.outcome_of(player)) for player, who in enumerate("AB")}
-            figures |= {"A minus B": told(*self.difference)}
-            figures["seeds on which A"] = "did better {}, as well {}, worse {}".format(*self.seats[0])
-        else:
-            figures = {"score of A": told(self.score, self.interval, ".3f")}
-            figures |= {"Elo of A": told(self.elo, self.elo_interval, "+.0f")}
-            for name, counts in zip(names, self.seats, strict=True):
-                figures[f"as {name}"] = "won {}, drew {}, lost {}".format(*counts)
-        cells = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in figures.items())
-        return f"<table>{''.join(cells)}</table>"
-
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if self.is_alone:
             return f"mean score {told(*self.outcome_of(0))}, difference {told(*self.difference)}"
         return f"{told(self.score, self.interval, '.3f')} (+{self.wins} ={self.draws} -{self.losses})"

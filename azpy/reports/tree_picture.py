@@ -1,7 +1,7 @@
-"""A search's tree as a picture: SVG that needs nothing else, and Graphviz text.
+"""A search's tree as a picture: SVG that needs nothing else.
 
-`SearchResult.to_svg` and `to_dot` call this module with the nodes to show: a parent comes before its children, and
-siblings come in their order in the picture.
+`SearchResult.to_svg` calls this module with the nodes to show: a parent comes before its children, and siblings come in
+their order in the picture.
 """
 
 import html
@@ -55,30 +55,6 @@ class Node:
         """One line with all of it, the name in full."""
         name = "root" if self.parent is None else f"{_printable(self.name)}, P {self.prior:.6f}"
         return f"{name}, N {self.visits}, Q {self.q:+.6f} for player {self.view}; {_TURN[self.turn]}"
-
-
-def to_dot(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
-    """Graphviz text of a game's name and the fields of each `Node`, the root first."""
-    shown = [Node(**node) for node in nodes]
-    text = [
-        "digraph search {",
-        f"  graph [rankdir=LR, ordering=out, labelloc=t, label={_quoted(_headline(title, shown))}];",
-        '  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=10];',
-        f'  edge [color="{_LINE}", fontname="sans-serif", fontsize=10, arrowsize=0.5];',
-    ]
-    shapes = {CHANCE: ', shape=ellipse, style="filled,dashed"', TERMINAL: ", style=filled, peripheries=2"}
-    for index, node in enumerate(shown):
-        best = f', color="{_BEST}", penwidth=2.5' if node.on_principal_variation else ""
-        look = f'fillcolor="{_FILL[node.turn]}"{shapes.get(node.turn, "")}{best}'
-        text.append(f"  n{index} [label={_quoted(*node.lines())}, {look}];")
-        if node.parent is not None:
-            text.append(f"  n{node.parent} -> n{index} [label={_quoted(node.name)}{best}];")
-    # After all other edges: they stand in the order of the text.
-    for index, node in enumerate(shown):
-        if node.left_out:
-            text.append(f'  more{index} [label="+{node.left_out} more", shape=plaintext, style=""];')
-            text.append(f"  n{index} -> more{index} [style=dashed, arrowhead=none];")
-    return "\n".join([*text, "}", ""])
 
 
 def to_svg(title: str, nodes: Sequence[Mapping[str, Any]]) -> str:
@@ -196,9 +172,3 @@ def _headline(title: str, shown: Sequence[Node]) -> str:
 def _printable(text: str) -> str:
     """Without what no picture can hold, such as control characters."""
     return "".join(character if character.isprintable() else " " for character in text).strip()
-
-
-def _quoted(*lines: str) -> str:
-    """Lines as one string of Graphviz, in which a backslash begins an escape."""
-    escaped = (_printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    return '"' + "\\n".join(escaped) + '"'

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from azpy import _core
 from azpy._core import GameRecord, State, notation_of
 from azpy.errors import RunError, one_line
-from azpy.games.notations import decoded
+from azpy.games.notations import NAMES, decoded
 from azpy.runs import packed, storage
 
 FILE_REASONS = {  # why a file is left out
@@ -40,8 +40,8 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "time": "too little time to think",
     "duplicate": "the same moves as an earlier game",
 }
-_TEXTS = (".pgn", ".sgf")
-_SUFFIXES = (*_TEXTS, ".npz", ".zip", ".tar", ".tgz", ".tbz2")
+_TEXTS = tuple(f".{name}" for name in NAMES)
+_SUFFIXES = (*_TEXTS, ".npz")
 _MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
@@ -74,7 +74,7 @@ class Imported:
     `first` has, by the reason, the first game or file that was left out: its file and line, and what came there.
     """
 
-    files: int = 0  # that were looked at; of an archive, those in it
+    files: int = 0  # that were looked at
     records: list[GameRecord] = field(default_factory=list)  # the games to learn from, in the order of the files
     tags: list[str] = field(default_factory=list)  # of each record: a JSON object with those of `_KEPT`
     left_out: Counter[str] = field(default_factory=Counter)  # games, by their reason in `REASONS`
@@ -102,7 +102,7 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     """Reads the games of files, and of the files in folders, as the games 0, 1, ... of a run.
 
     Args:
-        paths: PGN, SGF or npz files, packed or in archives or not, and folders with such files.
+        paths: PGN, SGF or npz files, packed or not, and folders with such files.
         start: where the run's games begin.
         seed: of the run.
         filters: which games are left out, besides those that `REASONS` names.
@@ -114,18 +114,17 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     """
     imported, seen = Imported(), set[bytes]()
     for path in _files(paths):
-        for games in _files_in(path, start, filters):
-            imported.files += 1
-            for where, game in games:
-                if isinstance(game, str):
-                    imported.leave_out(game, where)
-                elif (key := _digest(game[0])) in seen:
-                    imported.leave_out("duplicate", where)
-                else:
-                    seen.add(key)
-                    own = {"game_id": len(imported.records), "seed": seed}
-                    imported.records.append(game[0].as_imported(**own, score_to_beat=filters.score_to_beat))
-                    imported.tags.append(json.dumps(game[1], ensure_ascii=False))
+        imported.files += 1
+        for where, game in _games_in(path, start, filters):
+            if isinstance(game, str):
+                imported.leave_out(game, where)
+            elif (key := _digest(game[0])) in seen:
+                imported.leave_out("duplicate", where)
+            else:
+                seen.add(key)
+                own = {"game_id": len(imported.records), "seed": seed}
+                imported.records.append(game[0].as_imported(**own, score_to_beat=filters.score_to_beat))
+                imported.tags.append(json.dumps(game[1], ensure_ascii=False))
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
@@ -161,34 +160,27 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
                 found = [path]
         if not found:
             raise RunError(
-                f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .bz2, .zst, .zip, .tar): give a folder "
-                "with games, or the files"
+                f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .zst): give a folder with games, or the "
+                "files"
             )
         yield from found
 
 
-def _files_in(path: Path, start: State, filters: Filters) -> Iterator[Iterable[tuple[str, _Game | str]]]:
-    """The games of each file in a file, each with the place where it stands; of one that is left out the reason."""
+def _games_in(path: Path, start: State, filters: Filters) -> Iterator[tuple[str, _Game | str]]:
+    """The games of a file, each with the place where it stands; of one that is left out the reason."""
     if _is_sealed(path):
-        yield _sealed_games(path, start)
+        yield from _sealed_games(path, start)
         return
-    nothing = True
     try:
-        for name, data in packed.files_in(path, _TEXTS, _MOST_BYTES):
-            nothing = False
-            if isinstance(data, RunError):
-                yield [(str(data), "unreadable")]
-            else:
-                yield _games_of(name, data, start, filters)
+        data = packed.read_packed(path, _MOST_BYTES)
     except RunError as error:
-        yield [(str(error), "unreadable")]
+        yield str(error), "unreadable"
     else:
-        if nothing:
-            yield _games_of(str(path), b"", start, filters)
+        yield from _games_of(str(path), data, start, filters)
 
 
 def _is_sealed(path: Path) -> bool:
-    """Whether a file holds arrays, and no archive of texts: numpy packs both as zip."""
+    """Whether a file holds arrays, which numpy packs as zip."""
     try:
         if path.suffix.lower() == ".zip" or not path.is_file():  # to open a pipe would wait for ever
             return False

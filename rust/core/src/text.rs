@@ -320,7 +320,8 @@ pub fn shown(text: &str) -> String {
     }
 }
 
-/// A text without the byte order mark that some programs for Windows write before it.
+/// A text without the byte order mark that some programs for Windows write before it. Doors to other programs take it
+/// away: what games read has none.
 #[must_use]
 pub fn unmarked(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')

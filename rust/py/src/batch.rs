@@ -8,7 +8,7 @@ use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::game::{Action, Game, GameFault, PlayError, Turn, Value, Values};
 use azpy_core::look::{self, Shown};
-use azpy_core::search::{Search, SearchResult, SearchStats, Stop, stream_for};
+use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::text::{Notation, Position};
 use azpy_core::tree::Tree;
 use azpy_games::any::Any;
@@ -180,10 +180,6 @@ impl<P: Paid> AnySearch for Search<Any<P>> {
 
     fn stats(&self) -> &SearchStats {
         self.stats()
-    }
-
-    fn stop(&self) -> Stop {
-        self.stop()
     }
 
     fn tree(&self) -> &Tree {

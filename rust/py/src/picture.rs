@@ -37,13 +37,8 @@ impl From<Shown> for Row {
     }
 }
 
-/// Calls `azpy.reports.tree_picture.FUNCTION(title, nodes)`.
-pub(crate) fn drawn<'py>(
-    py: Python<'py>,
-    function: &str,
-    title: &str,
-    shown: Vec<Shown>,
-) -> PyResult<Bound<'py, PyAny>> {
+/// Calls `azpy.reports.tree_picture.to_svg(title, nodes)`.
+pub(crate) fn drawn<'py>(py: Python<'py>, title: &str, shown: Vec<Shown>) -> PyResult<Bound<'py, PyAny>> {
     let rows: Vec<Row> = shown.into_iter().map(Row::from).collect();
-    py.import("azpy.reports.tree_picture")?.call_method1(function, (title, rows))
+    py.import("azpy.reports.tree_picture")?.call_method1("to_svg", (title, rows))
 }

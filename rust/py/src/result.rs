@@ -4,7 +4,7 @@ use std::sync::{Arc, RwLock};
 
 use azpy_core::game::Action;
 use azpy_core::look::{Shown, Variation, standard_errors, variations as variations_of};
-use azpy_core::search::{SearchResult as CoreResult, SearchStats, Stop};
+use azpy_core::search::{SearchResult as CoreResult, SearchStats};
 use azpy_core::selfplay::{sharpen, soften};
 use azpy_core::tree::Tree;
 use azpy_serve::chosen_at;
@@ -23,8 +23,6 @@ pub(crate) trait AnySearch: Send + Sync {
     fn num_actions(&self) -> usize;
     fn result(&self) -> CoreResult;
     fn stats(&self) -> &SearchStats;
-    /// Why the last run ended.
-    fn stop(&self) -> Stop;
     fn tree(&self) -> &Tree;
     /// The key of the root.
     fn key(&self) -> u128;
@@ -45,9 +43,9 @@ pub(crate) trait Searches: Send + Sync {
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
-/// `standard_errors`, `principal_variations`, `to_dot` and `to_svg` read the search's tree when they are asked for, and
-/// raise ValueError once it has been run, advanced or replaced. So a result is small, but as long as there is one its
-/// search's tree stays in memory: to keep many, use one `Search` for all. A notebook shows a result as its picture.
+/// `standard_errors`, `principal_variations` and `to_svg` read the search's tree when they are asked for, and raise
+/// ValueError once it has been run, advanced or replaced. So a result is small, but as long as there is one its search's
+/// tree stays in memory: to keep many, use one `Search` for all. A notebook shows a result as its picture.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("tic_tac_toe")
@@ -59,8 +57,6 @@ pub(crate) trait Searches: Send + Sync {
 ///     True
 ///     >>> result.to_svg(max_nodes=20).startswith("<svg")
 ///     True
-///     >>> result.to_dot(depth=1).splitlines()[0]
-///     'digraph search {'
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SearchResult {
     inner: CoreResult,
@@ -188,21 +184,6 @@ impl SearchResult {
             ))),
         }
     }
-
-    fn draw<'py>(
-        &self,
-        py: Python<'py>,
-        function: &str,
-        max_nodes: i128,
-        depth: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let max_nodes = within("max_nodes", max_nodes, 1, MOST_NODES)?;
-        let depth = depth.map_or(Ok(usize::MAX), |Whole(depth)| within("depth", depth, 0, SIZE))?;
-        let best = &self.inner.principal_variation;
-        let (title, shown) =
-            self.look(function, |spec, search| (spec.to_owned(), caught(|| search.picture(best, max_nodes, depth))))?;
-        drawn(py, function, &title, shown?)
-    }
 }
 
 #[pymethods]
@@ -312,17 +293,6 @@ impl SearchResult {
         Ok(lines.map(|Variation { actions, visits, q, .. }| (actions, visits, q)).collect())
     }
 
-    /// The tree as Graphviz text (`dot -Tsvg`): the nodes that `to_svg` shows.
-    #[pyo3(signature = (max_nodes = 60, depth = None))]
-    fn to_dot<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = whole)] max_nodes: i128,
-        depth: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.draw(py, "to_dot", max_nodes, depth)
-    }
-
     /// The tree as a picture, SVG that needs no other file: of the visited nodes down to `depth` plies (rolls counted)
     /// below the root the `max_nodes` most visited, at most 10,000.
     ///
@@ -337,7 +307,12 @@ impl SearchResult {
         #[pyo3(from_py_with = whole)] max_nodes: i128,
         depth: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.draw(py, "to_svg", max_nodes, depth)
+        let max_nodes = within("max_nodes", max_nodes, 1, MOST_NODES)?;
+        let depth = depth.map_or(Ok(usize::MAX), |Whole(depth)| within("depth", depth, 0, SIZE))?;
+        let best = &self.inner.principal_variation;
+        let (title, shown) =
+            self.look("to_svg", |spec, search| (spec.to_owned(), caught(|| search.picture(best, max_nodes, depth))))?;
+        drawn(py, &title, shown?)
     }
 
     /// For notebooks: `to_svg()`, or None where the tree has changed or is being searched.
@@ -345,7 +320,7 @@ impl SearchResult {
         if self.look("_repr_svg_", |_, _| ()).is_err() {
             return Ok(None);
         }
-        self.draw(py, "to_svg", 60, None).map(Some)
+        self.to_svg(py, 60, None).map(Some)
     }
 
     /// Counts of this run: simulations, evaluations (leaves the evaluator answered, the root's own included),

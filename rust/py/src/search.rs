@@ -155,23 +155,6 @@ impl Search {
         each!(&*session, session => session.check()).map(|()| result)
     }
 
-    /// Goes on for so long without a result, which would take a look at the whole tree; returns why it ended.
-    fn _think(&self, py: Python<'_>, seconds: f64) -> PyResult<&'static str> {
-        let limit = settings::limit(Some(seconds))?;
-        let kept = exclusive(&self.session)?;
-        let Some(shared) = kept.as_ref() else {
-            return Err(PyValueError::new_err("pondering goes on with a search, and none has been run yet"));
-        };
-        if self.config.gumbel().is_some() {
-            return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
-        }
-        let mut session = changing(shared)?;
-        let mut lent = self.evaluator.lock()?;
-        let evaluator = lent.as_mut().expect("it is there");
-        each!(&mut *session, session => session.run(py, evaluator, u32::MAX, limit))?;
-        Ok(session.search(0).stop().name())
-    }
-
     /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
     /// there. Raises ValueError, and changes nothing, if it is not legal.
     fn advance(&self, action: Whole) -> PyResult<()> {

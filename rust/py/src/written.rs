@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::text::Notation;
+use azpy_core::text::{Notation, unmarked};
 use azpy_core::written::{Unfit, WrittenGame as CoreGame};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -71,7 +71,7 @@ impl GameReader {
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<WrittenGame>> {
         let text = &self.text[self.at..];
         // Files that were joined have a byte order mark between their games too.
-        let blank = text.len() - text.trim_start_matches(|one: char| one.is_whitespace() || one == '\u{feff}').len();
+        let blank = text.len() - unmarked(text.trim_start()).trim_start().len();
         self.line += lines(&text[..blank]);
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);

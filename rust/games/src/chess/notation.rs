@@ -259,15 +259,13 @@ impl Chess {
 
     /// The position with which a text begins, if it begins with one; and the moves behind.
     fn read_start<'a>(&self, text: &'a str) -> Result<(Option<Self>, &'a str), String> {
-        let trimmed =
-            |text: &'a str| text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
         let split = |text: &'a str| text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
-        let mut here = trimmed(text);
+        let mut here = text.trim_start();
         if let ("position", behind) = split(here) {
-            here = trimmed(behind);
+            here = behind.trim_start();
         }
         let (start, rest) = match split(here) {
-            ("startpos", behind) => (self.start(), trimmed(behind)),
+            ("startpos", behind) => (self.start(), behind.trim_start()),
             ("fen", behind) => Self::from_fen(behind, self.rules)?,
             (first, _) if looks_like_fen(first) => Self::from_fen(here, self.rules)?,
             _ => return Ok((None, text)),

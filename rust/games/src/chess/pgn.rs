@@ -172,7 +172,6 @@ fn plain(comment: &str) -> String {
 fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
     let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Notes::new(), result: None };
-    *rest = rest.trim_start_matches('\u{feff}');
     // A count and a list, not a recursion: variations may be nested as deep as someone likes. The list has where each
     // begins, and the number of the last move before it.
     let (mut depth, mut open, mut last, mut line_ended) = (0_usize, Vec::new(), 0_usize, true);

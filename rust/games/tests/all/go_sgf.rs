@@ -64,7 +64,7 @@ fn same_board(text: &str, size: usize, names: &str) {
 fn what_others_write_is_read() {
     same_board("(;GM[1]FF[4]SZ[9]KM[7.5];B[cc];W[gg])", 9, "C7 G3");
     same_board("  (;SZ[9];B[cc]C[a move :-\\] with \\\\ and\nlines];W[];B[tt])", 9, "C7 pass pass");
-    same_board("\u{feff}(;SZ[9:9] KM[ 7.50 ]\n;B [cc] ; W[gg] )", 9, "C7 G3");
+    same_board("(;SZ[9:9] KM[ 7.50 ]\n;B [cc] ; W[gg] )", 9, "C7 G3");
     // The main line is the first at every fork.
     same_board("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))", 9, "A9 B8 C7");
     same_board("(;SZ[9](;B[aa];W[bb];B[cc]))", 9, "A9 B8 C7");

@@ -74,7 +74,7 @@ fn begins_game(text: &str, is_surely: bool) -> bool {
 
 /// Whether a text is meant as SGF, and not as names of actions.
 pub(in crate::go) fn is_sgf(text: &str) -> bool {
-    next_game(text, 0, false).is_some() || text.trim_start_matches('\u{feff}').trim_ascii_start().starts_with('(')
+    next_game(text, 0, false).is_some() || text.trim_ascii_start().starts_with('(')
 }
 
 /// The nodes of the one game in `text`.
@@ -163,7 +163,6 @@ fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
                 *at = next;
                 continue;
             }
-            _ if text[*at..].starts_with('\u{feff}') => *at += '\u{feff}'.len_utf8() - 1,
             _ => return Err(format!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
         }
         *at += 1;
