@@ -83,7 +83,7 @@ def add_number(add: Add, flag: str, text: str, default: float | None = None, **l
     """
     about = About(text, "run", **({"kind": int} | limits))
     shown = text if default is None else f"{text} (default {default:.15g})"
-    add(flag, action=_Checked, parsed=partial(about.parsed, flag), default=default, help=shown)
+    add(flag, action=_Checked, parsed=partial(about.checked, flag, typed=True), default=default, help=shown)
 
 
 def add_setting(add: Add, name: str, text: str, default: Any = None, **options: Any) -> None:

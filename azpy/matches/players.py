@@ -254,7 +254,7 @@ def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) ->
 
 
 def _simulations(text: str, number: str) -> int:
-    return int(ABOUT["simulations"].parsed(f"player {text!r}: the number of simulations", number))
+    return int(ABOUT["simulations"].checked(f"player {text!r}: the number of simulations", number, typed=True))
 
 
 def _exists(text: str) -> bool:

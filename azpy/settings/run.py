@@ -435,7 +435,7 @@ def checked(name: str, value: Any) -> Any:
 
 def parse(name: str, text: str) -> Any:
     """The value of a text on the command line; `none` takes back a file's value."""
-    return text if is_auto(name, text) else ABOUT[name].parsed(name, text)
+    return text if is_auto(name, text) else ABOUT[name].checked(name, text, typed=True)
 
 
 def default_of(name: str) -> Any:

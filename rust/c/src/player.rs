@@ -6,7 +6,7 @@ use std::path::Path;
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Rollout;
 use azpy_core::game::Game;
-use azpy_core::options::{Kind, OptionRow, OptionValue};
+use azpy_core::options::OptionValue;
 use azpy_net::{Answers, Net, NetEvaluator};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
@@ -72,9 +72,8 @@ impl Player {
         for row in SearchConfig::OPTIONS {
             let name = format!("match_{}", row.name);
             let Some(value) = self.settings.get(&name) else { continue };
-            option(row, value)
-                .and_then(|option| config.set(row.name, option).ok())
-                .ok_or_else(|| format!("{}/config.toml: {name} cannot be {value:?}", self.folder))?;
+            let set = row.read(option(value)).and_then(|option| config.set(row.name, option));
+            set.map_err(|error| format!("{}/config.toml: match_{error}", self.folder))?;
         }
         config.solver &= config.check_for(start).is_ok();
         if start.num_players() == 1 {
@@ -122,14 +121,12 @@ fn newest(checkpoints: &Path) -> Option<String> {
 }
 
 /// The value of an option as a run's settings have it.
-fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
-    Some(match value {
+fn option(value: &Value) -> OptionValue<'_> {
+    match value {
         Value::Boolean(on) => OptionValue::Switch(*on),
-        Value::Integer(number) if row.kind == Kind::Whole => OptionValue::Whole((*number).into()),
-        Value::Integer(number) => OptionValue::Number(*number as f64),
+        Value::Integer(number) => OptionValue::Whole((*number).into()),
         Value::Float(number) => OptionValue::Number(*number),
-        Value::String(word) if word == "none" => OptionValue::None,
-        Value::String(word) => OptionValue::Word(row.words.iter().copied().find(|known| known == word)?),
-        _ => return None,
-    })
+        Value::String(word) => OptionValue::Word(word),
+        _ => OptionValue::Other(value.type_str()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
-use azpy_core::options::{Kind, OptionRow, OptionValue};
+use azpy_core::options::OptionValue;
 use azpy_net::{Answers, Net, NetEvaluator};
 use azpy_query::Limits;
 use serde::Deserialize;
@@ -69,10 +69,8 @@ impl Player {
         let mut config = SearchConfig::default();
         for (name, value) in &self.options {
             let row = SearchConfig::OPTIONS.iter().find(|row| row.name == name);
-            let option = row.and_then(|row| option(row, value).map(|option| (row, option)));
-            let (row, option) = option.ok_or_else(|| format!("{name} cannot be {value}"))?;
-            row.check(option)?;
-            config.set(name, option)?;
+            let row = row.ok_or_else(|| format!("{name}: no such option"))?;
+            config.set(name, row.read(option(value))?)?;
         }
         config.check()?;
         Ok(config)
@@ -86,17 +84,17 @@ impl Player {
 }
 
 /// The value of an option as JSON has it.
-fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
-    Some(match (value, row.kind) {
-        (Value::Null, _) => OptionValue::None,
-        (Value::Bool(on), Kind::Switch) => OptionValue::Switch(*on),
-        (Value::String(text), _) => OptionValue::Word(row.words.iter().copied().find(|word| *word == *text)?),
-        (Value::Number(number), Kind::Whole) => OptionValue::Whole(number.as_i64()?.into()),
-        (Value::Number(number), Kind::Number | Kind::Noise) => OptionValue::Number(number.as_f64()?),
-        (Value::Array(pair), Kind::Noise) => match pair.as_slice() {
-            [alpha, fraction] => OptionValue::Noise(alpha.as_f64(), fraction.as_f64()?),
-            _ => return None,
-        },
-        _ => return None,
-    })
+fn option(value: &Value) -> OptionValue<'_> {
+    let whole = value.as_i64().map(|number| OptionValue::Whole(number.into()));
+    let number = || value.as_f64().map(OptionValue::Number);
+    let pair = || match value.as_array()?.as_slice() {
+        [alpha, fraction] => Some(OptionValue::Noise(alpha.as_f64(), fraction.as_f64()?)),
+        _ => None,
+    };
+    match value {
+        Value::Null => OptionValue::None,
+        Value::Bool(on) => OptionValue::Switch(*on),
+        Value::String(text) => OptionValue::Word(text),
+        _ => whole.or_else(number).or_else(pair).unwrap_or(OptionValue::Other("a list or an object")),
+    }
 }
