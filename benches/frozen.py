@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy.matches.query import parse_query
 from azpy.runs.reader import StoredRun
-from azpy.settings.run import Settings, combine, parse
+from azpy.settings.run import Settings, checked, combine
 from azpy.training.fitting import learner_of, sampling_of
 
 _BATCH = 1024
@@ -51,7 +51,7 @@ def span(text: str) -> list[int]:
 
 def settings_of(run: StoredRun, text: str, seed: int) -> Settings:
     """The run's settings with those of a text."""
-    changes = parse_query(text, parse) if text else {}
+    changes = parse_query(text, functools.partial(checked, typed=True)) if text else {}
     return combine(vars(run.settings) | changes | {"seed": seed, "deterministic": False})
 
 

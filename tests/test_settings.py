@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import tomllib
+import typing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,13 @@ def flags(settings: dict[str, Any]) -> list[str]:
         elif name != "game":
             given.append(f"{flag}={'none' if value is None else value}")
     return given
+
+
+def test_type_checkers_know_each_option_as_the_core_takes_it() -> None:
+    hints = typing.get_type_hints(Settings)
+    for name, row in OPTIONS.items():
+        kind = row["kind"] | str if row["words"] else row["kind"]
+        assert hints[name] == (kind | None if row["optional"] else kind), name
 
 
 def test_what_a_setting_may_be_is_said_in_words() -> None:

@@ -22,7 +22,7 @@ from azpy._core import EvaluatorError, GameError, __version__
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean, one_line
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
-from azpy.settings.run import parse
+from azpy.settings.run import checked
 from azpy.system import ENDING
 
 _EXIT_CODES = """
@@ -93,7 +93,7 @@ def add_setting(add: Add, name: str, text: str, default: Any = None, **options: 
     """
     flag, shown = "--" + name.replace("_", "-"), text if default is None else f"{text} (default {default})"
     default = argparse.SUPPRESS if default is None else default
-    add(flag, action=_Checked, parsed=partial(parse, name), default=default, help=shown, **options)
+    add(flag, action=_Checked, parsed=partial(checked, name, typed=True), default=default, help=shown, **options)
 
 
 def add_player(add: Add, simulations: int, several: bool = True, **options: Any) -> None:

@@ -31,8 +31,7 @@ class About:
     above: bool = False  # `low` itself is refused
     even: bool = False  # odd numbers are refused
     auto: bool = False  # the text `auto` is the default; `combine` puts a number there
-    words: tuple[str, ...] = ()  # texts that stand for a number; of a text, all there are
-    prefixes: tuple[str, ...] = ()  # texts that begin so stand for a number too, if more follows
+    words: tuple[str, ...] = ()  # texts that stand for a number; of a text, all there are; TEXT at an end is any
     fixed: str = ""  # why a run that goes on cannot change it
     same_games: bool = False  # where a deterministic run may change it, games and weights stay the same
 
@@ -45,11 +44,10 @@ class About:
         else:
             parts += [f"{'more than' if self.above else 'at least'} {self.low}"] if self.low > -math.inf else []
             parts += [f"at most {self.high}"] if self.high < _NO_LIMIT else []
-        texts = [*self.words, *(f"{prefix}TEXT" for prefix in self.prefixes)]
-        return " or ".join(filter(None, [*texts, ", ".join(parts)]))
+        return " or ".join(filter(None, [*self.words, ", ".join(parts)]))
 
     def checked(self, name: str, value: Any, *, typed: bool = False) -> Any:
-        """The value as `Settings` holds it.
+        """The value as `Settings` holds it; `auto` stays, which `combine` replaces.
 
         Args:
             name: for the error.

@@ -72,7 +72,7 @@ impl Player {
         for row in SearchConfig::OPTIONS {
             let name = format!("match_{}", row.name);
             let Some(value) = self.settings.get(&name) else { continue };
-            let set = row.read(option(value)).and_then(|option| config.set(row.name, option));
+            let set = config.set(row.name, option(value));
             set.map_err(|error| format!("{}/config.toml: match_{error}", self.folder))?;
         }
         config.solver &= config.check_for(start).is_ok();

@@ -5,7 +5,6 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::num::IntErrorKind;
 
 /// The largest factor or weight: far above any useful one, and far below where products are no longer finite.
 pub const MOST: OptionValue<'_> = OptionValue::Whole(1_000_000);
@@ -81,19 +80,6 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
-    /// For errors.
-    const fn expected(self) -> &'static str {
-        match self {
-            Self::Switch => "true or false",
-            Self::Whole => "a whole number",
-            Self::Number => "a number",
-            Self::Noise => "a fraction or (alpha, fraction)",
-            Self::Text => "text",
-        }
-    }
-}
-
 /// Which of the two ways to choose an action looks at an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
@@ -116,11 +102,9 @@ pub struct OptionRow<'a> {
     pub kind: Kind,
     /// Whether it may be None.
     pub optional: bool,
-    /// Words that stand for a number.
+    /// Words that stand for a number; one that ends with `TEXT` is any longer text that begins so.
     pub words: &'a [&'a str],
-    /// Texts that begin so stand for a number too, if more follows.
-    pub prefixes: &'a [&'a str],
-    /// Whether errors name the word `auto`: a caller puts a value in its place.
+    /// Whether the word `auto` is taken: a caller puts a value in its place.
     pub auto: bool,
     /// The least number.
     pub low: OptionValue<'a>,
@@ -152,7 +136,6 @@ impl<'a> OptionRow<'a> {
         kind: Kind::Number,
         optional: false,
         words: &[],
-        prefixes: &[],
         auto: false,
         low: OptionValue::Whole(0),
         high: OptionValue::Whole(u32::MAX as i128),
@@ -170,19 +153,10 @@ impl<'a> OptionRow<'a> {
     #[must_use]
     pub fn parse(&self, text: &'a str) -> OptionValue<'a> {
         let digits = text.trim().replace('_', "");
-        let parsed = match self.kind {
-            Kind::Switch => text.parse().ok().map(OptionValue::Switch),
-            Kind::Whole => match digits.parse() {
-                Ok(number) => Some(OptionValue::Whole(number)),
-                Err(error) => match error.kind() {
-                    IntErrorKind::PosOverflow => Some(OptionValue::Whole(i128::MAX)),
-                    IntErrorKind::NegOverflow => Some(OptionValue::Whole(i128::MIN)),
-                    _ => None,
-                },
-            },
-            Kind::Number | Kind::Noise => digits.parse().ok().map(OptionValue::Number),
-            Kind::Text => None,
-        };
+        let whole = || digits.parse().map(OptionValue::Whole).ok();
+        let number = || digits.parse().map(OptionValue::Number).ok();
+        let switch = || text.parse().map(OptionValue::Switch).ok();
+        let parsed = if self.kind == Kind::Text { None } else { whole().or_else(number).or_else(switch) };
         parsed.unwrap_or(OptionValue::Word(text))
     }
 
@@ -201,26 +175,32 @@ impl<'a> OptionRow<'a> {
     /// A value of another type.
     pub fn typed(&self, given: OptionValue<'a>) -> Result<OptionValue<'a>, String> {
         use OptionValue::{Noise, None, Number, Switch, Whole, Word};
-        let (Self { name, words, prefixes, .. }, texts) = (*self, self.kind == Kind::Text && self.words.is_empty());
-        let is_text = |text: &str| {
-            let follows = |prefix: &&str| text.len() > prefix.len() && text.starts_with(prefix);
-            texts || words.contains(&text) || prefixes.iter().any(follows)
+        let expected = match self.kind {
+            Kind::Switch => "true or false",
+            Kind::Whole => "a whole number",
+            Kind::Number => "a number",
+            Kind::Noise => "a fraction or (alpha, fraction)",
+            Kind::Text if self.words.is_empty() => "text",
+            Kind::Text => "",
+        };
+        let is_word = |text: &str| {
+            let begins = |start: &str| text.len() > start.len() && text.starts_with(start);
+            let fits = |word: &&str| *word == text || word.strip_suffix("TEXT").is_some_and(begins);
+            expected == "text" || (self.auto && text == "auto") || self.words.iter().any(fits)
         };
         match (given, self.kind) {
             (None | Word("none"), _) if self.optional => Ok(None),
-            (Word(text), _) if is_text(text) => Ok(given),
+            (Word(text), _) if is_word(text) => Ok(given),
             (Switch(_), Kind::Switch)
             | (Whole(_), Kind::Whole)
             | (Number(_), Kind::Number | Kind::Noise)
             | (Noise(..), Kind::Noise) => Ok(given),
             (Whole(_), Kind::Number | Kind::Noise) => Ok(given.number().map_or(given, Number)),
             _ => {
-                let mut expected: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-                expected.extend(prefixes.iter().map(|prefix| format!("{prefix}TEXT")));
-                expected.extend((texts || self.kind != Kind::Text).then(|| self.kind.expected().to_owned()));
-                expected.extend(self.auto.then(|| "auto".to_owned()));
-                expected.extend(self.optional.then(|| "none".to_owned()));
-                Err(format!("{name} must be {}, got {given}", expected.join(" or ")))
+                let others = [(expected, true), ("auto", self.auto), ("none", self.optional)];
+                let others = others.iter().filter(|(text, is_there)| *is_there && !text.is_empty());
+                let all: Vec<&str> = self.words.iter().copied().chain(others.map(|&(text, _)| text)).collect();
+                Err(format!("{} must be {}, got {given}", self.name, all.join(" or ")))
             }
         }
     }
@@ -391,11 +371,13 @@ macro_rules! options {
                 }
             }
 
-            /// Sets an option.
+            /// Sets an option to what its row reads of a value.
             ///
             /// # Errors
             /// A sentence about a name or a value that does not fit.
             pub fn set(&mut self, name: &str, value: $crate::options::OptionValue<'_>) -> Result<(), String> {
+                let row = Self::OPTIONS.iter().find(|row| row.name == name);
+                let value = row.ok_or_else(|| format!("{name}: no such option"))?.read(value)?;
                 let wrong = || format!("{name} cannot be {value}");
                 match name {
                     $(stringify!($name) => {

@@ -125,7 +125,7 @@ fn take(
             given.del_item(row.name)?;
             let text = text_of(&value);
             let value = row.typed(given_value(&value, &text)).map_err(PyTypeError::new_err)?;
-            row.check(value).and_then(|()| set(row.name, value)).map_err(PyValueError::new_err)?;
+            set(row.name, value).map_err(PyValueError::new_err)?;
         }
     }
     Ok(())
@@ -156,43 +156,29 @@ fn given_value<'a>(value: &Bound<'_, PyAny>, text: &'a str) -> OptionValue<'a> {
     }
 }
 
-/// A row for a setting, which Python describes.
-#[derive(FromPyObject)]
-pub(crate) struct About<'py> {
-    kind: Bound<'py, PyType>,
-    optional: bool,
-    words: Vec<String>,
-    prefixes: Vec<String>,
-    auto: bool,
-    low: Bound<'py, PyAny>,
-    high: Bound<'py, PyAny>,
-    above: bool,
-    even: bool,
-}
-
-/// The value of a setting, see `azpy_core::options::OptionRow::read`; with `typed` of a text as users type it.
+/// What a setting holds for a value, see `azpy_core::options::OptionRow::read`; `about` describes the setting, and `typed`
+/// is of a text as users type it.
 #[pyfunction]
 pub(crate) fn read_setting<'py>(
-    about: About<'py>,
+    about: &Bound<'py, PyAny>,
     name: &str,
     given: &Bound<'py, PyAny>,
     typed: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, text) = (given.py(), text_of(given));
-    let kind = KINDS.into_iter().find(|&kind| kind_type(py, kind).is(&about.kind)).unwrap_or(Kind::Text);
-    let [words, prefixes] = [&about.words, &about.prefixes].map(|texts| texts.iter().map(String::as_str).collect());
-    let (words, prefixes): (Vec<&str>, Vec<&str>) = (words, prefixes);
+    let flag = |name: &str| about.getattr(name)?.extract::<bool>();
+    let bound = |name: &str| about.getattr(name).map(|bound| given_value(&bound, ""));
+    let (kind, words) = (about.getattr("kind")?, about.getattr("words")?.extract::<Vec<String>>()?);
     let row = OptionRow {
         name,
-        kind,
-        optional: about.optional,
-        words: &words,
-        prefixes: &prefixes,
-        auto: about.auto,
-        low: given_value(&about.low, ""),
-        high: given_value(&about.high, ""),
-        above: about.above,
-        even: about.even,
+        kind: KINDS.into_iter().find(|&known| kind_type(py, known).is(&kind)).unwrap_or(Kind::Text),
+        optional: flag("optional")?,
+        words: &words.iter().map(String::as_str).collect::<Vec<&str>>(),
+        auto: flag("auto")?,
+        low: bound("low")?,
+        high: bound("high")?,
+        above: flag("above")?,
+        even: flag("even")?,
         ..OptionRow::PLAIN
     };
     let value = if typed { row.parse(&text) } else { given_value(given, &text) };

@@ -68,9 +68,7 @@ impl Player {
     pub(crate) fn config(&self) -> Result<SearchConfig, String> {
         let mut config = SearchConfig::default();
         for (name, value) in &self.options {
-            let row = SearchConfig::OPTIONS.iter().find(|row| row.name == name);
-            let row = row.ok_or_else(|| format!("{name}: no such option"))?;
-            config.set(name, row.read(option(value))?)?;
+            config.set(name, option(value))?;
         }
         config.check()?;
         Ok(config)
