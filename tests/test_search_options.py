@@ -416,7 +416,7 @@ def test_true_is_no_number(name: str) -> None:
             with pytest.raises(TypeError, match=f"{name} must be .*, got {value}"):
                 MAKERS[kind](**{name: value}, **extra)
     with pytest.raises(SettingsError, match=f"{name} must be .*, got True"):
-        Settings("pig", **{name: True})
+        Settings("pig", **dict[str, Any]({name: True}))
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"]])

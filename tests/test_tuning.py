@@ -162,7 +162,7 @@ def test_each_of_several_devices_has_its_pipelines() -> None:
 def test_equal_positions_are_counted_row_by_row() -> None:
     """At the start of the games all trees look alike: were rows shared, batches would be small there."""
     device = Device(0.001, 0.0)
-    given = {"pipelines": 1, "threads": 1, "eval_batch": 1}
+    given: dict[str, Any] = {"pipelines": 1, "threads": 1, "eval_batch": 1}
     run = Settings("connect_four", simulations=50, games_per_iteration=64, **given)
     for trial in tune(START, [device], run, given, seconds=0.1):
         answered = device.answered[:]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
+from azpy.devices import CPU, Device
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean, one_line
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
@@ -86,6 +87,11 @@ def add_number(add: Add, flag: str, text: str, default: float | None = None, **l
     add(flag, action=_Checked, parsed=partial(about.checked, flag, typed=True), default=default, help=shown)
 
 
+def add_device(add: Add, text: str) -> None:
+    """Adds --device, for commands where it is no setting of a run; `text` is the help."""
+    add("--device", action=_Checked, parsed=Device.read, default=CPU, help=text)
+
+
 def add_setting(add: Add, name: str, text: str, default: Any = None, **options: Any) -> None:
     """Adds the flag of a setting, which checks its value; `options` are those of `add_argument`.
 
@@ -113,7 +119,7 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
     add_number(
         add, "--seed", "of the moves drawn at such a temperature or level (default: other ones each time)", low=0
     )
-    add("--device", default="cpu", help="where models run (default cpu)")
+    add_device(add, "where models run (default cpu)")
     if several:
         text = "one more player, named NAME to be asked for"
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)

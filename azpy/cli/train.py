@@ -240,8 +240,8 @@ def _tuned(settings: Settings, given: set[str]) -> Settings:
 
     start, precision = make_game(settings.game), settings.precision
     model = to_onnx(network_of(start, settings.network))
-    options: dict[str, Any] = {"game": start, "precision": gpu_precision(settings, settings.device_names)}
-    evaluators = [open_generation(model, device, settings, **options) for device in settings.device_names]
+    options: dict[str, Any] = {"game": start, "precision": gpu_precision(settings, settings.all_devices)}
+    evaluators = [open_generation(model, device, settings, **options) for device in settings.all_devices]
     if precision in ("int8", "auto") and evaluators[0].device == "cpu":
         shape = (max(_NOISE_ROWS, settings.device_batch), *start.obs_shape)
         noise = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)

@@ -99,7 +99,7 @@ def tune(
 
 def _pipelines(settings: Settings, _best: Trial, given: set[str], on_cpu: bool) -> list[Trial]:
     """Pipelines and threads, with batches of a common size."""
-    cores, groups, most = usable_cores(), len(settings.device_names), _most_slots(settings, given)
+    cores, groups, most = usable_cores(), len(settings.all_devices), _most_slots(settings, given)
     if on_cpu:  # a pipeline's network runs on one core
         rows, pairs = 64, [(cores, 1), (cores, cores), (cores + 1, 1), (max(2, cores // 2), cores)]
     else:
@@ -117,7 +117,7 @@ def _pipelines(settings: Settings, _best: Trial, given: set[str], on_cpu: bool) 
 def _slots(settings: Settings, best: Trial, given: set[str], _on_cpu: bool) -> list[Trial]:
     """More and more slots, with one leaf of each tree at a time."""
     leaves = settings.eval_batch if "eval_batch" in given else 1
-    most, pipelines = _most_slots(settings, given), best.pipelines * len(settings.device_names)
+    most, pipelines = _most_slots(settings, given), best.pipelines * len(settings.all_devices)
     counts = [pipelines * rows for rows in (16, 32, 64, 128, 256, 512, 1024) if pipelines * rows < most]
     counts = [settings.slots] if "slots" in given else [*counts, most]
     return [Trial(slots, best.pipelines, leaves, best.threads) for slots in counts]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from azpy import _core
-from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
+from azpy.devices import OWN, Device, check_precision, devices_of, no_gpu
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
 from azpy.games.names import only_here
@@ -317,19 +317,20 @@ class Settings:
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))
         for name, why in unused(vars(self)).items():
             raise SettingsError(f"{name} {why}")
-        name_devices(self.device, self.devices)
-        if self.device == OWN:
+        devices = self.all_devices
+        kind = devices[0].kind
+        if kind == OWN:
             raise SettingsError(f"device {OWN} plays runs that are trained, and trains none: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
-        if self.workers and self.device.startswith("tensorrt"):
+        if self.workers and kind == "tensorrt":
             raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
         if self.deterministic and self.total_evaluations is not None:
             text = "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
             raise SettingsError(text)
-        if self.deterministic and self.device != "cpu":
+        if self.deterministic and kind != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
@@ -344,9 +345,9 @@ class Settings:
                 )
         if self.batch_size == 1 and "+conv" in self.network:
             raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
-        if self.precision == "int8" and self.device != "cpu":
+        if self.precision == "int8" and kind != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
-        for device in (device for name in self.device_names for device in parse_devices(name)):
+        for device in (choice for each in devices for choice in each.choices):
             if self.precision not in {"int8", "auto"}:
                 check_precision(device, self.precision, ("int8", "auto") if device.kind == "cpu" else ())
 
@@ -355,21 +356,21 @@ class Settings:
         return {name: getattr(self, name) for name in _core.OPTIONS}
 
     @property
-    def device_names(self) -> tuple[str, ...]:
+    def all_devices(self) -> tuple[Device, ...]:
         """Where the network plays."""
-        return name_devices(self.device, self.devices)
+        return devices_of(self.device, self.devices)
 
     @property
     def training_device(self) -> str:
         """Where the network is trained, as torch calls it."""
-        first = self.device_names[0]
+        first = self.all_devices[0].without_tensorrt
         # Whatever GPU torch has stands for that of WebGPU.
-        return "auto" if first == "webgpu" else first.replace("tensorrt", "cuda")
+        return "auto" if first.kind == "webgpu" else str(first)
 
     @property
     def all_pipelines(self) -> int:
         """Those of all devices."""
-        return self.pipelines * len(self.device_names)
+        return self.pipelines * len(self.all_devices)
 
     @property
     def simulations_in_matches(self) -> int:
@@ -502,9 +503,9 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
             "no game: give its name, such as connect_four (az-train --list-games), or a file with one as --config"
         )
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
-    devices = name_devices(*given)
+    devices = devices_of(*given)
     groups = len(devices)
-    if "slots" not in chosen and all(name.startswith("cuda") for name in devices):
+    if "slots" not in chosen and all(device.kind == "cuda" for device in devices):
         wanted = checked("games_per_iteration", chosen.get("games_per_iteration", Settings.games_per_iteration))
         chosen["slots"] = min(max(Settings.slots, wanted), _MOST_CUDA_SLOTS)
     if chosen.setdefault("pipelines", "auto") == "auto":
@@ -519,9 +520,9 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})
 
 
-def auto_pipelines(slots: int, device: str) -> int:
+def auto_pipelines(slots: int, device: Device) -> int:
     """One a core if the network runs on the CPU, where each pipeline keeps a core busy; else 2 that take turns."""
-    on_cpu = device == "cpu" or (device == "auto" and no_gpu() is not None)
+    on_cpu = device.kind == "cpu" or (device.kind == "auto" and no_gpu() is not None)
     wanted = max(2, usable_cores()) if on_cpu else 2
     return max(1, min(wanted, slots, _core.MOST_PIPELINES))
 

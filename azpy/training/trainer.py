@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.sessions import import_onnxruntime
 from azpy.games.names import must_be_typed
@@ -96,7 +95,7 @@ class Trainer(Loop):
         for package in (*EXTRAS["cpu"], *EXTRAS["train"]):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
-        import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
+        import_onnxruntime(settings.all_devices[0].choices[-1])  # it may be there, and damaged
         super().__init__(settings, len(_OPPONENTS))
         self._match_search = match_search(settings, self._start)
         self._cores = use_threads(single=settings.deterministic)
