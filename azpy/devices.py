@@ -75,12 +75,7 @@ class Device:
 
     @property
     def choices(self) -> "tuple[Device, ...]":
-        """The devices to try, best first; more than one only for "auto".
-
-        Example:
-            >>> [str(device) for device in Device("auto").choices]
-            ['cuda:0', 'webgpu', 'cpu']
-        """
+        """The devices to try, best first; more than one only for "auto"."""
         return tuple(map(Device, _AUTO)) if self.kind == "auto" else (self,)
 
     @property

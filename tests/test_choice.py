@@ -101,7 +101,7 @@ def test_a_run_that_goes_on_with_auto_plays_in_fp16_at_once(
 def test_a_worker_runs_no_function_of_the_head_s(
     on_torch: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = list[str]()
+    opened = list[Device]()
     monkeypatch.setattr(worker, "OnnxEvaluator", lambda model, device, **options: opened.append(device))
     theirs = Settings("tic_tac_toe", network="nobody_has_it:make", device="cuda")
     worker.open_lineup(theirs, START, hashlib.sha256(MODEL).hexdigest(), "fp32", MODEL)
@@ -113,7 +113,7 @@ def test_a_checkpoint_that_was_copied_out_of_its_run_is_played_by_onnx_runtime(
 ) -> None:
     (tmp_path / "model.onnx").write_bytes(MODEL)
     (tmp_path / "manifest.json").write_text('{"model.onnx": ""}')
-    opened = list[str]()
+    opened = list[Device]()
     monkeypatch.setattr("azpy.evaluators.torch.torch_device", torch.device)
     monkeypatch.setattr("azpy.evaluators.torch._Slot", lambda *_: None)
     monkeypatch.setattr(choice, "OnnxEvaluator", lambda path, device, **options: opened.append(device))

@@ -170,24 +170,6 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "option"),
-    [
-        *((name, name) for name in ("c_puct", "virtual_loss")),
-        *(("match_c_puct", "c_puct"), ("match_lcb", "lcb")),
-    ],
-)
-def test_the_most_that_a_factor_may_be_is_what_the_core_searches_with(name: str, option: str) -> None:
-    most: Any = ABOUT[name].high
-    azpy.Search(azpy.UniformEvaluator(), simulations=1, **{option: most})
-    for refused in (most * 1.01, 1e308):
-        options: dict[str, Any] = {option: refused}
-        with pytest.raises(ValueError, match="at most"):
-            azpy.Search(azpy.UniformEvaluator(), simulations=1, **options)
-        with pytest.raises(SettingsError, match=f"{name} must be at most 1000000, got"):
-            checked(name, refused)
-
-
-@pytest.mark.parametrize(
     ("name", "value", "text"),
     [
         ("simulations", "100", "simulations must be a whole number, got '100'"),

@@ -38,6 +38,8 @@ class About:
     @property
     def range(self) -> str:
         """The allowed values in words; empty if every value of its type is allowed."""
+        if self.kind is bool:
+            return ""
         parts = ["even"] if self.even else []
         if self.high < _NO_LIMIT and not self.above:
             parts.append(f"{self.low} to {self.high}")

@@ -265,49 +265,23 @@ pub trait OptionType: Sized {
     fn value(&self) -> OptionValue<'static>;
 }
 
-macro_rules! whole {
-    ($($type:ty),*) => {$(
+macro_rules! plain {
+    ($($type:ty: $kind:ident($widest:ty)),*) => {$(
         impl OptionType for $type {
-            const KIND: Kind = Kind::Whole;
+            const KIND: Kind = Kind::$kind;
             fn from_value(value: OptionValue<'_>) -> Option<Self> {
                 match value {
-                    OptionValue::Whole(number) => number.try_into().ok(),
+                    OptionValue::$kind(value) => value.try_into().ok(),
                     _ => None,
                 }
             }
             fn value(&self) -> OptionValue<'static> {
-                OptionValue::Whole(*self as i128)
+                OptionValue::$kind(*self as $widest)
             }
         }
     )*};
 }
-whole!(u32, usize);
-
-impl OptionType for f64 {
-    const KIND: Kind = Kind::Number;
-    fn from_value(value: OptionValue<'_>) -> Option<Self> {
-        match value {
-            OptionValue::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-    fn value(&self) -> OptionValue<'static> {
-        OptionValue::Number(*self)
-    }
-}
-
-impl OptionType for bool {
-    const KIND: Kind = Kind::Switch;
-    fn from_value(value: OptionValue<'_>) -> Option<Self> {
-        match value {
-            OptionValue::Switch(on) => Some(on),
-            _ => None,
-        }
-    }
-    fn value(&self) -> OptionValue<'static> {
-        OptionValue::Switch(*self)
-    }
-}
+plain!(u32: Whole(i128), usize: Whole(i128), f64: Number(f64), bool: Switch(bool));
 
 impl<T: OptionType> OptionType for Option<T> {
     const KIND: Kind = T::KIND;

@@ -238,10 +238,8 @@ pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         entry.set_item("words", PyTuple::new(py, row.words)?)?;
         entry.set_item("default", python(py, default)?)?;
         entry.set_item("in_self_play", python(py, row.in_self_play.unwrap_or(default))?)?;
-        let all = [OptionValue::Number(f64::NEG_INFINITY), OptionValue::Number(f64::INFINITY)];
-        let [low, high] = if row.kind == Kind::Switch { all } else { [row.low, row.high] };
-        entry.set_item("low", python(py, low)?)?;
-        entry.set_item("high", python(py, high)?)?;
+        entry.set_item("low", python(py, row.low)?)?;
+        entry.set_item("high", python(py, row.high)?)?;
         entry.set_item("above", row.above)?;
         entry.set_item("unit", row.unit)?;
         entry.set_item("source", row.source)?;

@@ -1,6 +1,7 @@
 //! A session by itself: what depends on its clock, its memory and the order of its searches. What it answers is compared
 //! with a server's in tests/test_page.py.
 
+use azpy_core::config::Fpu;
 use azpy_core::game::{Game as _, Payoff, Value as TwoPlayers};
 use azpy_games::Go9;
 use azpy_games::any::{Any, Open, Start};
@@ -8,7 +9,7 @@ use azpy_games::registry::Entry;
 use azpy_net::Net;
 use serde_json::{Map as Object, Value, json};
 
-use crate::player::Player;
+use crate::player::{About, Player};
 use crate::session::{Asked, Session};
 
 type Game = Any<TwoPlayers>;
@@ -37,7 +38,7 @@ fn session(more: Value) -> Session<Game> {
     session_of(more, &[])
 }
 
-fn session_of(more: Value, weights: &[u8]) -> Session<Game> {
+fn player(more: Value) -> (Player, About) {
     let about = json!({"name": "main", "game": "go", "network": null, "simulations": 40, "levels": []});
     let limits = json!({
         "simulations": u32::MAX, "seconds": 60.0, "moves": 100, "turns": 100, "nodes": 100, "depth": 9,
@@ -45,7 +46,11 @@ fn session_of(more: Value, weights: &[u8]) -> Session<Game> {
     });
     let mut player = json!({"about": about, "temperature": 0.0, "limits": limits, "options": {}, "network": null});
     player.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let (player, about) = Player::read(&player.to_string()).unwrap();
+    Player::read(&player.to_string()).unwrap()
+}
+
+fn session_of(more: Value, weights: &[u8]) -> Session<Game> {
+    let (player, about) = player(more);
     let start = *Start::open("go", Games).unwrap().downcast::<Game>().unwrap();
     Session::new(start, player, about, weights).unwrap()
 }
@@ -240,4 +245,19 @@ fn a_small_temperature_draws_the_best_action_and_a_large_one_many() {
         }
         assert_eq!(drawn.len() == 1, is_one, "temperature {temperature}: {drawn:?}");
     }
+}
+
+#[test]
+fn a_page_s_options_are_those_of_a_search_and_others_are_refused() {
+    let read = |options: Value| player(json!({"options": options})).0.config();
+    let config =
+        read(json!({"eval_batch": 4, "lcb": 2, "fpu": "parent", "solver": true, "c_puct_base": null})).unwrap();
+    assert_eq!((config.eval_batch, config.lcb, config.fpu, config.solver), (4, Some(2.0), Fpu::Parent, true));
+    let noise = read(json!({"root_noise": [null, 0.5]})).unwrap().root_noise.unwrap();
+    assert_eq!((noise.alpha, noise.fraction), (None, 0.5));
+    let refused = |options: Value| read(options).unwrap_err();
+    assert_eq!(refused(json!({"eval_batch": 4.5})), "eval_batch must be a whole number, got 4.5");
+    assert_eq!(refused(json!({"solver": []})), "solver must be true or false, got a list or an object");
+    assert_eq!(refused(json!({"lookahead": 7})), "lookahead must be at most 6, got 7");
+    assert_eq!(refused(json!({"cpuct": 1})), "cpuct: no such option");
 }
