@@ -29,7 +29,6 @@ from azpy.settings.run import (
     KIND,
     Settings,
     auto_eval_batch,
-    checked,
     combine,
     default_of,
     unused,
