@@ -29,6 +29,7 @@ from azpy.settings.run import (
     KIND,
     Settings,
     auto_eval_batch,
+    checked,
     combine,
     default_of,
     unused,
@@ -196,6 +197,11 @@ def test_a_value_of_another_type_is_refused_with_what_came_and_what_was_expected
     with pytest.raises(SettingsError) as refused:
         read_config(tmp_path / "run.toml")
     assert str(refused.value) == f"{tmp_path / 'run.toml'}: {text}"
+
+
+def test_the_name_of_a_file_may_hold_any_bytes() -> None:
+    settings = Settings("pig", init="there/\udcff", workers=checked("workers", "folder:\udcff", typed=True))
+    assert (settings.init, settings.workers) == ("there/\udcff", "folder:\udcff")
 
 
 def test_a_whole_number_will_do_for_a_number() -> None:

@@ -176,17 +176,17 @@ impl<'a> OptionRow<'a> {
     pub fn typed(&self, given: OptionValue<'a>) -> Result<OptionValue<'a>, String> {
         use OptionValue::{Noise, None, Number, Switch, Whole, Word};
         let expected = match self.kind {
-            Kind::Switch => "true or false",
-            Kind::Whole => "a whole number",
-            Kind::Number => "a number",
-            Kind::Noise => "a fraction or (alpha, fraction)",
-            Kind::Text if self.words.is_empty() => "text",
-            Kind::Text => "",
+            Kind::Switch => Some("true or false"),
+            Kind::Whole => Some("a whole number"),
+            Kind::Number => Some("a number"),
+            Kind::Noise => Some("a fraction or (alpha, fraction)"),
+            Kind::Text => self.words.is_empty().then_some("text"),
         };
+        let (auto, none) = (self.auto.then_some("auto"), self.optional.then_some("none"));
         let is_word = |text: &str| {
             let begins = |start: &str| text.len() > start.len() && text.starts_with(start);
             let fits = |word: &&str| *word == text || word.strip_suffix("TEXT").is_some_and(begins);
-            expected == "text" || (self.auto && text == "auto") || self.words.iter().any(fits)
+            expected == Some("text") || auto == Some(text) || self.words.iter().any(fits)
         };
         match (given, self.kind) {
             (None | Word("none"), _) if self.optional => Ok(None),
@@ -197,9 +197,7 @@ impl<'a> OptionRow<'a> {
             | (Noise(..), Kind::Noise) => Ok(given),
             (Whole(_), Kind::Number | Kind::Noise) => Ok(given.number().map_or(given, Number)),
             _ => {
-                let others = [(expected, true), ("auto", self.auto), ("none", self.optional)];
-                let others = others.iter().filter(|(text, is_there)| *is_there && !text.is_empty());
-                let all: Vec<&str> = self.words.iter().copied().chain(others.map(|&(text, _)| text)).collect();
+                let all = self.words.iter().copied().chain(expected).chain(auto).chain(none).collect::<Vec<&str>>();
                 Err(format!("{} must be {}, got {given}", self.name, all.join(" or ")))
             }
         }

@@ -131,10 +131,10 @@ fn take(
     Ok(())
 }
 
-/// A text itself; of other values how Python writes them.
+/// A text itself, as far as it is Unicode; of other values how Python writes them.
 fn text_of(value: &Bound<'_, PyAny>) -> String {
     let shown = || value.repr().map_or_else(|_| "something else".into(), |text| text.to_string());
-    value.extract().unwrap_or_else(|_| shown())
+    value.cast::<PyString>().map_or_else(|_| shown(), |text| text.to_string_lossy().into_owned())
 }
 
 /// A value of Python as an option's; `text` is [`text_of`] it.
@@ -182,7 +182,10 @@ pub(crate) fn read_setting<'py>(
         ..OptionRow::PLAIN
     };
     let value = if typed { row.parse(&text) } else { given_value(given, &text) };
-    python(py, row.read(value).map_err(PyValueError::new_err)?)
+    match row.read(value).map_err(PyValueError::new_err)? {
+        OptionValue::Word(_) => Ok(given.clone()), // names of files may hold any bytes
+        value => python(py, value),
+    }
 }
 
 const KINDS: [Kind; 3] = [Kind::Switch, Kind::Whole, Kind::Number];
