@@ -26,7 +26,6 @@ from azpy.settings.run import (
     ABOUT,
     FIXED_SETTINGS,
     GROUPS,
-    KIND,
     Settings,
     auto_eval_batch,
     checked,
@@ -39,12 +38,12 @@ from azpy.system import made_with
 from oracles import another
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
-NUMBERS = [name for name in NAMES if KIND[name] in (int, float)]
+NUMBERS = [name for name in NAMES if ABOUT[name].kind in (int, float)]
 TRAINING = Path(__file__).parent.parent / "docs/training.md"
 
 
 def random_value(name: str, rng: random.Random) -> Any:
-    about, kind = ABOUT[name], KIND[name]
+    about, kind = ABOUT[name], ABOUT[name].kind
     if kind is bool:
         return rng.random() < 0.5
     if about.words and (kind is str or rng.random() < 0.3):
@@ -232,7 +231,7 @@ def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
 def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_path: Path) -> None:
     rng, file, preset = random.Random(7), tmp_path / "run.toml", preset_of("tic_tac_toe")
     depending = ("pipelines", "minutes", "total_evaluations", "simulations_start")
-    names = [name for name in NAMES if KIND[name] is not str and name not in depending]
+    names = [name for name in NAMES if ABOUT[name].kind is not str and name not in depending]
     for _ in range(200):
         in_file, typed = ({name: random_value(name, rng) for name in names if rng.random() < 0.5} for _ in range(2))
         in_file = {name: value for name, value in in_file.items() if value is not None} | {"pipelines": 1}

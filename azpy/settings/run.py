@@ -444,7 +444,6 @@ def _declared() -> dict[str, About]:
 
 
 ABOUT = _declared()
-KIND = {name: about.kind for name, about in ABOUT.items()}
 FIXED_SETTINGS = {name: about.fixed for name, about in ABOUT.items() if about.fixed}
 SAME_GAMES_SETTINGS = tuple(name for name, about in ABOUT.items() if about.same_games)
 
