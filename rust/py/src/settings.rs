@@ -84,7 +84,7 @@ pub(crate) fn search_config<C: PyTypeInfo>(
     let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
     let mut config = SearchConfig::default();
     take(&given, SearchConfig::OPTIONS, |name, value| config.set(name, value))?;
-    refuse_unknown::<C>(&given, SearchConfig::OPTIONS, &[])?;
+    refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS])?;
     config.check().map_err(PyValueError::new_err)?;
     Ok(config)
 }
@@ -101,7 +101,7 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     }
     take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
     take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
-    refuse_unknown::<C>(&given, SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS)?;
+    refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS])?;
     // A default of self-play that its search does not look at is no contradiction.
     let plain = SearchConfig::default();
     for row in SearchConfig::OPTIONS.iter().filter(|row| row.in_self_play.is_some()) {
@@ -201,11 +201,7 @@ fn kind_type(py: Python<'_>, kind: Kind) -> Bound<'_, PyType> {
 }
 
 /// Refuses keyword arguments that are neither options of the tables nor parameters of class `C`.
-fn refuse_unknown<C: PyTypeInfo>(
-    given: &Bound<'_, PyDict>,
-    rows: &[OptionRow<'_>],
-    more: &[OptionRow<'_>],
-) -> PyResult<()> {
+fn refuse_unknown<C: PyTypeInfo>(given: &Bound<'_, PyDict>, tables: &[&[OptionRow<'_>]]) -> PyResult<()> {
     let Some((name, _)) = given.iter().next() else {
         return Ok(());
     };
@@ -218,7 +214,7 @@ fn refuse_unknown<C: PyTypeInfo>(
             known.push(parameter.getattr("name")?.extract::<String>()?);
         }
     }
-    known.extend(rows.iter().chain(more).map(|row| row.name.to_owned()));
+    known.extend(tables.iter().copied().flatten().map(|row| row.name.to_owned()));
     let near = py.import("difflib")?.call_method1("get_close_matches", (&name, &known, 1))?;
     Err(PyTypeError::new_err(match near.extract::<Vec<String>>()?.first() {
         Some(near) => format!("unexpected keyword argument {name:?}; did you mean {near:?}?"),
