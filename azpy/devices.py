@@ -32,7 +32,7 @@ KINDS = {
     "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
 }
 OWN = "azpy"  # the CPU by azpy's own code, without ONNX Runtime: see `azpy/evaluators/net.py`
-_ALL = {**KINDS, OWN: _Kind("", "azpy's own code")}
+_ALL = {**KINDS, OWN: _Kind("", "azpy's own code"), "auto": _Kind("", "auto")}
 # What a float32 model can be computed in; the first is the default. On CUDA torch has fp16, on TensorRT the provider.
 _PRECISIONS = ("fp32", "fp16")
 _HALF = ("cuda", "tensorrt")
@@ -48,15 +48,40 @@ _SHAPE_OPS |= {"ConstantOfShape", "Identity", "Expand", "Range", "Where", "Equal
 
 @dataclass(frozen=True)
 class Device:
-    """A provider and the number of its GPU.
+    """Where a network runs: a provider and the number of its GPU.
 
     Attributes:
-        kind: "cpu", "cuda", "tensorrt", "webgpu" or "azpy".
+        kind: "cpu", "cuda", "tensorrt", "webgpu", "azpy" or "auto".
         index: which GPU, as CUDA counts them; 0 on others.
     """
 
     kind: str
     index: int = 0
+
+    @classmethod
+    def read(cls, text: "str | Device") -> "Device":
+        """The device that a text names: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "azpy" or "auto".
+
+        Raises:
+            SettingsError: another text.
+        """
+        if isinstance(text, Device):
+            return text
+        kind, colon, index = text.partition(":")
+        known = _ALL.get(kind)
+        if known and (not colon or (known.numbered and index.isascii() and index.isdigit())):
+            return cls(kind, int(index or 0))
+        raise SettingsError(f"device must be {_NAMES}, got {text!r}")
+
+    @property
+    def choices(self) -> "tuple[Device, ...]":
+        """The devices to try, best first; more than one only for "auto"."""
+        return tuple(map(Device, _AUTO)) if self.kind == "auto" else (self,)
+
+    @property
+    def without_tensorrt(self) -> "Device":
+        """The same GPU by CUDA in place of TensorRT; another device itself."""
+        return Device("cuda", self.index) if self.kind == "tensorrt" else self
 
     @property
     def provider(self) -> str:
@@ -77,44 +102,27 @@ class Device:
         return f"{self.kind}:{self.index}" if _ALL[self.kind].numbered else self.kind
 
 
-def parse_devices(text: str) -> tuple[Device, ...]:
-    """The devices to try, best first; more than one only for "auto".
+CPU = Device("cpu")
+
+
+def devices_of(device: str, numbers: str | None) -> tuple[Device, ...]:
+    """The devices of a run, one for each group of its pipelines.
 
     Args:
-        text: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "azpy" or "auto".
-
-    Raises:
-        SettingsError: anything else.
-
-    Example:
-        >>> [str(device) for device in parse_devices("auto")]
-        ['cuda:0', 'webgpu', 'cpu']
-    """
-    if text == "auto":
-        return tuple(Device(kind) for kind in _AUTO)
-    kind, colon, index = text.partition(":")
-    if kind in _ALL and (not colon or (_ALL[kind].numbered and index.isascii() and index.isdigit())):
-        return (Device(kind, int(index or 0)),)
-    raise SettingsError(f"device must be {_NAMES}, got {text!r}")
-
-
-def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
-    """The devices of a run by name, one for each group of its pipelines.
-
-    Args:
-        device: see `parse_devices`.
+        device: see `Device.read`.
         numbers: of several GPUs, such as "0,1". They are used or refused, so "auto" means CUDA then.
 
     Raises:
         SettingsError: no such device, no such list, a GPU twice, or a list for the CPU.
 
     Example:
-        >>> name_devices("cuda", "0,1")
-        ('cuda:0', 'cuda:1')
+        >>> devices_of("cuda", "0,1")
+        (Device(kind='cuda', index=0), Device(kind='cuda', index=1))
     """
-    kind = parse_devices(device)[0].kind
+    first = Device.read(device)
     if numbers is None:
-        return (device,)
+        return (first,)
+    kind = first.choices[0].kind
     given = numbers.split(",")
     if not all(number.isascii() and number.isdigit() and len(number) < 5 for number in given):
         raise SettingsError(f"devices must be numbers of GPUs, such as 0,1, got {numbers!r}")
@@ -122,7 +130,7 @@ def name_devices(device: str, numbers: str | None) -> tuple[str, ...]:
         raise SettingsError(f"devices must name each GPU once, got {numbers!r}")
     if not _ALL[kind].numbered or ":" in device:
         raise SettingsError(f"devices {numbers} needs device {', '.join(_NUMBERED)} or auto, got {device!r}")
-    return tuple(f"{kind}:{int(number)}" for number in given)
+    return tuple(Device(kind, int(number)) for number in given)
 
 
 def check_precision(device: Device, precision: str, more: Sequence[str] = ()) -> None:

@@ -438,10 +438,9 @@ def whole_match(start: Any, a: Any, b: Any, games: int, seed: int = 0, opening_p
     return result
 
 
-def another(name: str) -> int | float | bool:
+def another(name: str) -> Any:
     """A value of an option of the core that is not its default."""
     row = OPTIONS[name]
     if row["kind"] is bool:
         return not row["in_self_play"]
-    kind: type[int] | type[float] = row["kind"]
-    return kind((row["low"] + min(row["high"], 58)) / 2)
+    return row["kind"]((row["low"] + min(row["high"], 58)) / 2)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import azpy
+from azpy.devices import CPU, Device
 from azpy.errors import DeviceError
 from azpy.evaluators import choice
 from azpy.evaluators.choice import gpu_precision, open_generation, open_network
@@ -45,8 +46,8 @@ def settings(**more: Any) -> Settings:
 
 
 def test_cuda_is_torch_s(on_torch: list[tuple[str, str]]) -> None:
-    open_generation(MODEL, "cuda:1", settings(), game=START, precision="fp16")
-    open_generation(MODEL, "cpu", settings(), game=START)
+    open_generation(MODEL, Device("cuda", 1), settings(), game=START, precision="fp16")
+    open_generation(MODEL, CPU, settings(), game=START)
     assert on_torch == [("cuda:1", "fp16")]
 
 
@@ -55,7 +56,7 @@ def test_auto_takes_the_faster(on_torch: list[tuple[str, str]], monkeypatch: pyt
         rates = iter((on_gpu, on_cpu))
         monkeypatch.setattr(choice, "rate", lambda *_, rates=rates: next(rates))
         monkeypatch.setattr(choice, "usable_cores", lambda: 2)
-        found = open_generation(MODEL, "auto", settings(), game=START, precision="fp16", batch=40)
+        found = open_generation(MODEL, Device("auto"), settings(), game=START, precision="fp16", batch=40)
         assert found.device == device
         assert f"CUDA answers 500 rows/s of this network, the CPU {2 * on_cpu:,.0f}, in batches of 40" in found.notes
     assert on_torch == [("cuda", "fp32")] * 2
@@ -68,16 +69,16 @@ def test_auto_goes_on_where_the_gpu_cannot_be_used(
         raise DeviceError("cuda:0 has no room")
 
     monkeypatch.setattr("azpy.evaluators.torch.evaluator_of_model", full)
-    found = open_generation(MODEL, "auto", settings(), game=START)
+    found = open_generation(MODEL, Device("auto"), settings(), game=START)
     assert (found.device, found.notes[0]) == ("cpu", "cuda:0 has no room")
 
 
 def test_auto_is_fp16_on_cuda_where_all_that_play_have_it(on_torch: list[tuple[str, str]]) -> None:
-    assert gpu_precision(settings(), ["cuda:0", "cuda:1"]) == "fp16"
-    assert gpu_precision(settings(), ["cpu"]) == "fp32"
-    assert gpu_precision(settings(precision="fp32"), ["cuda"]) == "fp32"
-    assert gpu_precision(settings(workers=2), ["cuda"]) == "fp16"
-    assert gpu_precision(settings(workers="folder:shared"), ["cuda"]) == "fp32"
+    assert gpu_precision(settings(), [Device("cuda", 0), Device("cuda", 1)]) == "fp16"
+    assert gpu_precision(settings(), [CPU]) == "fp32"
+    assert gpu_precision(settings(precision="fp32"), [Device("cuda")]) == "fp32"
+    assert gpu_precision(settings(workers=2), [Device("cuda")]) == "fp16"
+    assert gpu_precision(settings(workers="folder:shared"), [Device("cuda")]) == "fp32"
 
 
 def test_a_run_that_goes_on_with_auto_plays_in_fp16_at_once(
@@ -100,11 +101,11 @@ def test_a_run_that_goes_on_with_auto_plays_in_fp16_at_once(
 def test_a_worker_runs_no_function_of_the_head_s(
     on_torch: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = list[str]()
+    opened = list[Device]()
     monkeypatch.setattr(worker, "OnnxEvaluator", lambda model, device, **options: opened.append(device))
     theirs = Settings("tic_tac_toe", network="nobody_has_it:make", device="cuda")
     worker.open_lineup(theirs, START, hashlib.sha256(MODEL).hexdigest(), "fp32", MODEL)
-    assert (opened, on_torch) == (["cuda"], [])
+    assert (opened, on_torch) == ([Device("cuda")], [])
 
 
 def test_a_checkpoint_that_was_copied_out_of_its_run_is_played_by_onnx_runtime(
@@ -112,9 +113,9 @@ def test_a_checkpoint_that_was_copied_out_of_its_run_is_played_by_onnx_runtime(
 ) -> None:
     (tmp_path / "model.onnx").write_bytes(MODEL)
     (tmp_path / "manifest.json").write_text('{"model.onnx": ""}')
-    opened = list[str]()
+    opened = list[Device]()
     monkeypatch.setattr("azpy.evaluators.torch.torch_device", torch.device)
     monkeypatch.setattr("azpy.evaluators.torch._Slot", lambda *_: None)
     monkeypatch.setattr(choice, "OnnxEvaluator", lambda path, device, **options: opened.append(device))
-    open_network(tmp_path / "model.onnx", "cuda", game=START)
-    assert opened == ["cuda"]
+    open_network(tmp_path / "model.onnx", Device("cuda"), game=START)
+    assert opened == [Device("cuda")]

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy.devices import name_devices
+from azpy.devices import Device, devices_of
 from azpy.errors import SettingsError
 from azpy.settings.run import Settings, combine
 from azpy.training.collector import Collector
@@ -147,7 +147,8 @@ def test_nothing_is_left_of_the_old_network_when_a_swap_returns() -> None:
 )
 def test_devices_are_named(device: str, devices: str | None, names: tuple[str, ...]) -> None:
     settings = Settings("tic_tac_toe", device=device, devices=devices, slots=64, pipelines=2, eval_batch=3)
-    assert settings.device_names == name_devices(device, devices) == names
+    assert settings.all_devices == devices_of(device, devices)
+    assert tuple(map(str, settings.all_devices)) == names
     assert settings.training_device == names[0].replace("tensorrt", "cuda")
     assert settings.all_pipelines == 2 * len(names)
     assert settings.device_batch == 3 * 64 // (2 * len(names))
@@ -195,10 +196,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     class Pretends(azpy.OnnxEvaluator):
         asked = 0
 
-        def __init__(self, model: Any, device: str, **options: Any) -> None:
+        def __init__(self, model: Any, device: Device, **options: Any) -> None:
             super().__init__(model, "cpu", **options)
-            self.device = device
-            found.append((device, self))
+            self.device = str(device)
+            found.append((self.device, self))
 
         def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
             self.asked += 1

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy.devices import CPU, Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet import head as fleet_head
 from azpy.fleet.channels import pipe
@@ -361,10 +362,10 @@ def test_no_worker_outlives_its_head(head: tuple[subprocess.Popen[str], list[int
 def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipe, "usable_cores", lambda: 8)
     run = settings(slots=128, pipelines=8, workers=4, cache_positions=1000, deterministic=False)
-    mine = settings_of_worker(run, ["cpu"], 3)
+    mine = settings_of_worker(run, [CPU], 3)
     assert (mine.slots, mine.pipelines, mine.threads, mine.cache_positions, mine.workers) == (32, 2, 1, 250, 0)
     run = settings(slots=7, pipelines=2, workers=4, threads=8, deterministic=False)
-    mine = settings_of_worker(run, ["cuda:0", "cuda:1"], 3)
+    mine = settings_of_worker(run, [Device("cuda", 0), Device("cuda", 1)], 3)
     assert (mine.slots, mine.pipelines, mine.threads, mine.device) == (2, 1, 2, "cuda:1")
     assert mine.search_options() == run.search_options()
 

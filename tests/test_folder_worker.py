@@ -199,7 +199,7 @@ def test_a_worker_waits_for_the_folder(
             (place / "stop").touch()
 
     monkeypatch.setattr("azpy.cli.worker.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    assert az_worker([str(place), "--patience", "10"]) == (0 if comes else 2)
+    assert az_worker([str(place), "--patience", "10", "--pipelines", "auto"]) == (0 if comes else 2)
     said = capsys.readouterr()
     assert said.out.startswith(f"{place} is not there yet; az-train --workers folder:{place} makes it\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.match import main
+from azpy.devices import Device
 from azpy.errors import DeviceError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_game
@@ -282,9 +283,9 @@ def test_a_device_is_used_or_refused_and_told(
 ) -> None:
     asked = []
 
-    def opened(path: Path, device: str, **options: Any) -> OnnxEvaluator:
+    def opened(path: Path, device: Device, **options: Any) -> OnnxEvaluator:
         asked.append(device)
-        if device == "cuda:1":
+        if device.index == 1:
             raise DeviceError("CUDA cannot be used: there is no GPU 1")
         evaluator = OnnxEvaluator(path, **options)
         evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
@@ -294,7 +295,7 @@ def test_a_device_is_used_or_refused_and_told(
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
-    assert asked == ["cuda"]
+    assert asked == [Device("cuda")]
     assert main([*command, "--device", "cuda:1"]) == 2
     assert capsys.readouterr().err == "az-match: CUDA cannot be used: there is no GPU 1\n"
 
@@ -476,7 +477,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
         (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "given without @ and ?; got 0"),
         (["c4", "random", "--device", "gpu"], "tensorrt:N, webgpu, azpy or auto, got 'gpu'"),
-        (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda: no player has a model"),
+        (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda:0: no player has a model"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, run: str, one_line: Any) -> None:

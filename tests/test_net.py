@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy import _core
 from azpy.cli.match import main
+from azpy.devices import Device
 from azpy.errors import MissingPackageError, ModelError, SettingsError, SettingsWarning
 from azpy.evaluators.choice import open_network
 from azpy.evaluators.net import NetEvaluator, shape_of
@@ -167,7 +168,7 @@ def test_without_onnxruntime_a_run_plays_and_one_line_says_so(
     with pytest.raises(MissingPackageError, match="is a model file: pip install onnxruntime"):
         open_network("model.onnx", game=azpy.make_game("connect_four"))
     with pytest.raises(MissingPackageError, match="onnxruntime is not installed"):
-        open_network(run, "cuda", game=azpy.make_game("connect_four"))
+        open_network(run, Device("cuda"), game=azpy.make_game("connect_four"))
 
 
 def test_azpy_s_own_code_is_a_device_that_can_be_asked_for(

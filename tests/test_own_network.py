@@ -218,7 +218,7 @@ def test_an_error_in_code_of_the_user_s_has_its_place(
     (tmp_path / "deep.py").write_text(DEEP)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "deep", raising=False)
-    given = {"optimizer" if spec == "steps" else "network": f"deep:{spec}"}
+    given: dict[str, Any] = {"optimizer" if spec == "steps" else "network": f"deep:{spec}"}
     with pytest.raises(SettingsError, match=r": RuntimeError: deep down \(deep\.py, line 4\)$"):
         rehearse(Settings("tic_tac_toe", **given), START)
     with pytest.raises(SettingsError, match=r": ModuleNotFoundError: No module named 'nowhere'$"):
@@ -259,7 +259,7 @@ def test_the_rehearsal_has_positions_of_the_game(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_rehearsal_is_on_the_training_device() -> None:
-    given = {"network": "own_parts:make", "optimizer": "own_parts:capturable"}
+    given: dict[str, Any] = {"network": "own_parts:make", "optimizer": "own_parts:capturable"}
     with pytest.raises(SettingsError, match="'own_parts:capturable' cannot take a training step"):
         rehearse(Settings("tic_tac_toe", **given), START)
     with nullcontext() if torch.cuda.is_available() else pytest.raises(DeviceError):

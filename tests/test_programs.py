@@ -538,7 +538,7 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
         ("{gtp}?level=5", "go", "GTP has no option level: give it among"),
         ("{gtp}?movetime=0.5", "go", "movetime must be whole seconds for GTP, got 0.5"),
         ("{gtp}?movetime=0", "go", "movetime must be at least 0.001, got 0.0"),
-        ("{gtp}?timeout=nan", "go", "timeout must be a finite number, got nan"),
+        ("{gtp}?timeout=nan", "go", "timeout must be a finite number, got NaN"),
         ("{gtp}?timeout", "go", "expected key=value, got 'timeout'"),
         ("{gtp}", "chess", "this protocol is for go and othello, and the game is chess"),
         ("{gtp}", "othello", "has no command set_game, so it plays Go only"),

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from azpy import devices as providers
-from azpy.devices import BUCKETS, Device, chunks, misplaced, parse_devices, provider_options
+from azpy.devices import BUCKETS, Device, chunks, misplaced, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, SettingsError, pip_install
 from azpy.evaluators import sessions
 from azpy.evaluators.onnx import OnnxEvaluator
@@ -47,10 +47,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_devices_by_name() -> None:
-    assert parse_devices("cpu") == (Device("cpu"),)
-    assert parse_devices("cuda") == parse_devices("cuda:0") == (Device("cuda", 0),)
-    assert parse_devices("tensorrt:3") == (Device("tensorrt", 3),)
-    assert [str(device) for device in parse_devices("auto")] == ["cuda:0", "webgpu", "cpu"]
+    assert Device.read("cpu") == Device("cpu")
+    assert Device.read("cuda") == Device.read("cuda:0") == Device("cuda", 0)
+    assert Device.read("tensorrt:3") == Device("tensorrt", 3)
+    assert [str(device) for device in Device.read("auto").choices] == ["cuda:0", "webgpu", "cpu"]
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> 
         ({"cpuct": 1.0}, TypeError, "did you mean 'c_puct'|did you mean \"c_puct\""),
         ({"banana": 1.0}, TypeError, "unexpected keyword argument"),
         ({"c_puct": "much"}, TypeError, "c_puct must be a number, got 'much'"),
-        ({"solver": 3.5}, TypeError, "solver must be True or False"),
+        ({"solver": 3.5}, TypeError, "solver must be true or false, got 3.5"),
         ({"eval_batch": 0}, ValueError, "eval_batch must be at least 1, got 0"),
         ({"eval_batch": 3.0}, TypeError, "eval_batch must be a whole number, got 3.0"),
         ({"lcb": 0}, ValueError, "lcb must be more than 0, got 0"),
@@ -139,10 +139,10 @@ def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> 
         ({"lookahead": 2}, ValueError, "lookahead needs solver: give both, or leave lookahead out"),
         ({"lookahead": 7, "solver": True}, ValueError, "lookahead must be at most 6, got 7"),
         ({"gumbel_actions": 1.5}, TypeError, "gumbel_actions must be a whole number, got 1.5"),
-        ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be more than 0, got -1$"),
+        ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be more than 0, got -1.0$"),
         ({"root_noise": (-1.0, 0.5)}, ValueError, "the alpha of root_noise must be a number > 0, got -1$"),
         ({"gumbel_actions": 4, "value_scale": -1.0}, ValueError, "value_scale must be at least 0, got -1"),
-        ({"lcb": float("nan")}, ValueError, "lcb must be more than 0, got NaN"),
+        ({"lcb": float("nan")}, ValueError, "lcb must be a finite number, got NaN"),
         ({"root_temperature": 0.0}, ValueError, "root_temperature must be more than 0, got 0"),
         ({"in_flight_share": 0.0}, ValueError, "in_flight_share must be more than 0"),
         ({"max_memory_mb": 0.0}, ValueError, "max_memory_mb must be more than 0, got 0"),
@@ -350,7 +350,7 @@ def test_true_is_no_number(name: str) -> None:
             with pytest.raises(TypeError, match=f"{name} must be .*, got {value}"):
                 MAKERS[kind](**{name: value}, **extra)
     with pytest.raises(SettingsError, match=f"{name} must be .*, got True"):
-        Settings("pig", **{name: True})
+        Settings("pig", **dict[str, Any]({name: True}))
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"]])

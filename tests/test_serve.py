@@ -20,6 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from azpy import make_game
 from azpy.cli import engine, play, serve
+from azpy.devices import Device
 from azpy.errors import AzpyError
 from azpy.runs.folder import RunFolder
 from azpy.serving.json_lines import JsonLines
@@ -452,7 +453,7 @@ def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypa
     monkeypatch.setattr(command, "open_model", opened)
     flags = ["--game", "pig", "--simulations", "7", "--device", "azpy", "--temperature", "0.5", "--seed", "3"]
     one_line(command.main, ["uniform", *flags], f"az-{command.__name__.rpartition('.')[2]}: enough")
-    assert asked == [["uniform", "pig", 7, "azpy", 0.5, 3, 2048]]
+    assert asked == [["uniform", "pig", 7, Device("azpy"), 0.5, 3, 2048]]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any, Self
 import pytest
 
 import azpy
+from azpy.devices import Device
 from azpy.errors import SettingsError
 from azpy.games.lines import random_games
 from azpy.games.names import make_game
@@ -179,7 +180,7 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
     class Found:
         device, notes = "webgpu", ("WebGPU answers 9 rows/s of this network, the CPU 8",)
 
-        def __init__(self, model: bytes, device: str, settings: Settings, **options: Any) -> None:
+        def __init__(self, model: bytes, device: Device, settings: Settings, **options: Any) -> None:
             opened.append({"device": device, "size": len(model), **options})
 
     monkeypatch.setattr(sizing, "open_generation", Found)
@@ -188,7 +189,7 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
     assert sizing.placed(settings) == ("cpu", "device auto plays on the CPU: no package")
     monkeypatch.setattr(sizing, "no_gpu", lambda: None)
     assert sizing.placed(settings) == ("webgpu", f"device auto plays on webgpu; {Found.notes[0]}")
-    assert [(each["device"], each["batch"]) for each in opened] == [("auto", 60)]
+    assert [(each["device"], each["batch"]) for each in opened] == [(Device("auto"), 60)]
 
 
 def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

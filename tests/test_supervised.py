@@ -398,8 +398,8 @@ def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path) -> Non
 
 
 def test_a_run_without_imported_games_takes_their_settings_as_any_others(tmp_path: Path) -> None:
-    settings = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4, "match_games": 2}
-    settings |= {"final_match_games": 2, "match_simulations": 2, "batch_size": 16}
+    settings: dict[str, Any] = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4}
+    settings |= {"match_games": 2, "final_match_games": 2, "match_simulations": 2, "batch_size": 16}
     for passes in (2.0, 3.0):
         given = Settings("tic_tac_toe", **settings, deterministic=True, supervised_passes=passes)
         with Trainer(given, tmp_path / "run") as trainer:

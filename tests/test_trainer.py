@@ -15,6 +15,7 @@ import pytest
 import azpy
 import sound_games
 from azpy.cli.train import settings_from
+from azpy.devices import Device
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import to_onnx
@@ -430,8 +431,8 @@ def test_a_run_may_go_on_on_another_device(tmp_path: Path, monkeypatch: pytest.M
     asked: list[str] = []
 
     class Noted(azpy.OnnxEvaluator):
-        def __init__(self, model: Any, device: str, **options: Any) -> None:
-            asked.append(device)
+        def __init__(self, model: Any, device: Device, **options: Any) -> None:
+            asked.append(str(device))
             super().__init__(model, device, **options)
 
     monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Noted)

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
+from azpy.devices import CPU, Device
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean, one_line
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
-from azpy.settings.run import parse
+from azpy.settings.run import checked
 from azpy.system import ENDING
 
 _EXIT_CODES = """
@@ -83,7 +84,12 @@ def add_number(add: Add, flag: str, text: str, default: float | None = None, **l
     """
     about = About(text, "run", **({"kind": int} | limits))
     shown = text if default is None else f"{text} (default {default:.15g})"
-    add(flag, action=_Checked, parsed=partial(about.parsed, flag), default=default, help=shown)
+    add(flag, action=_Checked, parsed=partial(about.checked, flag, typed=True), default=default, help=shown)
+
+
+def add_device(add: Add, text: str) -> None:
+    """Adds --device, for commands where it is no setting of a run; `text` is the help."""
+    add("--device", action=_Checked, parsed=Device.read, default=CPU, help=text)
 
 
 def add_setting(add: Add, name: str, text: str, default: Any = None, **options: Any) -> None:
@@ -93,7 +99,7 @@ def add_setting(add: Add, name: str, text: str, default: Any = None, **options: 
     """
     flag, shown = "--" + name.replace("_", "-"), text if default is None else f"{text} (default {default})"
     default = argparse.SUPPRESS if default is None else default
-    add(flag, action=_Checked, parsed=partial(parse, name), default=default, help=shown, **options)
+    add(flag, action=_Checked, parsed=partial(checked, name, typed=True), default=default, help=shown, **options)
 
 
 def add_player(add: Add, simulations: int, several: bool = True, **options: Any) -> None:
@@ -113,7 +119,7 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
     add_number(
         add, "--seed", "of the moves drawn at such a temperature or level (default: other ones each time)", low=0
     )
-    add("--device", default="cpu", help="where models run (default cpu)")
+    add_device(add, "where models run (default cpu)")
     if several:
         text = "one more player, named NAME to be asked for"
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)

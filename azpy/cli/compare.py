@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from azpy.matches.ratings import elo, mean_interval
 from azpy.matches.results import told
 from azpy.runs import storage
 from azpy.settings.choosing import warn_of_idle
-from azpy.settings.run import ABOUT, checked, parse
+from azpy.settings.run import checked
 from azpy.training.comparison import Comparison
 
 _EQUAL = 0.01  # work that differs by no more is equal: an iteration's games are played to their ends
@@ -83,11 +84,8 @@ def _compare(arguments: Sequence[str]) -> int:
 
 
 def _settings(text: str) -> dict[str, Any]:
-    def value(name: str, text: str) -> Any:
-        return parse(name, text) if name in ABOUT else checked(name, text)  # raises for an unknown name
-
     try:
-        return parse_query(text, value) if text else {}
+        return parse_query(text, partial(checked, typed=True)) if text else {}
     except SettingsError as error:
         raise SettingsError(f"settings {text!r}: {error}") from None
 

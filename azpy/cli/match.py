@@ -60,7 +60,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.cli.calibrate import CALIBRATION_GAMES, MINUTES, calibrate
-from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
+from azpy.cli.common import Parser, add_device, add_number, add_setting, command, not_empty
 from azpy.cli.match_text import (
     facts_of,
     fault_line,
@@ -73,7 +73,6 @@ from azpy.cli.match_text import (
     scores_table,
 )
 from azpy.cli.progress import Screen
-from azpy.devices import parse_devices
 from azpy.errors import RunError, SettingsError
 from azpy.game import players_of
 from azpy.games.names import make_game
@@ -114,7 +113,7 @@ def _match(arguments: Sequence[str]) -> int:
     add_number(add, "--games", text, low=1)
     add_setting(add, "simulations", "a move, for players that do not say", 100)
     text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, azpy, or auto (the best that loads); default cpu"
-    add("--device", default="cpu", help=text)
+    add_device(add, text)
     text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
     add_number(add, "--slots", text, low=2, high=MOST_SLOTS)
     text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
@@ -148,7 +147,7 @@ class _Table:
     def __init__(self, given: argparse.Namespace, specs: Sequence[Spec], games: int) -> None:
         self.game, self.seed = game_of(specs, given.game, "--game {}"), given.seed
         self.start = start = make_game(self.game)
-        if parse_devices(given.device)[0].kind != "cpu" and all(spec.model is None for spec in specs):
+        if given.device.kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player has a model that could run there")
         transcripts = Transcripts(given.transcripts)
         self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)

@@ -313,7 +313,7 @@ class Terminal:
         elif (word := level_word(text)) is not None:
             self._level = word
         else:
-            self._simulations, self._level = ABOUT["simulations"].parsed("level", text), None
+            self._simulations, self._level = ABOUT["simulations"].checked("level", text, typed=True), None
             return
         print(ladder.about(self._model.served.network))
 

@@ -23,7 +23,7 @@ from azpy.games.names import make_game, must_be_typed
 from azpy.runs import storage
 from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, KIND, About, Settings, default_of, function_flags
+from azpy.settings.run import ABOUT, GROUPS, About, Settings, default_of, function_flags
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Event, Finished
 
@@ -52,13 +52,13 @@ def _parser(brief: bool = False) -> Parser:
         for name, about in ABOUT.items():
             if about.group == group and name != "game":
                 text = argparse.SUPPRESS if brief and name not in _BRIEF else _help(name, about, brief)
-                if KIND[name] is bool:
+                if about.kind is bool:
                     flag = "--" + name.replace("_", "-")
                     section.add_argument(
                         flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text
                     )
                 else:
-                    unit = about.unit.upper() or {int: "N", float: "X", str: "TEXT"}[KIND[name]]
+                    unit = about.unit.upper() or {int: "N", float: "X", str: "TEXT"}[about.kind]
                     add_setting(section.add_argument, name, text, metavar=f"{unit}|auto" if about.auto else unit)
     return parser
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from azpy.cli.common import Parser, add_number, add_setting, command, drop_output, not_empty, when_told_to_end
 from azpy.errors import RunError
 from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
-from azpy.settings.run import checked
 
 
 def _work(arguments: Sequence[str]) -> int:
@@ -31,7 +30,9 @@ def _work(arguments: Sequence[str]) -> int:
     add_number(add, "--patience", text, PATIENCE, kind=float, low=0, above=True)
     given = parser.parse_args(arguments)
     names = ("device", "slots", "pipelines", "threads")
-    layout = {name: checked(name, value) for name, value in vars(given).items() if name in names}
+    layout = {name: value for name, value in vars(given).items() if name in names}
+    if layout.get("pipelines") == "auto":  # the default
+        del layout["pipelines"]
     told: list[int] = []
 
     def end(number: int, _: object) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from azpy.devices import OWN, parse_devices
+from azpy.devices import CPU, OWN, Device
 from azpy.errors import (
     DeviceError,
     MissingPackageError,
@@ -34,14 +34,16 @@ _ROWS = 64  # of a batch that is timed, unless the largest to come is known
 _CHECKED = ("model.onnx", WEIGHTS)  # what a path of a checkpoint's model ends with
 
 
-def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any, threads: int = 1) -> CheckedEvaluator:
+def open_network(
+    path: str | os.PathLike[str], device: Device = CPU, *, game: Any, threads: int = 1
+) -> CheckedEvaluator:
     """The evaluator of a stored network.
 
     A `SettingsWarning` says so if azpy's own code takes the place of ONNX Runtime, which is not installed.
 
     Args:
         path: as `OnnxEvaluator` takes it, or a player that azpy brings along.
-        device: as for `OnnxEvaluator`, or "azpy".
+        device: "azpy" or one for `OnnxEvaluator`.
         game: which the network must fit.
         threads: of ONNX Runtime for one batch on the CPU.
 
@@ -49,7 +51,7 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
         MissingPackageError: a model file, which needs ONNX Runtime, and that is not installed.
         AzpyError: those of the evaluators.
     """
-    kinds, stored = {each.kind for each in parse_devices(device)}, Path(path)
+    kinds, stored = {each.kind for each in device.choices}, Path(path)
     if stored.name in _CHECKED and (stored.parent / "manifest.json").is_file():
         stored = stored.parent  # a checkpoint: its manifest vouches for the weights beside the model
     alone = stored.is_dir() and has_weights_alone(stored)
@@ -57,12 +59,12 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
         from azpy.evaluators.torch import TorchEvaluator  # loads torch
 
         try:
-            on_gpu = TorchEvaluator(stored, "cuda" if device == "auto" else device, game=game)
+            on_gpu = TorchEvaluator(stored, str(device.choices[0]), game=game)
         except (SettingsError, RunError):  # a network of the user's own; a checkpoint without its run
             if alone:
                 raise
         else:
-            if device != "auto":
+            if device.kind != "auto":
                 return on_gpu
             return _faster(on_gpu, open_network(path, game=game, threads=threads), threads, _ROWS)
     if alone:
@@ -86,7 +88,7 @@ def open_network(path: str | os.PathLike[str], device: str = "cpu", *, game: Any
 
 def open_generation(
     model: bytes,
-    device: str,
+    device: Device,
     settings: Settings,
     *,
     game: Any,
@@ -104,12 +106,12 @@ def open_generation(
     """
     options: dict[str, Any] = {"game": game, "precision": precision, "batch": batch}
     on_cpu: dict[str, Any] = {"threads": threads, "cache_dir": cache_dir}
-    if parse_devices(device)[0].kind != "cuda" or not torch_has_cuda():
+    if device.choices[0].kind != "cuda" or not torch_has_cuda():
         return OnnxEvaluator(model, device, **on_cpu, **options)
     from azpy.evaluators.torch import evaluator_of_model  # loads torch
 
-    if device != "auto":
-        return evaluator_of_model(model, settings, device, **options)
+    if device.kind != "auto":
+        return evaluator_of_model(model, settings, str(device), **options)
     options["precision"] = "fp32"  # which all have
     try:
         on_gpu = evaluator_of_model(model, settings, "cuda", **options)
@@ -129,7 +131,7 @@ def _faster(on_gpu: CheckedEvaluator, on_cpu: CheckedEvaluator, threads: int, ro
     return chosen
 
 
-def gpu_precision(settings: Settings, devices: Sequence[str]) -> str:
+def gpu_precision(settings: Settings, devices: Sequence[Device]) -> str:
     """In what the network of a run plays on GPUs once it has passed its check: fp16 for "auto" by torch on CUDA.
 
     Where other machines play too, "auto" stays fp32, which all of them have.
@@ -137,7 +139,7 @@ def gpu_precision(settings: Settings, devices: Sequence[str]) -> str:
     if settings.precision not in {"int8", "auto"}:
         return settings.precision
     elsewhere = isinstance(settings.workers, str)
-    on_cuda = all(device.startswith("cuda") for device in devices) and torch_has_cuda()
+    on_cuda = all(device.kind == "cuda" for device in devices) and torch_has_cuda()
     return "fp16" if settings.precision == "auto" and on_cuda and not elsewhere else "fp32"
 
 

@@ -25,7 +25,6 @@ from azpy.devices import (
     check_precision,
     chunks,
     default_cache_dir,
-    parse_devices,
     provider_options,
 )
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
@@ -95,7 +94,7 @@ class OnnxEvaluator(CheckedEvaluator):
     def __init__(
         self,
         model: str | os.PathLike[str] | bytes,
-        device: str = "cpu",
+        device: str | Device = "cpu",
         *,
         game: GameShape | str | None = None,
         threads: int = 1,
@@ -113,9 +112,9 @@ class OnnxEvaluator(CheckedEvaluator):
             raise SettingsError(f"threads must be at least 1, at most {_core.MOST_THREADS}; got {threads}")
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
             raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
-        devices = parse_devices(device)
+        devices = Device.read(device).choices
         if devices[0].kind == OWN:
-            raise SettingsError(f"device {device} is azpy.NetEvaluator's, which plays runs: give OnnxEvaluator another")
+            raise SettingsError(f"device {OWN} is azpy.NetEvaluator's, which plays runs: give OnnxEvaluator another")
         for candidate in devices:
             check_precision(candidate, precision)
             if candidate.kind == "cuda" and precision != "fp32":

@@ -18,6 +18,7 @@ from typing import Any
 
 from azpy import _core
 from azpy._core import GameRecord
+from azpy.devices import CPU, Device
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import Attention, Backend, Channel, Message
 from azpy.fleet.channels.folder import FOLDER, Folder
@@ -139,7 +140,7 @@ class Head(Fleet):
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
             self._lineup["answers"] = self._answers = answers_of(lineup.evaluators[0])
-        devices = [getattr(evaluator, "device", "cpu") for evaluator in lineup.evaluators]
+        devices = [Device.read(getattr(evaluator, "device", CPU)) for evaluator in lineup.evaluators]
         self._backend.play(self._lineup, self._model, devices)
         for worker in self.members:
             if worker not in waited:

@@ -113,7 +113,7 @@ class Worker:
         """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
         if self._network != (network := (message["network"], message["precision"])):
             self._evaluator, self._network = open_lineup(self._settings, self._start, *network, model), network
-            if self._settings.device == "auto":  # chooses once
+            if self._settings.all_devices[0].kind == "auto":  # chooses once
                 self._settings = replace(self._settings, device=getattr(self._evaluator, "device", "auto"))
         if self._settings.deterministic:
             self._close()
@@ -184,8 +184,8 @@ def open_lineup(settings: Settings, start: _core.State, sha256: str | None, prec
         raise RunError("a model came damaged")
     options: dict[str, Any] = {"game": start, "precision": precision, "batch": settings.device_batch}
     if is_own(settings.network):  # its function is the head's: a worker runs code of the game alone
-        return OnnxEvaluator(model, settings.device, **options)
-    return open_generation(model, settings.device, settings, **options)
+        return OnnxEvaluator(model, settings.all_devices[0], **options)
+    return open_generation(model, settings.all_devices[0], settings, **options)
 
 
 def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameRecord]]:

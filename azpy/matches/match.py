@@ -3,6 +3,7 @@
 import os
 from typing import Any, cast
 
+from azpy.devices import Device
 from azpy.game import Game
 from azpy.games.names import make_game, spec_of
 from azpy.matches.arena import Follower, Player, SearchPlayer, games_of, play_rounds
@@ -60,7 +61,7 @@ def match(
     specs = [parse_player(os.fspath(one)) for one in (a, b) if isinstance(one, str | os.PathLike)]
     start = make_game(game_of(specs, None if game is None else spec_of(game), "game={!r}"))
     games = games_of(start, games, 200)
-    loaded = iter(load_players(specs, start, simulations, device=device))
+    loaded = iter(load_players(specs, start, simulations, device=Device.read(device)))
 
     def player(one: Any) -> Player | Follower:
         if isinstance(one, str | os.PathLike):

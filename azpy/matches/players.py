@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.devices import OWN
+from azpy.devices import CPU, OWN, Device
 from azpy.errors import ModelError, SettingsError, did_you_mean, warn_once
 from azpy.evaluators.choice import WEIGHTS, open_network
 from azpy.evaluators.onnx import ANY_SIZE, OnnxEvaluator
@@ -175,7 +175,7 @@ def load_players(
     specs: Sequence[Spec],
     start: _core.State,
     simulations: int,
-    device: str = "cpu",
+    device: Device = CPU,
     transcripts: Transcripts | None = None,
 ) -> list[Entrant]:
     """Makes the players that specs name; those of one model share one evaluator.
@@ -196,7 +196,7 @@ def load_players(
         try:
             return open_network(path, device, game=start, threads=usable_cores())
         except ModelError:
-            if device == OWN or path.name == WEIGHTS or ANY_SIZE not in (data := path.read_bytes()):
+            if device.kind == OWN or path.name == WEIGHTS or ANY_SIZE not in (data := path.read_bytes()):
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 
@@ -254,7 +254,7 @@ def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) ->
 
 
 def _simulations(text: str, number: str) -> int:
-    return int(ABOUT["simulations"].parsed(f"player {text!r}: the number of simulations", number))
+    return int(ABOUT["simulations"].checked(f"player {text!r}: the number of simulations", number, typed=True))
 
 
 def _exists(text: str) -> bool:

@@ -103,7 +103,7 @@ def _arguments(spec: ProgramSpec) -> list[str]:
 def _setting(name: str, text: str) -> Any:
     if not name.isprintable() or not text.isprintable():
         raise SettingsError(f"{name!r}: expected printable characters, got {text!r}")
-    return _OWN[name].parsed(name, text) if name in _OWN else text
+    return _OWN[name].checked(name, text, typed=True) if name in _OWN else text
 
 
 class _Refused(Misbehaved):

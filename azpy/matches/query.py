@@ -71,9 +71,9 @@ def _search_value(key: str, text: str) -> Any:
         hint = did_you_mean(key, SEARCH_KEYS) or f"; expected one of {', '.join(SEARCH_KEYS)}"
         raise SettingsError(f"{key}: no setting of a player's search{hint}")
     if key == "temperature":
-        return replace(ABOUT[key], high=WARMEST).parsed(key, text)
+        return replace(ABOUT[key], high=WARMEST).checked(key, text, typed=True)
     if key == "level" and not text.strip().lstrip("+-").isdecimal():
         if (word := level_word(text)) is None:
             raise SettingsError(f"level: expected {', '.join(LEVELS)} or a number of simulations, got {text!r}")
         return word
-    return replace(ABOUT["simulations" if key == "level" else key], auto=False).parsed(key, text)
+    return replace(ABOUT["simulations" if key == "level" else key], auto=False).checked(key, text, typed=True)

@@ -122,7 +122,7 @@ def _opened(run: StoredRun, model: bytes, network: int) -> tuple[CheckedEvaluato
     """The model in the precision in which it is this network, and that precision; None if in none."""
     for precision in _PRECISIONS:
         if network_id(model, precision) == network:
-            device, batch = run.settings.device_names[0], run.settings.device_batch
+            device, batch = run.settings.all_devices[0], run.settings.device_batch
             options: dict[str, Any] = {"game": run.start, "precision": precision, "batch": batch}
             return open_generation(model, device, run.settings, **options), precision
     return None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy import _core
+from azpy.devices import CPU, Device
 from azpy.errors import RequestError, SettingsError, warn_once
 from azpy.games.names import differ_in_size, make_game, must_be_typed, refuse_untyped
 from azpy.matches.arena import SearchPlayer
@@ -117,7 +118,7 @@ def open_model(
     text: str,
     game: str | None,
     simulations: int,
-    device: str = "cpu",
+    device: Device = CPU,
     temperature: float = 0.0,
     others: Iterable[str] = (),
     seed: int | None = None,
@@ -169,7 +170,7 @@ def open_player(
     text: str,
     game: str | None,
     simulations: int,
-    device: str = "cpu",
+    device: Device = CPU,
     temperature: float = 0.0,
     others: Iterable[str] = (),
     seed: int | None = None,
@@ -192,7 +193,7 @@ def open_player(
     if not 0 <= temperature <= WARMEST:
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
-    if device != "cpu" and all(each.model is None for each in (spec, *map(parse_player, others))):
+    if device.kind != "cpu" and all(each.model is None for each in (spec, *map(parse_player, others))):
         warn_once(f"--device {device} has no effect: {text} has no network")
     specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
     run = next((each.run for each in specs if each.run is not None), None)

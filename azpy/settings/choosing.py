@@ -62,7 +62,7 @@ def choose(
         source = config if name in in_file else out
         refuse_untyped_function(name, getattr(settings, name), typed.get(name), source, "training")
     placed, where = dict[str, Any](), ""
-    if placing is not None and settings.device_names == ("auto",):
+    if placing is not None and settings.all_devices[0].kind == "auto":
         placed["device"], where = placing(combine(so_far or preset, now, {"device": "cuda"}))
         settings = combine(so_far or preset, now, placed)
     elif placing is not None and "device" not in so_far | now and driver_problem() is None:

@@ -10,10 +10,10 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from azpy import _core
-from azpy.devices import OWN, check_precision, name_devices, no_gpu, parse_devices
+from azpy.devices import OWN, Device, check_precision, devices_of, no_gpu
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
 from azpy.settings.about import GROUPS as GROUPS
@@ -26,8 +26,6 @@ CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 _MOST_CUDA_SLOTS = 2048
 MOST_WORKERS = 256
 MOST_LEAVES = 8  # of one tree at a time; docs/search.md has the strength that more cost
-_AUTO = ("eval_batch", "pipelines")  # `combine` puts a number in place of `auto`
-_Class = TypeVar("_Class")
 
 
 def _setting(
@@ -46,13 +44,19 @@ def _like(option: str, default: Any, source: str) -> Any:
     return field(default=default, metadata={"about": about})
 
 
-def _option(name: str, row: Mapping[str, Any]) -> About:
+def _option(name: str) -> Any:
+    """A setting that is an option of the core's table."""
+    return field(default=_core.OPTIONS[name]["in_self_play"], metadata={"about": _OPTIONS[name]})
+
+
+def _about(name: str, row: Mapping[str, Any]) -> About:
     facts = {key: value for key, value in row.items() if key not in ("default", "in_self_play")}
-    text = "; auto: the fewest that fill the device's batch, up to 8" if name in _AUTO else ""
-    return About(**facts | {"help": row["help"] + text, "auto": name in _AUTO})
+    auto = name == "eval_batch"
+    text = "; auto: the fewest that fill the device's batch, up to 8" if auto else ""
+    return About(**facts | {"help": row["help"] + text, "auto": auto})
 
 
-_OPTIONS = {name: _option(name, row) for name, row in _core.OPTIONS.items()}
+_OPTIONS = {name: _about(name, row) for name, row in _core.OPTIONS.items()}
 _run, _learning = partial(_setting, "run"), partial(_setting, "learning")
 _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", same_games=True)
 _matches = partial(_setting, "matches", same_games=True)
@@ -61,30 +65,15 @@ _ABOVE_0: dict[str, Any] = {"low": 0, "above": True}
 _PRECISIONS = ("fp32", "int8", "auto", "fp16")
 
 
-def _with_options(settings: type[_Class]) -> type[_Class]:
-    """Adds a field for each option of the core's table."""
-    for name, about in _OPTIONS.items():
-        kind: Any = about.kind | str if about.words else about.kind
-        settings.__annotations__[name] = kind | None if about.optional else kind
-        setattr(settings, name, field(default=_core.OPTIONS[name]["in_self_play"], metadata={"about": about}))
-    return settings
-
-
 @dataclass(frozen=True)
-@_with_options
 class Settings:
     """A training run. Without `iterations`, `minutes` and `total_evaluations` it goes on until it is interrupted.
 
-    Every option of `azpy._core.OPTIONS` is a setting too. `az-train --help-all` describes each setting.
+    `az-train --help-all` describes each setting.
 
     Raises:
         SettingsError: a value of the wrong type or out of range, or two settings that contradict each other.
     """
-
-    if TYPE_CHECKING:  # the options are fields that no type checker sees
-
-        def __init__(self, game: str, **settings: Any) -> None: ...
-        def __getattr__(self, name: str) -> Any: ...
 
     game: str = _run("what is played; see `az-train --list-games`", fixed="its games and weights are of that game")
     network: str = _run(
@@ -158,8 +147,7 @@ class Settings:
         0,
         MOST_WORKERS,
         unit="processes",
-        prefixes=("folder:",),
-        words=("ray",),
+        words=("ray", "folder:TEXT"),
     )
     cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
     games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
@@ -269,34 +257,70 @@ class Settings:
     match_lookahead: int = _like("lookahead", 0, "Baier and Winands 2015")
     match_opening_plies: int = _matches("random plies before each pair of match games", 4, 0, unit="plies")
 
+    # The core's table says what these are; a test holds their types against it.
+    eval_batch: int = _option("eval_batch")
+    c_puct: float = _option("c_puct")
+    c_puct_base: float | None = _option("c_puct_base")
+    fpu: float | str = _option("fpu")
+    virtual_loss: float = _option("virtual_loss")
+    in_flight_share: float | None = _option("in_flight_share")
+    root_noise: float | None = _option("root_noise")
+    root_temperature: float = _option("root_temperature")
+    gumbel_actions: int = _option("gumbel_actions")
+    gumbel_scale: float = _option("gumbel_scale")
+    value_scale: float = _option("value_scale")
+    maxvisit_init: float = _option("maxvisit_init")
+    gumbel_rescale: bool = _option("gumbel_rescale")
+    lcb: float | None = _option("lcb")
+    solver: bool = _option("solver")
+    lookahead: int = _option("lookahead")
+    score_to_beat: float | None = _option("score_to_beat")
+    early_stop: bool = _option("early_stop")
+    evaluations: int | None = _option("evaluations")
+    max_memory_mb: float | None = _option("max_memory_mb")
+    simulations: int = _option("simulations")
+    full_search_share: float = _option("full_search_share")
+    fast_simulations: int | None = _option("fast_simulations")
+    temperature: float = _option("temperature")
+    temperature_plies: int = _option("temperature_plies")
+    temperature_final: float = _option("temperature_final")
+    opening_plies: int = _option("opening_plies")
+    resign_below: float = _option("resign_below")
+    resign_plies: int = _option("resign_plies")
+    resign_control: float = _option("resign_control")
+    tree_reuse: bool = _option("tree_reuse")
+    max_plies: int | None = _option("max_plies")
+
     def __post_init__(self) -> None:
         """Checks each setting, and those that depend on each other."""
-        for name in ABOUT:
-            object.__setattr__(self, name, checked(name, getattr(self, name)))
+        for name, about in ABOUT.items():
+            about = replace(about, auto=False) if about.auto else about
+            object.__setattr__(self, name, about.checked(name, getattr(self, name)))
         for name, why in unused(vars(self)).items():
             raise SettingsError(f"{name} {why}")
-        name_devices(self.device, self.devices)
-        if self.device == OWN:
+        devices = self.all_devices
+        kind = devices[0].kind
+        if kind == OWN:
             raise SettingsError(f"device {OWN} plays runs that are trained, and trains none: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
-        if self.workers and self.device.startswith("tensorrt"):
+        if self.workers and kind == "tensorrt":
             raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
         if self.deterministic and self.total_evaluations is not None:
             text = "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
             raise SettingsError(text)
-        if self.deterministic and self.device != "cpu":
+        if self.deterministic and kind != "cpu":
             raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
         if self.batch_size == 1 and "+conv" in self.network:
             raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
-        if self.precision == "int8" and self.device != "cpu":
+        if self.precision == "int8" and kind != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
-        for device in (device for name in self.device_names for device in parse_devices(name)):
+        for device in (choice for each in devices for choice in each.choices):
             if self.precision not in {"int8", "auto"}:
                 check_precision(device, self.precision, ("int8", "auto") if device.kind == "cpu" else ())
 
@@ -305,21 +329,21 @@ class Settings:
         return {name: getattr(self, name) for name in _core.OPTIONS}
 
     @property
-    def device_names(self) -> tuple[str, ...]:
+    def all_devices(self) -> tuple[Device, ...]:
         """Where the network plays."""
-        return name_devices(self.device, self.devices)
+        return devices_of(self.device, self.devices)
 
     @property
     def training_device(self) -> str:
         """Where the network is trained, as torch calls it."""
-        first = self.device_names[0]
+        first = self.all_devices[0].without_tensorrt
         # Whatever GPU torch has stands for that of WebGPU.
-        return "auto" if first == "webgpu" else first.replace("tensorrt", "cuda")
+        return "auto" if first.kind == "webgpu" else str(first)
 
     @property
     def all_pipelines(self) -> int:
         """Those of all devices."""
-        return self.pipelines * len(self.device_names)
+        return self.pipelines * len(self.all_devices)
 
     @property
     def simulations_in_matches(self) -> int:
@@ -329,8 +353,7 @@ class Settings:
     @property
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
-        leaves: int = self.eval_batch
-        return leaves * -(-self.slots // self.all_pipelines)
+        return self.eval_batch * -(-self.slots // self.all_pipelines)
 
 
 def is_own(spec: str) -> bool:
@@ -383,21 +406,19 @@ def _declared() -> dict[str, About]:
 
 
 ABOUT = _declared()
-KIND = {name: about.kind for name, about in ABOUT.items()}
 FIXED_SETTINGS = {name: about.fixed for name, about in ABOUT.items() if about.fixed}
 SAME_GAMES_SETTINGS = tuple(name for name, about in ABOUT.items() if about.same_games)
 
 
-def checked(name: str, value: Any) -> Any:
-    """The value as `Settings` holds it; a `SettingsError` for no such setting, or a value of another type or range."""
+def checked(name: str, value: Any, *, typed: bool = False) -> Any:
+    """The value as `Settings` holds it, or `auto` for a setting that takes it; see `About.checked`.
+
+    Raises:
+        SettingsError: no such setting, or a value of another type or range.
+    """
     if name not in ABOUT:
         raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
-    return ABOUT[name].checked(name, value)
-
-
-def parse(name: str, text: str) -> Any:
-    """The value of a text on the command line; `none` takes back a file's value."""
-    return text if is_auto(name, text) else ABOUT[name].parsed(name, text)
+    return ABOUT[name].checked(name, value, typed=typed)
 
 
 def default_of(name: str) -> Any:
@@ -431,11 +452,6 @@ def identity(settings: Mapping[str, Any], run_id: str | None = None) -> dict[str
     return facts if run_id is None else facts | {"run_id": run_id}
 
 
-def is_auto(name: str, value: Any) -> bool:
-    """True for the word `auto`, given for a setting that takes it."""
-    return name in ABOUT and ABOUT[name].auto and value == "auto"
-
-
 def combine(*layers: Mapping[str, Any]) -> Settings:
     """The settings of these layers together: a later layer wins; a missing number is `auto` if the setting takes it.
 
@@ -448,15 +464,15 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
             "no game: give its name, such as connect_four (az-train --list-games), or a file with one as --config"
         )
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
-    devices = name_devices(*given)
+    devices = devices_of(*given)
     groups = len(devices)
-    if "slots" not in chosen and all(name.startswith("cuda") for name in devices):
+    if "slots" not in chosen and all(device.kind == "cuda" for device in devices):
         wanted = checked("games_per_iteration", chosen.get("games_per_iteration", Settings.games_per_iteration))
         chosen["slots"] = min(max(Settings.slots, wanted), _MOST_CUDA_SLOTS)
-    if is_auto("pipelines", chosen.setdefault("pipelines", "auto")):
+    if chosen.setdefault("pipelines", "auto") == "auto":
         slots = checked("slots", chosen.get("slots", Settings.slots))
         chosen["pipelines"] = auto_pipelines(slots // groups, devices[0])
-    if is_auto("eval_batch", chosen.setdefault("eval_batch", "auto")):
+    if chosen.setdefault("eval_batch", "auto") == "auto":
         # It decides the visits: in a deterministic run it must not depend on settings of speed.
         fixed = chosen.get("deterministic") is True
         layout, groups = ({}, 1) if fixed else (chosen, groups)
@@ -465,9 +481,9 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     return Settings(**{name: checked(name, value) for name, value in chosen.items()})
 
 
-def auto_pipelines(slots: int, device: str) -> int:
+def auto_pipelines(slots: int, device: Device) -> int:
     """One a core if the network runs on the CPU, where each pipeline keeps a core busy; else 2 that take turns."""
-    on_cpu = device == "cpu" or (device == "auto" and no_gpu() is not None)
+    on_cpu = device.kind == "cpu" or (device.kind == "auto" and no_gpu() is not None)
     wanted = max(2, usable_cores()) if on_cpu else 2
     return max(1, min(wanted, slots, _core.MOST_PIPELINES))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.games.names import must_be_typed
-from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, is_auto, unused
+from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, unused
 from azpy.system import made_with as versions
 from azpy.system import plain_text
 
@@ -81,7 +81,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     for name in [name for name in given if name not in ABOUT and writer != here]:
         leave_out(name, given, f"is not a setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
     try:
-        settings = {name: value if is_auto(name, value) else checked(name, value) for name, value in given.items()}
+        settings = {name: checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
     # Earlier versions took settings without effect, and ignored them.

@@ -106,7 +106,7 @@ class Collector(Loop):
             return
         try:
             options: dict[str, Any] = {"game": start, "batch": settings.device_batch}
-            evaluators = [OnnxEvaluator(data, device, **options) for device in settings.device_names]
+            evaluators = [OnnxEvaluator(data, device, **options) for device in settings.all_devices]
         except ModelError as error:  # of bytes it only says "model"
             raise ModelError(f"{os.fspath(self._model)}: {error}") from error
         if settings.deterministic and not all(evaluator.row_exact for evaluator in evaluators):

@@ -12,6 +12,7 @@ import numpy as np
 from torch.nn import Module
 
 from azpy import _core
+from azpy.devices import Device
 from azpy.errors import DeviceError, ModelError
 from azpy.evaluators.choice import gpu_precision, open_generation
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
@@ -56,9 +57,9 @@ class Generations:
 
     def __init__(self, settings: Settings, start: _core.State, run: RunFolder) -> None:
         self._settings, self._start, self._run = settings, start, run
-        self._devices, self._batch = settings.device_names, settings.device_batch
+        self._devices, self._batch = settings.all_devices, settings.device_batch
         self._engines = run.path / "engines"  # in a cache of the user, each generation would leave one
-        self.on_tensorrt = settings.device.startswith("tensorrt")
+        self.on_tensorrt = self._devices[0].kind == "tensorrt"
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
         self.model = b""
@@ -101,7 +102,7 @@ class Generations:
 
     def evaluator_for_matches(self, model: bytes, threads: int) -> CheckedEvaluator:
         """A model in float32; on CUDA in place of TensorRT, whose engine takes longer than a match."""
-        return self._opened(model, self._devices[0].replace("tensorrt", "cuda"), threads=threads)
+        return self._opened(model, self._devices[0].without_tensorrt, threads=threads)
 
     def prune_engines(self) -> None:
         """Deletes the TensorRT engines of networks that no longer play."""
@@ -144,10 +145,10 @@ class Generations:
         else:
             observations, *_ = buffer.sample(_PARITY_ROWS, seed=iteration)
         # "auto" chooses a device first: `reduced` depends on it.
-        chosen = self._open(self.model, self._devices) if "auto" in self._devices else []
+        chosen = self._open(self.model, self._devices) if self._devices[0].kind == "auto" else []
         precision, refused, checks = self.reduced, "", dict[str, float]()
         if buffer is not None and precision != "fp32":
-            exact = self._opened(self.model, self._devices[0].replace("tensorrt", "cuda"), batch=self._batch)
+            exact = self._opened(self.model, self._devices[0].without_tensorrt, batch=self._batch)
             checks["parity"] = check_parity(network, exact, observations, _tolerance(exact))
             try:
                 evaluators = self._open(self.model, self._devices, precision)
@@ -164,25 +165,25 @@ class Generations:
         checks["parity"] = check_parity(network, evaluators[0], observations, _tolerance(evaluators[0]))
         return Ready(evaluators, checks, refused=refused)
 
-    def _open(self, model: bytes, devices: Sequence[str], precision: str = "fp32") -> list[CheckedEvaluator]:
+    def _open(self, model: bytes, devices: Sequence[Device], precision: str = "fp32") -> list[CheckedEvaluator]:
         """An evaluator on each of the devices."""
         options: dict[str, Any] = {"precision": precision, "cache_dir": self._engines, "batch": self._batch}
         evaluators = [self._opened(model, device, **options) for device in devices]
-        if "auto" in self._devices:
-            self._devices = tuple(evaluator.device for evaluator in evaluators)  # "auto" chooses once
+        if self._devices[0].kind == "auto":
+            self._devices = tuple(Device.read(evaluator.device) for evaluator in evaluators)  # "auto" chooses once
         for evaluator in evaluators:
             if self._settings.deterministic and not evaluator.row_exact:
                 raise ModelError(CANNOT_BE_DETERMINISTIC)
         return evaluators
 
-    def _opened(self, model: bytes, device: str, **options: Any) -> CheckedEvaluator:
+    def _opened(self, model: bytes, device: Device, **options: Any) -> CheckedEvaluator:
         return open_generation(model, device, self._settings, game=self._start, **options)
 
     @property
     def _wants_int8(self) -> bool:
         if self._settings.precision != "auto":
             return self._settings.precision == "int8"
-        return self._devices[0] == "cpu" and not self._settings.deterministic and self._faster is not False
+        return self._devices[0].kind == "cpu" and not self._settings.deterministic and self._faster is not False
 
     @property
     def reduced(self) -> str:
@@ -191,7 +192,7 @@ class Generations:
 
 
 def _tolerance(evaluator: CheckedEvaluator) -> float:
-    on_nvidia = evaluator.device.startswith(("cuda", "tensorrt"))
+    on_nvidia = Device.read(evaluator.device).kind in ("cuda", "tensorrt")
     return _TF32_TOLERANCE if on_nvidia else PARITY_TOLERANCE
 
 

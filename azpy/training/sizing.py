@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from azpy._core import State
-from azpy.devices import no_gpu
+from azpy.devices import Device, no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.choice import open_generation
 from azpy.evaluators.protocol import rate
@@ -73,7 +73,7 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         given = {"network": settings.network, **given}
     costs = costs_of(make_game(settings.game), settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
-    if all(device.startswith("cuda") for device in settings.device_names):
+    if all(device.kind == "cuda" for device in settings.all_devices):
         found.pop("slots", None)  # as many as games an iteration: see `combine`
     if settings.deterministic:  # it decides the visits, and must not depend on cores
         found.pop("eval_batch", None)
@@ -91,7 +91,7 @@ def placed(settings: Settings) -> tuple[str, str]:
         return "cpu", f"device auto plays on the CPU: {why}"
     start = make_game(settings.game)
     model = to_onnx(network_of(start, settings.network))
-    evaluator = open_generation(model, "auto", settings, game=start, batch=settings.device_batch)
+    evaluator = open_generation(model, Device("auto"), settings, game=start, batch=settings.device_batch)
     return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
 
 
@@ -125,7 +125,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     layout |= {"max_plies": settings.max_plies, "cache_positions": 0}
     with Play(start, Zeros(start, slots), **layout) as play:
         done = play.run(_RULES_SECONDS)
-    device, devices = settings.device_names[0].replace("tensorrt", "cuda"), len(settings.device_names)
+    device, devices = settings.all_devices[0].without_tensorrt, len(settings.all_devices)
     rows, learned, parameters = {}, {}, {}
     for spec in specs:
         learner = Learner(start, spec, device=settings.training_device, precision=settings.training_precision)

@@ -12,7 +12,7 @@ from azpy.game import Game
 from azpy.games.names import spec_of
 from azpy.runs.storage import numbered
 from azpy.settings.choosing import choose, warn_of_idle
-from azpy.settings.run import checked, is_auto
+from azpy.settings.run import checked
 from azpy.training.events import Saved
 from azpy.training.sizing import placed, sized
 from azpy.training.trainer import Trainer
@@ -57,8 +57,7 @@ def train(
         3
     """
     spec = spec_of(game)
-    typed = {"game": spec, **settings}
-    typed = {name: value if is_auto(name, value) else checked(name, value) for name, value in typed.items()}
+    typed = {name: checked(name, value) for name, value in {"game": spec, **settings}.items()}
     chosen, folder, _ = choose(typed, config, out, sized, placed)
     try:
         given = [supervised] if isinstance(supervised, str | os.PathLike) else listed(supervised)

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from azpy import _core
-from azpy.devices import parse_devices
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.sessions import import_onnxruntime
 from azpy.learning.learner import Learner, use_threads
@@ -67,7 +66,7 @@ class Trainer(Loop):
         for package in (*EXTRAS["cpu"], *EXTRAS["train"]):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
-        import_onnxruntime(parse_devices(settings.device)[-1])  # it may be there, and damaged
+        import_onnxruntime(settings.all_devices[0].choices[-1])  # it may be there, and damaged
         budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
         cores = use_threads(single=settings.deterministic)
         search = match_search(settings, start)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from azpy.devices import Device
 from azpy.settings import Settings
 
 MOST_STEP = 5.0  # seconds between two looks; more do not count
@@ -85,7 +86,7 @@ class Backend(ABC):
         self.notices: list[str] = []
 
     @abstractmethod
-    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """Begins with the first lineup, and takes note of each other one before workers are told of it.
 
         Args:

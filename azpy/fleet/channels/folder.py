@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from azpy import _core
+from azpy.devices import Device
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import MOST_STEP, Attention, Backend, Channel, Message
 from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
@@ -152,7 +153,7 @@ class Folder(Backend):
         self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
         self._alone = 0.0  # since when there is no worker
 
-    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """See `Backend`. Trouble with the folder may pass."""
         sign, sha256 = self._sign or self._open(), lineup["network"]
         while True:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from azpy import _core
+from azpy.devices import Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.channels import part_of
 from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
@@ -127,8 +128,9 @@ class FolderWorker:
     def _mine(self, settings: Settings) -> Settings:
         refuse_untyped(settings.game, self._game, self._path, "playing", "GAME {} on the command line")
         layout = self._layout
-        slots, device = layout.get("slots", settings.slots), layout.get("device", settings.device_names[0])
-        here = {"slots": slots, "device": device, "pipelines": auto_pipelines(slots, device), "threads": None}
+        slots, given = layout.get("slots", settings.slots), layout.get("device")
+        device = settings.all_devices[0] if given is None else Device.read(given)
+        here = {"slots": slots, "device": str(device), "pipelines": auto_pipelines(slots, device), "threads": None}
         mine = part_of(settings, **here | dict(layout))
         self.say(f"plays {settings.game}, {mine.slots} games at once on {mine.device}")
         return mine

@@ -19,6 +19,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
+from azpy.devices import CPU, Device
 from azpy.errors import RunError
 from azpy.fleet.channels import Backend, Channel, Message, part_of
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_WORKER, Inbox, Send, Unpacker, pack
@@ -131,11 +132,11 @@ class Pipes(Backend):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self._settings, self._devices = settings, ["cpu"]
+        self._settings, self._devices = settings, [CPU]
         self._pipes: list[Pipe] = []
         self._most = int(settings.workers)
 
-    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """See `Backend`."""
         self._devices = list(devices)
 
@@ -168,7 +169,7 @@ class Pipes(Backend):
             pipe.close()
 
 
-def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) -> Settings:
+def settings_of_worker(settings: Settings, devices: Sequence[Device], number: int) -> Settings:
     """A worker's part of the run's settings: slots, pipelines, threads and the cache are shared out.
 
     Args:
@@ -179,8 +180,8 @@ def settings_of_worker(settings: Settings, devices: Sequence[str], number: int) 
     workers, device = int(settings.workers), devices[number % len(devices)]
     pipelines = max(1, settings.all_pipelines // workers)
     threads = max(1, (settings.threads or usable_cores()) // workers)
-    if settings.threads is None and device == "cpu" and pipelines * workers >= usable_cores():
+    if settings.threads is None and device.kind == "cpu" and pipelines * workers >= usable_cores():
         threads = 1  # see `threads_of_trees`
     slots, cached = max(pipelines, -(-settings.slots // workers)), settings.cache_positions // workers
     layout = {"slots": slots, "pipelines": pipelines, "threads": threads, "cache_positions": cached}
-    return part_of(settings, device=device, **layout)
+    return part_of(settings, device=str(device), **layout)

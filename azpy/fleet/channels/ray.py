@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azpy import _core
+from azpy.devices import Device
 from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
 from azpy.fleet.channels import Backend, Channel, Message, part_of
 from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Inbox, Unpacker, pack
@@ -236,7 +237,7 @@ class Cluster(Backend):
     def _where(self) -> str:
         return f"Ray at RAY_ADDRESS={self._address}" if self._address else "Ray on this machine"
 
-    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[str]) -> None:
+    def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """See `Backend`."""
         self._answered = self._clock()  # nobody was asked while the network was fitted
         if not self._connected:
@@ -247,7 +248,7 @@ class Cluster(Backend):
         while len(self.stored) > _STORED:
             del self.stored[next(iter(self.stored))]
 
-    def _connect(self, devices: Sequence[str]) -> None:
+    def _connect(self, devices: Sequence[Device]) -> None:
         """Connects to the cluster, or starts Ray here; a `RunError` says why it cannot."""
         where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
@@ -268,7 +269,7 @@ class Cluster(Backend):
         except Exception as error:  # Ray's errors share no base
             raise RunError(f"{where}: {_why_not(error, self._address)}") from error
         self._connected, self._head_node = True, self.ray.get_runtime_context().gcs_address
-        self._gpus = devices[0].startswith("cuda") and self.ray.cluster_resources().get("GPU", 0) >= 1
+        self._gpus = devices[0].kind == "cuda" and self.ray.cluster_resources().get("GPU", 0) >= 1
         self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
         nodes = len({place.node for place in self.places})

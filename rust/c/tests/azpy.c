@@ -179,6 +179,8 @@ static void damaged_players_are_refused(const char *made) {
     SAYS("manifest.json cannot be read");
     CHECK(azpy_open(player(made, "unread"), NULL, NULL) == NULL);
     SAYS("metrics.jsonl has a line that is not JSON");
+    CHECK(azpy_open(player(made, "unset"), NULL, NULL) == NULL);
+    SAYS("config.toml: match_solver must be true or false, got 3");
 }
 
 static void long_texts_make_short_errors(void) {

@@ -40,7 +40,7 @@ fn empty_network() -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; end]].concat()
 }
 
-/// A folder of players that azpy does not bring along: one of ranked rewards, and three damaged ones.
+/// A folder of players that azpy does not bring along: one of ranked rewards, and four damaged ones.
 fn made_players() -> PathBuf {
     let made = std::env::current_exe().unwrap().with_extension("players");
     let write = |name: &str, data: &[u8]| {
@@ -57,7 +57,7 @@ fn made_players() -> PathBuf {
         format!("{{\"kind\": \"iteration\", \"iteration\": {iteration}, \"score_to_beat\": {to_beat}}}\n")
     };
     let rows = [figures(2, 0.9), figures(3, -0.75), figures(4, 0.9)].concat();
-    for player in ["ranked", "changed", "unvouched", "unread"] {
+    for player in ["ranked", "changed", "unvouched", "unread", "unset"] {
         write(&format!("{player}/config.toml"), config.as_bytes());
         write(&format!("{player}/metrics.jsonl"), format!("{rows}{{\"kind\": \"iter").as_bytes());
         write(&format!("{player}/checkpoints/000002/model.safetensors"), b"that of an older network");
@@ -70,6 +70,7 @@ fn made_players() -> PathBuf {
     *changed.last_mut().unwrap() ^= 1;
     write("changed/checkpoints/000003/model.safetensors", &changed);
     write("unread/metrics.jsonl", b"no JSON\n");
+    write("unset/config.toml", config.replace("\nmatch_solver = ", "\nmatch_solver = 3 # ").as_bytes());
     made
 }
 

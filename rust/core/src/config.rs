@@ -2,8 +2,8 @@
 
 use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
-use crate::search::tree::Tree;
 use Fpu::Zero;
+use OptionValue::Whole;
 
 /// The value of an untried action, for the player who chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Fpu {
 
 impl OptionType for Fpu {
     const KIND: Kind = Kind::Number;
-    fn from_value(value: OptionValue) -> Option<Self> {
+    fn from_value(value: OptionValue<'_>) -> Option<Self> {
         match value {
             OptionValue::Word("zero") => Some(Self::Zero),
             OptionValue::Word("parent") => Some(Self::Parent),
@@ -27,7 +27,7 @@ impl OptionType for Fpu {
             _ => None,
         }
     }
-    fn value(&self) -> OptionValue {
+    fn value(&self) -> OptionValue<'static> {
         match self {
             Self::Zero => OptionValue::Word("zero"),
             Self::Parent => OptionValue::Word("parent"),
@@ -47,14 +47,14 @@ pub struct RootNoise {
 
 impl OptionType for RootNoise {
     const KIND: Kind = Kind::Noise;
-    fn from_value(value: OptionValue) -> Option<Self> {
+    fn from_value(value: OptionValue<'_>) -> Option<Self> {
         match value {
             OptionValue::Number(fraction) => Some(Self { alpha: None, fraction }),
             OptionValue::Noise(alpha, fraction) => Some(Self { alpha, fraction }),
             _ => None,
         }
     }
-    fn value(&self) -> OptionValue {
+    fn value(&self) -> OptionValue<'static> {
         match self.alpha {
             None => OptionValue::Number(self.fraction),
             alpha => OptionValue::Noise(alpha, self.fraction),
@@ -68,7 +68,7 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct SearchConfig {
         /// leaves of one tree in a call of the network, at most; 1 is textbook PUCT
-        eval_batch: usize = 8, unit = "leaves", low = 1.0, high = 65_536.0;
+        eval_batch: usize = 8, unit = "leaves", low = Whole(1), high = Whole(65_536);
         /// weight of the prior against the value
         c_puct: f64 = 1.5, source = "AlphaZero, Silver et al. 2018", high = MOST, rule = Rule::Puct;
         /// with a base b, c_puct grows as c_puct + ln((1 + N + b) / b) with a position's visits N
@@ -76,15 +76,15 @@ options! {
             rule = Rule::Puct;
         /// value of an action not yet visited: its parent's, less this times the square root of the priors visited; or
         /// zero, or parent for the parent's
-        fpu: Fpu = Zero, source = "Leela Chess Zero", words = &["zero", "parent"], high = 100.0,
+        fpu: Fpu = Zero, source = "Leela Chess Zero", words = &["zero", "parent"], high = Whole(100),
             rule = Rule::Puct;
         /// lost games that a leaf in flight counts as, of use with eval_batch above 1; 0 counts it in the exploration
         /// term alone
         virtual_loss: f64 = 1.0, high = MOST, rule = Rule::Puct;
         /// the leaves of a round are at most this share of the root's visits, one at least
-        in_flight_share: Option<f64> = None, unit = "share", above = true, high = 1.0;
+        in_flight_share: Option<f64> = None, unit = "share", above = true, high = Whole(1);
         /// weight of Dirichlet noise in the root's prior
-        root_noise: Option<RootNoise> = None, unit = "share", source = "AlphaGo Zero, Silver et al. 2017", high = 1.0,
+        root_noise: Option<RootNoise> = None, unit = "share", source = "AlphaGo Zero, Silver et al. 2017", high = Whole(1),
             rule = Rule::Puct, in_self_play = Some(OptionValue::Number(0.25));
         /// the root's priors are raised to 1 / this, before the noise
         root_temperature: f64 = 1.0, source = "KataGo, 1.1 to 1.25 there", above = true, high = MOST,
@@ -106,15 +106,15 @@ options! {
         /// proven wins, draws and losses are carried up the tree and not searched again
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
         /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
-        lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = 6.0, needs = Some("solver");
+        lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = Whole(6), needs = Some("solver");
         /// of one player: a score above this is a win for the search, and a score below it a loss; none: scores as they
         /// are
-        score_to_beat: Option<f64> = None, unit = "score", source = "R2, Laterre et al. 2018", low = -1.0, high = 1.0;
+        score_to_beat: Option<f64> = None, unit = "score", source = "R2, Laterre et al. 2018", low = Whole(-1), high = Whole(1);
         /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
         /// choose the action
         early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
         /// evaluations of a search at most, its root and answers of the cache included
-        evaluations: Option<u32> = None, unit = "evaluations", low = 2.0, rule = Rule::Puct;
+        evaluations: Option<u32> = None, unit = "evaluations", low = Whole(2), rule = Rule::Puct;
         /// memory of a tree; a full tree is searched on without growing
         max_memory_mb: Option<f64> = None, unit = "MiB", above = true, high = MOST;
     }
@@ -125,13 +125,6 @@ impl SearchConfig {
     #[must_use]
     pub fn gumbel(&self) -> Option<&Self> {
         (self.gumbel_actions > 0).then_some(self)
-    }
-
-    /// Nodes that the tree may have, with so many sums of values beside each (see [`Tree::new`]).
-    #[must_use]
-    pub fn max_nodes(&self, sums: usize) -> usize {
-        let bytes = Tree::bytes_of(1, sums);
-        self.max_memory_mb.map_or(usize::MAX, |mb| ((mb * f64::from(1 << 20)) as usize / bytes).max(1))
     }
 
     /// Refuses a value out of range, and options that the search would not look at.
@@ -170,15 +163,15 @@ impl SearchConfig {
 
     /// Whether a search with these options looks at an option.
     #[must_use]
-    pub fn looks_at(&self, row: &OptionRow) -> bool {
+    pub fn looks_at(&self, row: &OptionRow<'_>) -> bool {
         row.rule != if self.gumbel_actions > 0 { Rule::Puct } else { Rule::Gumbel }
     }
 
     /// Refuses options that the search would not look at, of any table: `value` gives an option's value and its default.
     pub(crate) fn check_rule(
         &self,
-        table: &[OptionRow],
-        value: impl Fn(&str) -> (Option<OptionValue>, Option<OptionValue>),
+        table: &[OptionRow<'_>],
+        value: impl Fn(&str) -> (Option<OptionValue<'static>>, Option<OptionValue<'static>>),
     ) -> Result<(), String> {
         let (plain, actions) = (Self::default(), self.gumbel().map(|gumbel| gumbel.gumbel_actions.to_string()));
         for row in table {

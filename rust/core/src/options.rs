@@ -1,17 +1,17 @@
 //! The table of options: how a structure of options is declared, so that each option is one row.
 //!
 //! A row is a field of [`crate::config::SearchConfig`] or [`crate::selfplay::SelfPlayConfig`]. Its comment is the help that
-//! users read. Users give options by name; [`OptionRow::check`] says which values an option may have.
+//! users read. Users give options by name; [`OptionRow::read`] says which values an option may have.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The largest factor or weight: far above any useful one, and far below where products are no longer finite.
-pub const MOST: f64 = 1e6;
-const U32: f64 = u32::MAX as f64;
+pub const MOST: OptionValue<'_> = OptionValue::Whole(1_000_000);
 
-/// A value of an option, of whatever type.
+/// A value of an option, of whatever type: what keywords, flags and files turn theirs into.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum OptionValue {
+pub enum OptionValue<'a> {
     /// The option is not set.
     None,
     /// Yes or no.
@@ -20,13 +20,35 @@ pub enum OptionValue {
     Whole(i128),
     /// A number.
     Number(f64),
-    /// One of the option's words.
-    Word(&'static str),
+    /// A text, such as one of the option's words.
+    Word(&'a str),
     /// The alpha and the fraction of Dirichlet noise.
     Noise(Option<f64>, f64),
+    /// What no option can be, as text.
+    Other(&'a str),
 }
 
-impl fmt::Display for OptionValue {
+impl OptionValue<'_> {
+    /// What a range is about.
+    fn number(self) -> Option<f64> {
+        match self {
+            Self::Whole(i128::MIN) => Some(f64::NEG_INFINITY),
+            Self::Whole(i128::MAX) => Some(f64::INFINITY),
+            Self::Whole(number) => Some(number as f64),
+            Self::Number(number) | Self::Noise(_, number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn compared(self, bound: Self) -> Option<Ordering> {
+        match (self, bound) {
+            (Self::Whole(number), Self::Whole(bound)) => Some(number.cmp(&bound)),
+            _ => self.number()?.partial_cmp(&bound.number()?),
+        }
+    }
+}
+
+impl fmt::Display for OptionValue<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => write!(out, "None"),
@@ -34,11 +56,11 @@ impl fmt::Display for OptionValue {
             Self::Whole(i128::MIN) => write!(out, "-2**127 or less"),
             Self::Whole(i128::MAX) => write!(out, "2**127 or more"),
             Self::Whole(value) => write!(out, "{value}"),
-            Self::Number(value) if value.abs() < 1e16 => write!(out, "{value}"),
             Self::Number(value) => write!(out, "{value:?}"),
-            Self::Word(value) => write!(out, "{value:?}"),
+            Self::Word(value) => write!(out, "'{}'", value.escape_debug()),
             Self::Noise(None, fraction) => write!(out, "(None, {fraction})"),
             Self::Noise(Some(alpha), fraction) => write!(out, "({alpha}, {fraction})"),
+            Self::Other(shown) => write!(out, "{shown}"),
         }
     }
 }
@@ -54,6 +76,8 @@ pub enum Kind {
     Number,
     /// A fraction, or a pair (alpha, fraction).
     Noise,
+    /// A text: any, or one of the words.
+    Text,
 }
 
 /// Which of the two ways to choose an action looks at an option.
@@ -69,38 +93,42 @@ pub enum Rule {
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
-pub struct OptionRow {
+pub struct OptionRow<'a> {
     /// What users call the option.
-    pub name: &'static str,
+    pub name: &'a str,
     /// What it is, in one sentence.
-    pub help: &'static str,
+    pub help: &'a str,
     /// Its type.
     pub kind: Kind,
     /// Whether it may be None.
     pub optional: bool,
-    /// Words that stand for a number.
-    pub words: &'static [&'static str],
+    /// Words that stand for a number; one that ends with `TEXT` is any longer text that begins so.
+    pub words: &'a [&'a str],
+    /// Whether the word `auto` is taken: a caller puts a value in its place.
+    pub auto: bool,
     /// The least number.
-    pub low: f64,
+    pub low: OptionValue<'a>,
     /// The largest number.
-    pub high: f64,
+    pub high: OptionValue<'a>,
     /// Whether `low` itself is refused.
     pub above: bool,
+    /// Whether odd numbers are refused.
+    pub even: bool,
     /// What it counts.
-    pub unit: &'static str,
+    pub unit: &'a str,
     /// The paper or program that it comes from.
-    pub source: &'static str,
+    pub source: &'a str,
     /// Which search looks at it.
     pub rule: Rule,
     /// Options of the search that it does not go with.
-    pub without: &'static [&'static str],
+    pub without: &'a [&'a str],
     /// The switch of the search that it needs, if it needs one.
-    pub needs: Option<&'static str>,
+    pub needs: Option<&'a str>,
     /// Where self-play has another default.
-    pub in_self_play: Option<OptionValue>,
+    pub in_self_play: Option<OptionValue<'a>>,
 }
 
-impl OptionRow {
+impl<'a> OptionRow<'a> {
     /// What rows leave out.
     pub const PLAIN: Self = Self {
         name: "",
@@ -108,9 +136,11 @@ impl OptionRow {
         kind: Kind::Number,
         optional: false,
         words: &[],
-        low: 0.0,
-        high: U32,
+        auto: false,
+        low: OptionValue::Whole(0),
+        high: OptionValue::Whole(u32::MAX as i128),
         above: false,
+        even: false,
         unit: "",
         source: "our choice",
         rule: Rule::Any,
@@ -119,34 +149,81 @@ impl OptionRow {
         in_self_play: None,
     };
 
+    /// What users type, as a value for [`OptionRow::read`].
+    #[must_use]
+    pub fn parse(&self, text: &'a str) -> OptionValue<'a> {
+        let digits = text.trim().replace('_', "");
+        let whole = || digits.parse().map(OptionValue::Whole).ok();
+        let number = || digits.parse().map(OptionValue::Number).ok();
+        let switch = || text.parse().map(OptionValue::Switch).ok();
+        let parsed = if self.kind == Kind::Text { None } else { whole().or_else(number).or_else(switch) };
+        parsed.unwrap_or(OptionValue::Word(text))
+    }
+
+    /// The option's value for one that somebody gave; the word `none` is None.
+    ///
+    /// # Errors
+    /// A sentence that names the option, what it may be, and what came.
+    pub fn read(&self, given: OptionValue<'a>) -> Result<OptionValue<'a>, String> {
+        let value = self.typed(given)?;
+        self.check(value).map(|()| value)
+    }
+
+    /// The same without the check of the range.
+    ///
+    /// # Errors
+    /// A value of another type.
+    pub fn typed(&self, given: OptionValue<'a>) -> Result<OptionValue<'a>, String> {
+        use OptionValue::{Noise, None, Number, Switch, Whole, Word};
+        let expected = match self.kind {
+            Kind::Switch => Some("true or false"),
+            Kind::Whole => Some("a whole number"),
+            Kind::Number => Some("a number"),
+            Kind::Noise => Some("a fraction or (alpha, fraction)"),
+            Kind::Text => self.words.is_empty().then_some("text"),
+        };
+        let (auto, none) = (self.auto.then_some("auto"), self.optional.then_some("none"));
+        let is_word = |text: &str| {
+            let begins = |start: &str| text.len() > start.len() && text.starts_with(start);
+            let fits = |word: &&str| *word == text || word.strip_suffix("TEXT").is_some_and(begins);
+            expected == Some("text") || auto == Some(text) || self.words.iter().any(fits)
+        };
+        match (given, self.kind) {
+            (None | Word("none"), _) if self.optional => Ok(None),
+            (Word(text), _) if is_word(text) => Ok(given),
+            (Switch(_), Kind::Switch)
+            | (Whole(_), Kind::Whole)
+            | (Number(_), Kind::Number | Kind::Noise)
+            | (Noise(..), Kind::Noise) => Ok(given),
+            (Whole(_), Kind::Number | Kind::Noise) => Ok(given.number().map_or(given, Number)),
+            _ => {
+                let all = self.words.iter().copied().chain(expected).chain(auto).chain(none).collect::<Vec<&str>>();
+                Err(format!("{} must be {}, got {given}", self.name, all.join(" or ")))
+            }
+        }
+    }
+
     /// Refuses a value out of range.
     ///
     /// # Errors
     /// A sentence that names the option, its range and the value.
-    pub fn check(&self, value: OptionValue) -> Result<(), String> {
-        let name = self.name;
-        let number = match value {
-            OptionValue::Whole(whole) => whole as f64,
-            OptionValue::Number(number) => number,
-            OptionValue::Noise(alpha, fraction) => {
-                if let Some(alpha) = alpha.filter(|&alpha| !(alpha > 0.0 && alpha.is_finite())) {
-                    return Err(format!("the alpha of {name} must be a number > 0, got {alpha}"));
-                }
-                fraction
-            }
+    pub fn check(&self, value: OptionValue<'_>) -> Result<(), String> {
+        let Self { name, low, high, .. } = self;
+        if let OptionValue::Noise(Some(alpha), _) = value
+            && !(alpha > 0.0 && alpha.is_finite())
+        {
+            return Err(format!("the alpha of {name} must be a number > 0, got {alpha}"));
+        }
+        let Some(number) = value.number() else { return Ok(()) };
+        let bound = match (value.compared(*low), value.compared(*high)) {
+            (Some(Ordering::Less | Ordering::Equal), _) if self.above => format!("more than {low}"),
+            (Some(Ordering::Less), _) => format!("at least {low}"),
+            (_, Some(Ordering::Greater)) => format!("at most {high}"),
+            _ if !number.is_finite() => "a finite number".to_owned(),
+            _ if self.even && matches!(value, OptionValue::Whole(odd) if odd % 2 != 0) => "an even number".to_owned(),
             _ => return Ok(()),
         };
-        let (low, high) = (OptionValue::Number(self.low), OptionValue::Number(self.high));
-        if self.above && (number.is_nan() || number <= self.low) {
-            return Err(format!("{name} must be more than {low}, got {value}"));
-        }
-        if number.is_nan() || number < self.low {
-            return Err(format!("{name} must be at least {low}, got {value}"));
-        }
-        if number > self.high {
-            return Err(format!("{name} must be at most {high}, got {value}"));
-        }
-        Ok(())
+        Err(format!("{name} must be {bound}, got {value}"))
     }
 }
 
@@ -181,65 +258,39 @@ pub trait OptionType: Sized {
     /// Whether it may be None.
     const OPTIONAL: bool = false;
     /// The field's value; `None` for a value of another kind.
-    fn from_value(value: OptionValue) -> Option<Self>;
+    fn from_value(value: OptionValue<'_>) -> Option<Self>;
     /// The same the other way round.
-    fn value(&self) -> OptionValue;
+    fn value(&self) -> OptionValue<'static>;
 }
 
-macro_rules! whole {
-    ($($type:ty),*) => {$(
+macro_rules! plain {
+    ($($type:ty: $kind:ident($widest:ty)),*) => {$(
         impl OptionType for $type {
-            const KIND: Kind = Kind::Whole;
-            fn from_value(value: OptionValue) -> Option<Self> {
+            const KIND: Kind = Kind::$kind;
+            fn from_value(value: OptionValue<'_>) -> Option<Self> {
                 match value {
-                    OptionValue::Whole(number) => number.try_into().ok(),
+                    OptionValue::$kind(value) => value.try_into().ok(),
                     _ => None,
                 }
             }
-            fn value(&self) -> OptionValue {
-                OptionValue::Whole(*self as i128)
+            fn value(&self) -> OptionValue<'static> {
+                OptionValue::$kind(*self as $widest)
             }
         }
     )*};
 }
-whole!(u32, usize);
-
-impl OptionType for f64 {
-    const KIND: Kind = Kind::Number;
-    fn from_value(value: OptionValue) -> Option<Self> {
-        match value {
-            OptionValue::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-    fn value(&self) -> OptionValue {
-        OptionValue::Number(*self)
-    }
-}
-
-impl OptionType for bool {
-    const KIND: Kind = Kind::Switch;
-    fn from_value(value: OptionValue) -> Option<Self> {
-        match value {
-            OptionValue::Switch(on) => Some(on),
-            _ => None,
-        }
-    }
-    fn value(&self) -> OptionValue {
-        OptionValue::Switch(*self)
-    }
-}
+plain!(u32: Whole(i128), usize: Whole(i128), f64: Number(f64), bool: Switch(bool));
 
 impl<T: OptionType> OptionType for Option<T> {
     const KIND: Kind = T::KIND;
     const OPTIONAL: bool = true;
-    fn from_value(value: OptionValue) -> Option<Self> {
+    fn from_value(value: OptionValue<'_>) -> Option<Self> {
         match value {
             OptionValue::None => Some(None),
             value => T::from_value(value).map(Some),
         }
     }
-    fn value(&self) -> OptionValue {
+    fn value(&self) -> OptionValue<'static> {
         self.as_ref().map_or(OptionValue::None, T::value)
     }
 }
@@ -274,7 +325,7 @@ macro_rules! options {
 
         impl $config {
             /// Its options.
-            pub const OPTIONS: &'static [$crate::options::OptionRow] = &[$($crate::options::OptionRow {
+            pub const OPTIONS: &'static [$crate::options::OptionRow<'static>] = &[$($crate::options::OptionRow {
                 name: stringify!($name),
                 help: concat!($($help),+),
                 kind: <$type as $crate::options::OptionType>::KIND,
@@ -285,18 +336,20 @@ macro_rules! options {
 
             /// The value of an option; `None` if there is no such option.
             #[must_use]
-            pub fn get(&self, name: &str) -> Option<$crate::options::OptionValue> {
+            pub fn get(&self, name: &str) -> Option<$crate::options::OptionValue<'static>> {
                 match name {
                     $(stringify!($name) => Some($crate::options::OptionType::value(&self.$name)),)*
                     _ => None,
                 }
             }
 
-            /// Sets an option.
+            /// Sets an option to what its row reads of a value.
             ///
             /// # Errors
             /// A sentence about a name or a value that does not fit.
-            pub fn set(&mut self, name: &str, value: $crate::options::OptionValue) -> Result<(), String> {
+            pub fn set(&mut self, name: &str, value: $crate::options::OptionValue<'_>) -> Result<(), String> {
+                let row = Self::OPTIONS.iter().find(|row| row.name == name);
+                let value = row.ok_or_else(|| format!("{name}: no such option"))?.read(value)?;
                 let wrong = || format!("{name} cannot be {value}");
                 match name {
                     $(stringify!($name) => {

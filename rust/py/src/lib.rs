@@ -93,6 +93,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(errors::stays_here, module)?)?;
     errors::keep_here(module)?;
     module.add_function(wrap_pyfunction!(settings::why_unused, module)?)?;
+    module.add_function(wrap_pyfunction!(settings::read_setting, module)?)?;
     module.add_function(wrap_pyfunction!(listed::listed, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;

@@ -10,7 +10,7 @@ use azpy_core::options::{self, Kind, OptionRow, OptionValue, Rule};
 use azpy_core::selfplay::SelfPlayConfig;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 use pyo3::{Borrowed, PyTypeInfo};
 
 /// More threads would choke a machine.
@@ -84,7 +84,7 @@ pub(crate) fn search_config<C: PyTypeInfo>(
     let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
     let mut config = SearchConfig::default();
     take(&given, SearchConfig::OPTIONS, |name, value| config.set(name, value))?;
-    refuse_unknown::<C>(&given, SearchConfig::OPTIONS, &[])?;
+    refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS])?;
     config.check().map_err(PyValueError::new_err)?;
     Ok(config)
 }
@@ -101,7 +101,7 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     }
     take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
     take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
-    refuse_unknown::<C>(&given, SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS)?;
+    refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS])?;
     // A default of self-play that its search does not look at is no contradiction.
     let plain = SearchConfig::default();
     for row in SearchConfig::OPTIONS.iter().filter(|row| row.in_self_play.is_some()) {
@@ -117,57 +117,91 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
 /// Takes the options of a table out of keyword arguments.
 fn take(
     given: &Bound<'_, PyDict>,
-    rows: &[OptionRow],
-    mut set: impl FnMut(&str, OptionValue) -> Result<(), String>,
+    rows: &[OptionRow<'_>],
+    mut set: impl FnMut(&str, OptionValue<'_>) -> Result<(), String>,
 ) -> PyResult<()> {
     for row in rows {
         if let Some(value) = given.get_item(row.name)? {
             given.del_item(row.name)?;
-            let value = option_value(row, &value)?;
-            row.check(value).and_then(|()| set(row.name, value)).map_err(PyValueError::new_err)?;
+            let text = text_of(&value);
+            let value = row.typed(given_value(&value, &text)).map_err(PyTypeError::new_err)?;
+            set(row.name, value).map_err(PyValueError::new_err)?;
         }
     }
     Ok(())
 }
 
-fn option_value(row: &OptionRow, given: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
-    if given.is_none() && row.optional {
-        return Ok(OptionValue::None);
+/// A text itself, as far as it is Unicode; of other values how Python writes them.
+fn text_of(value: &Bound<'_, PyAny>) -> String {
+    let shown = || value.repr().map_or_else(|_| "something else".into(), |text| text.to_string());
+    value.cast::<PyString>().map_or_else(|_| shown(), |text| text.to_string_lossy().into_owned())
+}
+
+/// A value of Python as an option's; `text` is [`text_of`] it.
+fn given_value<'a>(value: &Bound<'_, PyAny>, text: &'a str) -> OptionValue<'a> {
+    if value.is_none() {
+        OptionValue::None
+    } else if value.is_instance_of::<PyString>() {
+        OptionValue::Word(text)
+    } else if let Ok(on) = value.extract() {
+        OptionValue::Switch(on)
+    } else if let Ok(Whole(number)) = value.extract() {
+        OptionValue::Whole(number)
+    } else if let Ok(number) = value.extract() {
+        OptionValue::Number(number)
+    } else if let Ok((alpha, fraction)) = value.extract() {
+        OptionValue::Noise(alpha, fraction)
+    } else {
+        OptionValue::Other(text)
     }
-    let mut expected: Vec<String> = row.words.iter().map(|word| format!("{word:?}")).collect();
-    if let (Ok(text), false) = (given.extract::<String>(), row.words.is_empty()) {
-        let word = row.words.iter().find(|&&word| word == text);
-        let name = row.name;
-        return word.map(|word| OptionValue::Word(word)).ok_or_else(|| {
-            PyValueError::new_err(format!("{name} must be {} or a number, got {text:?}", expected.join(" or ")))
-        });
+}
+
+/// What a setting holds for a value, see `azpy_core::options::OptionRow::read`; `about` describes the setting, and `typed`
+/// is of a text as users type it.
+#[pyfunction]
+pub(crate) fn read_setting<'py>(
+    about: &Bound<'py, PyAny>,
+    name: &str,
+    given: &Bound<'py, PyAny>,
+    typed: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, text) = (given.py(), text_of(given));
+    let flag = |name: &str| about.getattr(name)?.extract::<bool>();
+    let bound = |name: &str| about.getattr(name).map(|bound| given_value(&bound, ""));
+    let (kind, words) = (about.getattr("kind")?, about.getattr("words")?.extract::<Vec<String>>()?);
+    let row = OptionRow {
+        name,
+        kind: KINDS.into_iter().find(|&known| kind_type(py, known).is(&kind)).unwrap_or(Kind::Text),
+        optional: flag("optional")?,
+        words: &words.iter().map(String::as_str).collect::<Vec<&str>>(),
+        auto: flag("auto")?,
+        low: bound("low")?,
+        high: bound("high")?,
+        above: flag("above")?,
+        even: flag("even")?,
+        ..OptionRow::PLAIN
+    };
+    let value = if typed { row.parse(&text) } else { given_value(given, &text) };
+    match row.read(value).map_err(PyValueError::new_err)? {
+        OptionValue::Word(_) => Ok(given.clone()), // names of files may hold any bytes
+        value => python(py, value),
     }
-    let number = || match given.extract() {
-        Ok(_) if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err("a bool")),
-        number => number.map(OptionValue::Number),
-    };
-    let value = match row.kind {
-        Kind::Switch => given.extract().map(OptionValue::Switch),
-        Kind::Whole => given.extract().map(|Whole(number)| OptionValue::Whole(number)),
-        Kind::Number => number(),
-        Kind::Noise => number().or_else(|_| given.extract().map(|(alpha, share)| OptionValue::Noise(alpha, share))),
-    };
-    value.map_err(|_| {
-        let kind = match row.kind {
-            Kind::Switch => "True or False",
-            Kind::Whole => "a whole number",
-            Kind::Number => "a number",
-            Kind::Noise => "a fraction or (alpha, fraction)",
-        };
-        expected.push(kind.into());
-        expected.extend(row.optional.then(|| "None".into()));
-        let name = row.name;
-        PyTypeError::new_err(format!("{name} must be {}, got {}", expected.join(" or "), shown(given)))
-    })
+}
+
+const KINDS: [Kind; 3] = [Kind::Switch, Kind::Whole, Kind::Number];
+
+/// What settings of this kind are in Python.
+fn kind_type(py: Python<'_>, kind: Kind) -> Bound<'_, PyType> {
+    match kind {
+        Kind::Switch => py.get_type::<PyBool>(),
+        Kind::Whole => py.get_type::<PyInt>(),
+        Kind::Number | Kind::Noise => py.get_type::<PyFloat>(),
+        Kind::Text => py.get_type::<PyString>(),
+    }
 }
 
 /// Refuses keyword arguments that are neither options of the tables nor parameters of class `C`.
-fn refuse_unknown<C: PyTypeInfo>(given: &Bound<'_, PyDict>, rows: &[OptionRow], more: &[OptionRow]) -> PyResult<()> {
+fn refuse_unknown<C: PyTypeInfo>(given: &Bound<'_, PyDict>, tables: &[&[OptionRow<'_>]]) -> PyResult<()> {
     let Some((name, _)) = given.iter().next() else {
         return Ok(());
     };
@@ -180,16 +214,12 @@ fn refuse_unknown<C: PyTypeInfo>(given: &Bound<'_, PyDict>, rows: &[OptionRow], 
             known.push(parameter.getattr("name")?.extract::<String>()?);
         }
     }
-    known.extend(rows.iter().chain(more).map(|row| row.name.to_owned()));
+    known.extend(tables.iter().copied().flatten().map(|row| row.name.to_owned()));
     let near = py.import("difflib")?.call_method1("get_close_matches", (&name, &known, 1))?;
     Err(PyTypeError::new_err(match near.extract::<Vec<String>>()?.first() {
         Some(near) => format!("unexpected keyword argument {name:?}; did you mean {near:?}?"),
         None => format!("unexpected keyword argument {name:?}; there are: {}", known.join(", ")),
     }))
-}
-
-fn shown(value: &Bound<'_, PyAny>) -> String {
-    value.repr().map_or_else(|_| "something else".into(), |text| text.to_string())
 }
 
 /// The table of options as Python sees it: name -> what there is to know of the option.
@@ -198,23 +228,17 @@ pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let rows = SearchConfig::OPTIONS.iter().map(|row| ("search", row, search.get(row.name)));
     let more = SelfPlayConfig::OPTIONS.iter().map(|row| ("self-play", row, play.get(row.name)));
     for (group, row, default) in rows.chain(more) {
-        let kind = match row.kind {
-            Kind::Switch => py.get_type::<PyBool>().into_any(),
-            Kind::Whole => py.get_type::<PyInt>().into_any(),
-            Kind::Number | Kind::Noise => py.get_type::<PyFloat>().into_any(),
-        };
         let default = default.unwrap_or(OptionValue::None);
         let entry = PyDict::new(py);
         entry.set_item("group", group)?;
         entry.set_item("help", row.help.trim())?;
-        entry.set_item("kind", kind)?;
+        entry.set_item("kind", kind_type(py, row.kind))?;
         entry.set_item("optional", row.optional)?;
         entry.set_item("words", PyTuple::new(py, row.words)?)?;
         entry.set_item("default", python(py, default)?)?;
         entry.set_item("in_self_play", python(py, row.in_self_play.unwrap_or(default))?)?;
-        let numbers = row.kind != Kind::Switch;
-        entry.set_item("low", python(py, bound(if numbers { row.low } else { f64::NEG_INFINITY }))?)?;
-        entry.set_item("high", python(py, bound(if numbers { row.high } else { f64::INFINITY }))?)?;
+        entry.set_item("low", python(py, row.low)?)?;
+        entry.set_item("high", python(py, row.high)?)?;
         entry.set_item("above", row.above)?;
         entry.set_item("unit", row.unit)?;
         entry.set_item("source", row.source)?;
@@ -247,22 +271,13 @@ fn rule_name(rule: Rule) -> &'static str {
     }
 }
 
-/// A bound of a range, as whole as it is.
-fn bound(bound: f64) -> OptionValue {
-    if bound.fract() == 0.0 && bound.abs() < 1e15 {
-        OptionValue::Whole(bound as i128)
-    } else {
-        OptionValue::Number(bound)
-    }
-}
-
-fn python(py: Python<'_>, value: OptionValue) -> PyResult<Bound<'_, PyAny>> {
+fn python<'py>(py: Python<'py>, value: OptionValue<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         OptionValue::None => py.None().into_bound(py),
         OptionValue::Switch(value) => value.into_pyobject(py)?.to_owned().into_any(),
         OptionValue::Whole(value) => value.into_pyobject(py)?.into_any(),
         OptionValue::Number(value) => value.into_pyobject(py)?.into_any(),
-        OptionValue::Word(value) => value.into_pyobject(py)?.into_any(),
+        OptionValue::Word(value) | OptionValue::Other(value) => value.into_pyobject(py)?.into_any(),
         OptionValue::Noise(alpha, fraction) => (alpha, fraction).into_pyobject(py)?.into_any(),
     })
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use azpy_core::config::SearchConfig;
 use azpy_core::game::Game;
-use azpy_core::options::{Kind, OptionRow, OptionValue};
+use azpy_core::options::{OptionRow, OptionValue};
 use azpy_net::{Answers, Net, NetEvaluator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -145,7 +145,7 @@ impl Run {
     pub fn player<G: Game>(&self, start: G) -> Result<(Player<G>, Net), String> {
         let wrong = |why| format!("{}/config.toml: {why}", self.folder);
         let given = |row: &OptionRow| self.settings.get(&format!("match_{}", row.name));
-        let mut config = configured(SearchConfig::OPTIONS.iter().filter_map(|row| Some((row, given(row)?))))
+        let mut config = configured(SearchConfig::OPTIONS.iter().filter_map(|row| Some((row.name, given(row)?))))
             .map_err(|why| wrong(format!("match_{why}")))?;
         config.solver &= config.check_for(&start).is_ok();
         if start.num_players() == 1 {
@@ -231,11 +231,7 @@ impl Page {
     /// # Errors
     /// If something is missing or wrong, or the network does not fit.
     pub fn player<G: Game>(&self, start: G, weights: &[u8]) -> Result<(Player<G>, Option<Net>), String> {
-        let rows = self.options.iter().map(|(name, value)| {
-            let row = SearchConfig::OPTIONS.iter().find(|row| row.name == name);
-            row.map(|row| (row, value)).ok_or_else(|| format!("there is no option {name}"))
-        });
-        let config = configured(rows.collect::<Result<Vec<_>, _>>()?)?;
+        let config = configured(self.options.iter().map(|(name, value)| (&**name, value)))?;
         config.check()?;
         let About { name, network, simulations, levels } = About::deserialize(&self.about).map_err(unreadable)?;
         let player = Player {
@@ -257,29 +253,26 @@ fn unreadable(why: impl std::fmt::Display) -> String {
 }
 
 /// A search with the options that are given, the others as usual.
-fn configured<'a>(given: impl IntoIterator<Item = (&'a OptionRow, &'a Value)>) -> Result<SearchConfig, String> {
+fn configured<'a>(given: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Result<SearchConfig, String> {
     let mut config = SearchConfig::default();
-    for (row, value) in given {
-        let option = option(row, value).ok_or_else(|| format!("{} cannot be {value}", row.name))?;
-        row.check(option)?;
-        config.set(row.name, option)?;
+    for (name, value) in given {
+        config.set(name, option(value))?;
     }
     Ok(config)
 }
 
 /// The value of an option as JSON has it, or a run's settings.
-fn option(row: &OptionRow, value: &Value) -> Option<OptionValue> {
-    Some(match (value, row.kind) {
-        (Value::Null, _) => OptionValue::None,
-        (Value::Bool(on), _) => OptionValue::Switch(*on),
-        (Value::String(word), _) if word == "none" => OptionValue::None,
-        (Value::String(word), _) => OptionValue::Word(row.words.iter().copied().find(|known| known == word)?),
-        (Value::Number(number), Kind::Whole) => OptionValue::Whole(number.as_i64()?.into()),
-        (Value::Number(number), _) => OptionValue::Number(number.as_f64()?),
-        (Value::Array(pair), Kind::Noise) => match pair.as_slice() {
-            [alpha, fraction] => OptionValue::Noise(alpha.as_f64(), fraction.as_f64()?),
-            _ => return None,
-        },
-        _ => return None,
-    })
+fn option(value: &Value) -> OptionValue<'_> {
+    let whole = value.as_i64().map(|number| OptionValue::Whole(number.into()));
+    let number = || value.as_f64().map(OptionValue::Number);
+    let pair = || match value.as_array()?.as_slice() {
+        [alpha, fraction] => Some(OptionValue::Noise(alpha.as_f64(), fraction.as_f64()?)),
+        _ => None,
+    };
+    match value {
+        Value::Null => OptionValue::None,
+        Value::Bool(on) => OptionValue::Switch(*on),
+        Value::String(text) => OptionValue::Word(text),
+        _ => whole.or_else(number).or_else(pair).unwrap_or(OptionValue::Other("a list or an object")),
+    }
 }

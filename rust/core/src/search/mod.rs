@@ -132,8 +132,10 @@ impl<G: Game> Search<G> {
     /// A search of `root` that has not begun.
     pub fn new(root: G, config: SearchConfig) -> Self {
         let sums = if can_prove(&root) { 0 } else { root.num_players() };
+        let bytes = |mb: f64| (mb * f64::from(1 << 20)) as usize;
+        let max_nodes = |mb| (bytes(mb) / Tree::bytes_of(1, sums)).max(1);
         Self {
-            tree: Tree::new(config.max_nodes(sums), sums),
+            tree: Tree::new(config.max_memory_mb.map_or(usize::MAX, max_nodes), sums),
             size: Size::of(&root),
             position: root,
             config,

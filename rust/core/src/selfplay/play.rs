@@ -4,7 +4,8 @@
 
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Payoff, PovValue, Turn, check_chance};
-use crate::options::{MOST, OptionValue, Rule, options};
+use crate::options::OptionValue::{self, Whole};
+use crate::options::{MOST, Rule, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
 use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
@@ -24,11 +25,11 @@ options! {
     #[derive(Clone, Debug)]
     pub struct SelfPlayConfig {
         /// simulations a move, on top of those of a reused tree
-        simulations: u32 = 100, unit = "simulations", low = 1.0;
+        simulations: u32 = 100, unit = "simulations", low = Whole(1);
         /// probability that a move gets a full search and is learned from; the others get a fast one without noise
-        full_search_share: f64 = 1.0, unit = "share", source = "KataGo, Wu 2019", above = true, high = 1.0;
+        full_search_share: f64 = 1.0, unit = "share", source = "KataGo, Wu 2019", above = true, high = Whole(1);
         /// simulations of a fast search; if not given, a quarter of simulations
-        fast_simulations: Option<u32> = None, unit = "simulations", low = 1.0;
+        fast_simulations: Option<u32> = None, unit = "simulations", low = Whole(1);
         /// in the first plies an action is drawn in proportion to target^(1 / this); 0 takes the search's choice
         temperature: f64 = 1.0, source = ZERO, high = MOST, rule = Rule::Puct;
         /// plies at the start of a game whose action is drawn by visits
@@ -38,15 +39,15 @@ options! {
         /// random plies before a game, drawn from 0 up to this; nothing is learned from them
         opening_plies: usize = 0, unit = "plies";
         /// a player resigns when root and best action are worth less than this; -1: nobody resigns
-        resign_below: f64 = -1.0, unit = "value", source = ZERO, low = -1.0, high = 0.0;
+        resign_below: f64 = -1.0, unit = "value", source = ZERO, low = Whole(-1), high = Whole(0);
         /// own searches in a row that must say so
-        resign_plies: u32 = 3, unit = "searches", source = "KataGo's resignConsecTurns", low = 1.0;
+        resign_plies: u32 = 3, unit = "searches", source = "KataGo's resignConsecTurns", low = Whole(1);
         /// share of games played to the end all the same, to see which resignations would be wrong
-        resign_control: f64 = 0.1, unit = "share", source = ZERO, high = 1.0;
+        resign_control: f64 = 0.1, unit = "share", source = ZERO, high = Whole(1);
         /// whether a search begins with what the last one found below the action played
         tree_reuse: bool = true;
         /// a game of so many plies is a draw, and marked as capped; none: a longer game than the rules allow is an error
-        max_plies: Option<usize> = None, unit = "plies", low = 1.0;
+        max_plies: Option<usize> = None, unit = "plies", low = Whole(1);
         with
         /// How each move is searched.
         search: SearchConfig;
