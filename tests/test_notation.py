@@ -14,9 +14,8 @@ import pytest
 
 import azpy
 from azpy import _core, make_game, parse_state
-from azpy.serving.limits import NO_LIMITS
-from azpy.serving.models import open_player
 from oracles import Countdown, DiceCountdown, after
+from test_queries import answer_to
 
 GAMES = [
     *azpy.list_games(),
@@ -177,7 +176,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text(game: str, text: str) -> None:
     start.read_variations("\ufeff" + text)
     asked = json.dumps({"id": "1", "action": "show", "position": "\ufeff" + text}, ensure_ascii=False)
     for message in ("\ufeff" + asked, f"\ufeff{asked}\n".encode()):
-        shown = json.loads(_core.Message(message).show(open_player("uniform", game, 1), NO_LIMITS))
+        shown = answer_to(start, message)
         assert parse_state(game, shown["text"]).turn == parse_state(game, text).turn
     if game.split("(")[0] in ("hex", "othello"):
         assert start.parse_actions("\ufeff" + text) == start.parse_actions(text)

@@ -20,18 +20,17 @@ import pytest
 from websockets.sync.client import connect
 
 import azpy
-from azpy._core import Message
 from azpy.cli import play
 from azpy.cli.play import main
 from azpy.cli.terminal_view import captured
 from azpy.errors import SettingsWarning, pip_install, warn_once
 from azpy.runs.reader import BOX
-from azpy.serving.limits import NO_LIMITS
 from azpy.serving.models import open_model
 from azpy.web.server import listening
 from served import site_of
 from talks import PATIENCE
 from test_onnx import make_model
+from test_queries import answer_to
 from test_replay_command import collect
 
 COMMAND = [sys.executable, "-c", "from azpy.cli.play import main; raise SystemExit(main())"]
@@ -197,7 +196,7 @@ def test_the_board_and_the_terminal_have_one_record_of_every_game(game: str, typ
     record = json.loads(file.read_text())
     assert len(record["nodes"]) == 1
     asked = {"id": "1", "action": "read", "position": record["position"], "nodes": record["nodes"]}
-    read = json.loads(Message(json.dumps(asked)).read(open_model("uniform:9", game, 9).served, NO_LIMITS))
+    read = answer_to(state, asked)
     assert [node[:4] for node in read["nodes"]] == record["nodes"]
     state.play(state.parse_actions(record["nodes"][0][1])[0])
     assert said.count(f"\n{state}\n") == 2

@@ -61,6 +61,20 @@ def asker_of(start: azpy.State, evaluator: Any = None, **limits: Any) -> Iterato
         asker.close()
 
 
+def answer_to(start: azpy.State, message: dict[str, Any] | str | bytes, limits: Limits = NO_LIMITS) -> Any:
+    """What a client of a player of this start is answered at once.
+
+    Raises:
+        ValueError: a refusal.
+    """
+    with asker_of(start, **vars(limits)) as asker:
+        asker.take(Message(json.dumps(message) if isinstance(message, dict) else message))
+        (answer,) = asker.said
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return answer
+
+
 def fails(error: BaseException) -> Callable[..., Any]:
     def fail(*_: object) -> Any:
         raise error

@@ -18,7 +18,6 @@ from azpy.cli.train import settings_from
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_search
 from azpy.serving.limits import NO_LIMITS
-from azpy.serving.models import open_player
 from azpy.settings import Settings
 from many_players import Knapsack
 from oracles import Hashed, after, another
@@ -182,10 +181,6 @@ def played() -> azpy.GameRecord:
     return next(azpy.SelfPlay("pig(target=5)", UNIFORM, simulations=2, slots=2, pipelines=1, games=1))
 
 
-def query() -> _core.Query:
-    return _core.Message('{"id": "1"}').queries(open_player("uniform", "connect_four", 1), NO_LIMITS)[0]
-
-
 # Of one player.
 ALONE: dict[str, Any] = {
     "VectorSearch": lambda **given: azpy.VectorSearch([Knapsack()], UNIFORM, **given),
@@ -197,6 +192,8 @@ MAKERS: dict[str, Any] = {
     "Search.run": lambda **given: azpy.Search(UNIFORM).run(connect_four(), **given),
     "Search.advance": lambda **given: searched().advance(**given),
     "SearchResult.principal_variations": lambda **given: searched().run().principal_variations(**given),
+    "SearchResult._chosen": lambda **given: searched().run()._chosen(1.0, key=0, **given),
+    "Session": lambda **given: _core.Session({}, print, NO_LIMITS, False, print, **given),
     "SearchResult.to_svg": lambda **given: searched().run().to_svg(**given),
     "VectorSearch": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM, **given),
     "VectorSearch.run": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM).run(**given),
@@ -218,7 +215,6 @@ MAKERS: dict[str, Any] = {
     "Line.play": lambda **given: _core.Line(connect_four()).play("4", **given),
     "Line.go_on": lambda **given: _core.Line(connect_four()).go_on(**given),
     "Line.upto": lambda **given: _core.Line(connect_four()).upto(**given),
-    "Query.answer": lambda **given: query().answer(searched().run(), network=None, during=False, **given),
     "parse_state": lambda **given: azpy.parse_state(connect_four(), "4", **given),
     "State.play": lambda **given: connect_four().play(**given),
     "State.action_name": lambda **given: connect_four().action_name(**given),

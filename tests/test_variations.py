@@ -1,9 +1,7 @@
 """Games with variations, read and written: python-chess and sgfmill agree. Rust tries any text (rust/games/tests)."""
 
 import io
-import json
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import chess
@@ -13,11 +11,10 @@ import pytest
 from sgfmill import sgf
 
 import azpy
-from azpy._core import Message
 from azpy.serving.limits import NO_LIMITS, Limits
 from served import serving
 from talks import PATIENCE
-from test_queries import Engine, analyst_of
+from test_queries import answer_to, asker_of
 
 CHESS, GO = azpy.make_game("chess"), azpy.make_game("go(size=5)")
 STARTS = [
@@ -34,14 +31,12 @@ Node = list[Any]  # before, name, short name
 
 def read(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
     """What the action `read` answers about a start."""
-    served = SimpleNamespace(start=start, simulations=1, has_model=False, levels=[])
-    return json.loads(Message(json.dumps(fields)).read(served, limits))
+    return answer_to(start, {"id": "1", **fields, "action": "read"}, limits)
 
 
 def write(fields: dict[str, Any], start: azpy.State, limits: Limits) -> Any:
     """What the action `write` answers about a start."""
-    served = SimpleNamespace(start=start, simulations=1, has_model=False, levels=[])
-    return json.loads(Message(json.dumps(fields)).write(served, limits))
+    return answer_to(start, {"id": "1", **fields, "action": "write"}, limits)
 
 
 def random_tree(start: azpy.State, size: int, rng: random.Random) -> list[Node]:
@@ -173,20 +168,16 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
     ],
 )
 def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str | None) -> None:
-    analyst, heard = analyst_of(Engine(), "chess", FEW)
-    analyst.ask(**{"id": "1", **fields})
-    (answer,) = heard
+    with asker_of(CHESS, **vars(FEW)) as analyst:
+        analyst.ask(**{"id": "1", **fields})
+    (answer,) = analyst.said
     assert set(answer) == {"id", "error"} if said else {"id", "action", "text"}
     assert said is None or said in answer["error"]
 
 
 def test_a_client_reads_and_writes_by_the_actions() -> None:
-    analyst, heard = analyst_of(Engine(), "chess")
-
-    def ask(**fields: Any) -> dict[str, Any]:
-        analyst.ask(**{"id": "1", **fields})
-        found: dict[str, Any] = heard.pop()
-        return found
+    def ask(**fields: Any) -> Any:
+        return answer_to(CHESS, {"id": "1", **fields})
 
     text = '[White "Ann"]\n[Result "1-0"]\n\n1. e4 (1. d4 d5) (1. d4 -- 2. e4) e5 1-0'
     found = ask(action="read", text=text, format="pgn")
@@ -214,14 +205,14 @@ def test_a_client_reads_and_writes_by_the_actions() -> None:
 
 
 def test_games_without_a_notation_are_read_as_lines_and_not_written() -> None:
-    analyst, heard = analyst_of(Engine(), "backgammon")
     start = azpy.make_game("backgammon")
     roll = start.action_name(start.chance_outcomes()[3][0])
-    analyst.ask(id="1", action="read", text=roll)
-    analyst.ask(id="1", action="read", text="x=1:2,off:13 o=5:2,off:13 turn=x plies=7")
-    analyst.ask(id="1", action="write", nodes=[])
-    analyst.ask(id="1", action="query_models")
-    line, position, refused, models = heard
+    with asker_of(start) as analyst:
+        analyst.ask(id="1", action="read", text=roll)
+        analyst.ask(id="1", action="read", text="x=1:2,off:13 o=5:2,off:13 turn=x plies=7")
+        analyst.ask(id="1", action="write", nodes=[])
+        analyst.ask(id="1", action="query_models")
+    line, position, refused, models = analyst.said
     assert (line["position"], [node[:2] for node in line["nodes"]]) == (None, [[-1, roll]])
     assert (position["nodes"], position["players"]) == ([], None)
     assert position["position"].startswith("x=1:2,off:13")

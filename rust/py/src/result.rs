@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::caught;
 use crate::picture::drawn;
-use crate::settings::{SIZE, Whole, whole, within};
+use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::threads::looking;
 
 /// A search of some game, to look at.
@@ -355,9 +355,15 @@ impl SearchResult {
     }
 
     /// The action that a player plays: at temperature 0 `action`, else one drawn, with one seed always the same at a
-    /// position. None when the game is over.
-    fn _chosen(&self, temperature: f64, seed: u64, key: u128) -> PyResult<Option<u32>> {
-        Ok(chosen_at(&self.inner, check_temperature(temperature)?, seed, key))
+    /// position's `key`. None when the game is over.
+    fn _chosen(
+        &self,
+        temperature: f64,
+        #[pyo3(from_py_with = whole)] seed: i128,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<u32>> {
+        let (temperature, seed) = (check_temperature(temperature)?, within("seed", seed, 0, U64)?);
+        Ok(chosen_at(&self.inner, temperature, seed, key.extract()?))
     }
 
     fn __repr__(&self) -> String {

@@ -22,7 +22,7 @@ use crate::errors::caught;
 use crate::position::{AnyState, Hosted};
 use crate::query::{Limited, Message};
 use crate::result::{SearchResult, Told};
-use crate::settings::Whole;
+use crate::settings::{U64, Whole, whole, within};
 use crate::state::State;
 use crate::threads::{locked, wait};
 
@@ -349,8 +349,9 @@ impl Session {
         limits: &Bound<'_, PyAny>,
         renews: bool,
         answered: Py<PyAny>,
-        seed: u64,
+        #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Self> {
+        let seed = within("seed", seed, 0, U64)?;
         let models = models.iter().map(|(name, model)| Ok((name.extract()?, model.unbind())));
         let models = models.collect::<PyResult<Vec<_>>>()?;
         let allowed = Allowed::from(limits.extract::<Limited>()?);
