@@ -1,0 +1,287 @@
+r"""Golden transcripts: conversations with the protocols, the server and the terminal, as plain text.
+
+`transcripts/*.txt` has blocks with blank lines between them. Each block is one test, a conversation of its own:
+
+    # a comment      what the user cares about; the first one names the test
+    $ az-engine ...  the command, run in this process; a block without one takes that of the block before
+    + game.sgf TEXT  write a file into the current folder; `\n` begins a line
+    > LINE           send a line; `^D` ends the input, `{x*99}` is 99 times x
+    < LINE           expect this line next
+    > A | B  < C | D send two lines, and expect two
+    ~ REGEX          expect a line that matches
+    ! LINE           expect that the command does not start, with this line and exit code 2
+
+In an expected line `…` is any text, `<n>` a number, and `<move>` a move of chess. A line that is `…` alone skips lines. Empty lines and reports
+(`info depth`, `info move`, `isDuringSearch`) are skipped unless they are expected. Any other line that comes and is not
+expected fails the test. Of a JSON object the given fields are compared; `"-"` says that a field is absent, and a list
+that ends in `"…"` may go on. JSON lines that are expected together may come in any order.
+
+az-serve takes `> GET /path` and `> POST /path {...}`, with headers as `"name: value"` behind the path, and `[name]` for
+headers of the answer to hear. `> WS /ws` opens a WebSocket, which gets the lines that are not requests.
+
+`AZPY_RECORD=1 pytest tests/test_transcripts.py` writes what came in place of lines that were not met.
+"""
+
+import json
+import os
+import re
+import shlex
+import threading
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import Mock
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from azpy.cli import engine, match, play, serve
+from azpy.serving.protocols import PROTOCOLS
+from azpy.web import server
+from talks import PATIENCE, Talk
+
+COMMANDS: dict[str, Any] = {"az-engine": engine, "az-serve": serve, "az-play": play, "az-match": match}
+PATTERNS = {"…": ".*", "<n>": r"-?\d[\d.e-]*", "<move>": "(?:[a-h][1-8]){2}[qrbn]?"}
+ON_THE_WAY = re.compile(r'info depth |info move |info string values |.*"isDuringSearch":true|$')
+
+
+class Line(NamedTuple):
+    """A line of a transcript: its kind is its first character."""
+
+    file: Path
+    number: int
+    kind: str
+    text: str
+
+
+class Typed:
+    """A terminal with az-play, and a person who types."""
+
+    def __init__(self, words: list[str], typed: list[str], patched: pytest.MonkeyPatch) -> None:
+        out, self._parts, lines = StringIO(), list[str](), iter(typed)
+
+        class Keyboard:
+            def readline(_) -> str:  # noqa: N805
+                self._parts.append(out.getvalue())
+                out.truncate(out.seek(0))
+                return next((f"{line}\n" for line in lines if line != "^D"), "")
+
+        with patched.context() as inner:
+            inner.setattr("sys.stdin", Keyboard())
+            inner.setattr("sys.stdout", out)
+            assert play.main(words) == 0
+        self.heard = list[str]()
+        self.say("")
+
+    def say(self, _: str) -> None:
+        self.heard += self._parts.pop(0).removesuffix("> ").splitlines() if self._parts else []
+
+    def next(self) -> str:
+        assert self.heard, "nothing more came"
+        return self.heard.pop(0)
+
+    def close(self) -> None:
+        pass
+
+
+class Browser:
+    """A client of az-serve, which keeps cookies."""
+
+    def __init__(self, words: list[str], patched: pytest.MonkeyPatch) -> None:
+        self.heard, self._sockets, began = list[str](), list[ClientConnection](), threading.Event()
+
+        class Started(server.Server):
+            def run(own, sockets: Any = None) -> None:  # noqa: N805
+                self._server, (self._host, self._port) = own, sockets[0].getsockname()
+                began.set()
+                super().run(sockets)
+
+        for name, value in ((f"{server.__name__}.Server", Started), (f"{server.__name__}.log_to_stderr", lambda: None)):
+            patched.setattr(name, value)
+        patched.setattr(serve, "HANGUP", None)
+        patched.setattr(serve, "when_told_to_end", lambda _: {})
+        self._thread = threading.Thread(target=serve._serve, args=(["--port", "0", *words],), daemon=True)
+        self._thread.start()
+        assert began.wait(PATIENCE)
+        self._client = httpx.Client(base_url=f"http://{self._host}:{self._port}", timeout=PATIENCE)
+
+    def say(self, line: str) -> None:
+        found = re.fullmatch(r'([A-Z]+) (/\S*)((?: "[^"]*")*)(?: \[(.*?)\])?(?: (.*))?', line)
+        if found is None:
+            self._sockets[-1].send(line)
+            return
+        method, path, quoted, wanted, body = found.groups()
+        headers = dict(each.split(": ", 1) for each in re.findall('"(.*?)"', quoted))
+        if method == "WS":
+            try:
+                self._sockets.append(connect(f"ws://{self._host}:{self._port}{path}", additional_headers=headers))
+                self.heard.append("101")
+            except InvalidStatus as error:
+                self.heard.append(str(error.response.status_code))
+            return
+        json_type = {} if body is None else {"content-type": "application/json"}
+        answer = self._client.request(method, path, content=body, headers={**json_type, **headers})
+        self.heard += [f"{name}: {answer.headers.get(name, '-')}" for name in (wanted or "").split(", ") if name]
+        first, *rest = answer.text.splitlines() or [""]
+        self.heard += [f"{answer.status_code} {first}".rstrip(), *rest]
+
+    def next(self) -> str:
+        if not self.heard:
+            try:
+                return str(self._sockets[-1].recv(PATIENCE))
+            except ConnectionClosed as closed:
+                return f"closed {closed.rcvd.code if closed.rcvd else ''}"
+        return self.heard.pop(0)
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+        self._client.close()
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+
+class Program(Talk):
+    """A program that speaks a protocol with az-engine."""
+
+    def __init__(self, words: list[str]) -> None:
+        given = engine._parser().parse_args(words)
+        models = engine._models(given)
+        super().__init__(lambda talk: PROTOCOLS[given.protocol].open(models, talk).run())
+
+    def say(self, *lines: str) -> None:
+        if lines == ("^D",):
+            self._write.close()
+        else:
+            super().say(*lines)
+
+    def next(self) -> str:
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
+            return self.heard.pop(0)
+
+
+def blocks() -> Iterator[Any]:
+    for file in sorted((Path(__file__).parent / "transcripts").glob("*.txt")):
+        command, block = Line(file, 0, "$", ""), list[Line]()
+        for number, text in enumerate([*file.read_text("utf-8").splitlines(), ""]):
+            if text:
+                sent = re.fullmatch(r"> (.*?)  +([<~] .*)", text)
+                said, heard = (sent[1], sent[2]) if sent else (text[2:], "") if text[0] == ">" else ("", text)
+                block += [Line(file, number, ">", part) for part in said.split(" | ") if text[0] == ">"]
+                block += [Line(file, number, heard[0], part) for part in heard[2:].split(" | " if sent else "\0") if heard]
+                continue
+            starts = [line for line in block if line.kind == "$"]
+            if len(block) > len(starts):
+                title = next((line.text for line in block if line.kind == "#"), str(number))
+                yield pytest.param(block if starts else [command, *block], id=f"{file.stem}: {title}")
+            command, block = (starts or [command])[-1], []
+
+
+def meets(expected: Any, found: Any) -> bool:
+    """Whether what came is what a transcript expects."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return all(value == "-" and name not in found or meets(value, found.get(name)) for name, value in expected.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        if expected[-1:] == ["…"]:
+            expected, found = expected[:-1], found[: len(expected) - 1]
+        return len(expected) == len(found) and all(map(meets, expected, found))
+    if isinstance(expected, str):
+        parts = re.split(f"({'|'.join(PATTERNS)})", expected)
+        regex = "".join(PATTERNS.get(part) or re.escape(part) for part in parts)
+        return expected == "…" or isinstance(found, str) and re.fullmatch(regex, found, re.DOTALL) is not None
+    if isinstance(expected, float | int) and isinstance(found, float | int):
+        return isinstance(expected, bool) == isinstance(found, bool) and found == pytest.approx(expected, abs=1e-5)
+    return expected is found
+
+
+def is_met(line: Line, came: str) -> bool:
+    if line.kind == "~":
+        return re.fullmatch(line.text, came) is not None
+    wants, has = (re.fullmatch(r"(\d{3} |)(\{.*)", text) for text in (line.text, came))
+    if wants and has and wants[1] == has[1]:
+        try:
+            return meets(json.loads(wants[2]), json.loads(has[2]))
+        except ValueError:
+            pass
+    return meets(line.text.rstrip(), came.rstrip())
+
+
+def listen(talk: Any, expected: list[Line], came_instead: dict[Line, str]) -> None:
+    """Hears the lines that are expected together."""
+    left = list(expected)
+    while left:
+        skips = left[0].text == "…"
+        if skips and not (left := left[1:]):
+            return
+        while True:
+            came = talk.next()
+            choice = left if left[0].text.startswith("{") else left[:1]
+            met = next((line for line in choice if is_met(line, came)), None)
+            if met is not None or not (skips or ON_THE_WAY.match(came)):
+                break
+        if met is None and os.environ.get("AZPY_RECORD"):
+            came_instead[met := left[0]] = came
+        where = f"{left[0].file.name}:{left[0].number + 1}"
+        assert met is not None, f"{where}: expected\n{left[0].text}\nbut this came:\n{came}"
+        left.remove(met)
+
+
+def refused(line: Line, following: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    command, *words = shlex.split(line.text)
+    capsys.readouterr()
+    assert COMMANDS[command].main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert meets(f"{following.text}\n", said.err), f"{line.file.name}:{line.number + 1}: {said.err}"
+
+
+@pytest.mark.parametrize("block", list(blocks()))
+def test_a_conversation_goes_as_written(
+    block: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AZPY_TOKEN", raising=False)
+    talk, words, came_instead, expected = None, list[str](), dict[Line, str](), list[Line]()
+    for line, following in zip(block, [*block[1:], Line(block[0].file, 0, "", "")], strict=True):
+        if line.kind == "$" and following.kind == "!":
+            with monkeypatch.context() as patched:
+                patched.setattr(engine, "Conversation", Mock())
+                patched.setattr(engine, "_listen", Mock())
+                refused(line, following, capsys)
+        elif line.kind == "$":
+            assert talk is None, "a block is one conversation"
+            words = shlex.split(line.text)
+        elif line.kind == "+":
+            name, _, text = line.text.partition(" ")
+            (tmp_path / name).write_text(text.replace(r"\n", "\n"), "utf-8")
+        elif line.kind in "><~" and talk is None:
+            talk = start(words, [each.text for each in block if each.kind == ">"], monkeypatch)
+        if line.kind == ">":
+            talk.say(re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text))
+        elif line.kind in "<~":
+            expected.append(line)
+            if following.kind not in "<~" or not following.kind:
+                listen(talk, expected, came_instead)
+                expected = []
+    if talk is not None:
+        talk.close()
+        rest = [line for line in talk.heard if not ON_THE_WAY.match(line)]
+        assert block[-1].text == "…" or not rest, f"{block[-1].file.name}:{block[-1].number + 1}: more came: {rest}"
+    for line, came in came_instead.items():
+        lines = line.file.read_text("utf-8").splitlines()
+        lines[line.number] = lines[line.number].removesuffix(f"{line.kind} {line.text}") + f"< {came}"
+        line.file.write_text("\n".join([*lines, ""]), "utf-8")
+
+
+def start(words: list[str], lines: list[str], patched: pytest.MonkeyPatch) -> Any:
+    while "=" in words[0]:
+        patched.setenv(*words.pop(0).split("=", 1))
+    command, *words = words
+    if command == "az-play":
+        return Typed(words, lines, patched)
+    return Browser(words, patched) if command == "az-serve" else Program(words)
