@@ -28,6 +28,7 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,26 +88,39 @@ class Typed:
         pass
 
 
-class Browser:
-    """A client of az-serve, which keeps cookies."""
+class Serving:
+    """az-serve on the loopback, in a thread."""
 
     def __init__(self, words: list[str], patched: pytest.MonkeyPatch) -> None:
-        self.heard, self._sockets, began = list[str](), list[ClientConnection](), threading.Event()
+        began = threading.Event()
 
         class Started(server.Server):
             def run(own, sockets: Any = None) -> None:  # noqa: N805
-                self._server, (self._host, self._port) = own, sockets[0].getsockname()
+                self._server, self.address = own, "127.0.0.1:{1}".format(*sockets[0].getsockname())
                 began.set()
                 super().run(sockets)
 
-        for name, value in ((f"{server.__name__}.Server", Started), (f"{server.__name__}.log_to_stderr", lambda: None)):
-            patched.setattr(name, value)
-        patched.setattr(serve, "HANGUP", None)
-        patched.setattr(serve, "when_told_to_end", lambda _: {})
-        self._thread = threading.Thread(target=serve._serve, args=(["--port", "0", *words],), daemon=True)
-        self._thread.start()
-        assert began.wait(PATIENCE)
-        self._client = httpx.Client(base_url=f"http://{self._host}:{self._port}", timeout=PATIENCE)
+        with patched.context() as inner:
+            inner.setattr(server, "Server", Started)
+            inner.setattr(server, "log_to_stderr", lambda: None)
+            inner.setattr(serve, "HANGUP", None)
+            inner.setattr(serve, "when_told_to_end", lambda _: {})
+            self._thread = threading.Thread(target=serve._serve, args=(["--port", "0", *words],), daemon=True)
+            self._thread.start()
+            assert began.wait(PATIENCE)
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+
+class Browser:
+    """A client of az-serve, which keeps cookies."""
+
+    def __init__(self, address: str) -> None:
+        self.heard, self._sockets, self._stack, self._address = list[str](), list[ClientConnection](), ExitStack(), address
+        self._client = self._stack.enter_context(httpx.Client(base_url=f"http://{address}", timeout=PATIENCE))
 
     def say(self, line: str) -> None:
         found = re.fullmatch(r'([A-Z]+) (/\S*)((?: "[^"]*")*)(?: \[(.*?)\])?(?: (.*))?', line)
@@ -117,7 +131,8 @@ class Browser:
         headers = dict(each.split(": ", 1) for each in re.findall('"(.*?)"', quoted))
         if method == "WS":
             try:
-                self._sockets.append(connect(f"ws://{self._host}:{self._port}{path}", additional_headers=headers))
+                opened = connect(f"ws://{self._address}{path}", additional_headers=headers)
+                self._sockets.append(self._stack.enter_context(opened))
                 self.heard.append("101")
             except InvalidStatus as error:
                 self.heard.append(str(error.response.status_code))
@@ -126,7 +141,7 @@ class Browser:
         answer = self._client.request(method, path, content=body, headers={**json_type, **headers})
         self.heard += [f"{name}: {answer.headers.get(name, '-')}" for name in (wanted or "").split(", ") if name]
         first, *rest = answer.text.splitlines() or [""]
-        self.heard += [f"{answer.status_code} {first}".rstrip(), *rest]
+        self.heard += [f"{answer.status_code} {first}", *rest]
 
     def next(self) -> str:
         if not self.heard:
@@ -137,12 +152,7 @@ class Browser:
         return self.heard.pop(0)
 
     def close(self) -> None:
-        for each in self._sockets:
-            each.close()
-        self._client.close()
-        self._server.should_exit = True
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
+        self._stack.close()
 
 
 class Program(Talk):
@@ -217,6 +227,7 @@ def listen(talk: Any, expected: list[Line], came_instead: dict[Line, str]) -> No
     while left:
         skips = left[0].text == "…"
         if skips and not (left := left[1:]):
+            talk.heard.clear()
             return
         while True:
             came = talk.next()
@@ -224,7 +235,7 @@ def listen(talk: Any, expected: list[Line], came_instead: dict[Line, str]) -> No
             met = next((line for line in choice if is_met(line, came)), None)
             if met is not None or not (skips or ON_THE_WAY.match(came)):
                 break
-        if met is None and os.environ.get("AZPY_RECORD"):
+        if met is None and os.environ.get("AZPY_RECORD") == "1":
             came_instead[met := left[0]] = came
         where = f"{left[0].file.name}:{left[0].number + 1}"
         assert met is not None, f"{where}: expected\n{left[0].text}\nbut this came:\n{came}"
@@ -240,9 +251,22 @@ def refused(line: Line, following: Line, capsys: pytest.CaptureFixture[str]) -> 
     assert meets(f"{following.text}\n", said.err), f"{line.file.name}:{line.number + 1}: {said.err}"
 
 
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, Serving]]:
+    """By their commands: conversations share them."""
+    found: dict[str, Serving] = {}
+    yield found
+    for one in found.values():
+        one.close()
+
+
 @pytest.mark.parametrize("block", list(blocks()))
 def test_a_conversation_goes_as_written(
-    block: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    block: list[Line],
+    servers: dict[str, Serving],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AZPY_TOKEN", raising=False)
@@ -260,7 +284,7 @@ def test_a_conversation_goes_as_written(
             name, _, text = line.text.partition(" ")
             (tmp_path / name).write_text(text.replace(r"\n", "\n"), "utf-8")
         elif line.kind in "><~" and talk is None:
-            talk = start(words, [each.text for each in block if each.kind == ">"], monkeypatch)
+            talk = start(words, [each.text for each in block if each.kind == ">"], servers, monkeypatch)
         if line.kind == ">":
             talk.say(re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text))
         elif line.kind in "<~":
@@ -278,10 +302,15 @@ def test_a_conversation_goes_as_written(
         line.file.write_text("\n".join([*lines, ""]), "utf-8")
 
 
-def start(words: list[str], lines: list[str], patched: pytest.MonkeyPatch) -> Any:
+def start(words: list[str], lines: list[str], servers: dict[str, Serving], patched: pytest.MonkeyPatch) -> Any:
+    key = shlex.join(words)
     while "=" in words[0]:
         patched.setenv(*words.pop(0).split("=", 1))
     command, *words = words
     if command == "az-play":
         return Typed(words, lines, patched)
-    return Browser(words, patched) if command == "az-serve" else Program(words)
+    if command == "az-engine":
+        return Program(words)
+    if key not in servers:
+        servers[key] = Serving(words, patched)
+    return Browser(servers[key].address)
