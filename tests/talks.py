@@ -4,10 +4,12 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from azpy.serving.lines import Conversation
+from azpy.serving.models import Served, open_player
+from azpy.serving.uci import Uci
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
 COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]  # az-engine
@@ -76,3 +78,18 @@ class GtpTalk(Talk):
 def io_pipe() -> tuple[Any, Any]:
     read, write = os.pipe()
     return os.fdopen(read, "rb"), os.fdopen(write, "wb")
+
+
+def talk(player: str, game: str, word: str) -> Talk:
+    """A conversation with one player in this process."""
+    return talk_to({"player": open_player(player, game, 100)}, word)
+
+
+def talk_to(models: Mapping[str, Served], word: str = "uci") -> Talk:
+    """A conversation with several players in this process."""
+    return Talk(lambda conversation: Uci(models, conversation, word).run())
+
+
+def answers(lines: list[str], *said: str) -> list[str]:
+    """Of what was heard, the lines that begin so."""
+    return [line for line in lines if line.startswith(said)]

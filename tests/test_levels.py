@@ -25,9 +25,9 @@ from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, p
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Model, Served, chosen, open_engine, open_player
+from talks import answers, talk, talk_to
 from test_onnx import make_model
 from test_queries import Asker
-from uci_talks import answers, talk, talk_to
 
 GAME = "tic_tac_toe"
 NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]

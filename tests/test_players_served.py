@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uci_talks import all_heard, talk
 
 import azpy
 from azpy._core import Message
@@ -14,7 +15,6 @@ from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.serving.models import open_model
 from azpy.serving.queries import Analyst
-from uci_talks import all_heard, talk
 
 MOVES = ["0", "4", "8", "1", "5", "10"]  # of `Trio`: player 0 wins by 2
 

@@ -119,7 +119,12 @@ class Browser:
     """A client of az-serve, which keeps cookies."""
 
     def __init__(self, address: str) -> None:
-        self.heard, self._sockets, self._stack, self._address = list[str](), list[ClientConnection](), ExitStack(), address
+        self.heard, self._sockets, self._stack, self._address = (
+            list[str](),
+            list[ClientConnection](),
+            ExitStack(),
+            address,
+        )
         self._client = self._stack.enter_context(httpx.Client(base_url=f"http://{address}", timeout=PATIENCE))
 
     def say(self, line: str) -> None:
@@ -183,7 +188,9 @@ def blocks() -> Iterator[Any]:
                 sent = re.fullmatch(r"> (.*?)  +([<~] .*)", text)
                 said, heard = (sent[1], sent[2]) if sent else (text[2:], "") if text[0] == ">" else ("", text)
                 block += [Line(file, number, ">", part) for part in said.split(" | ") if text[0] == ">"]
-                block += [Line(file, number, heard[0], part) for part in heard[2:].split(" | " if sent else "\0") if heard]
+                block += [
+                    Line(file, number, heard[0], part) for part in heard[2:].split(" | " if sent else "\0") if heard
+                ]
                 continue
             starts = [line for line in block if line.kind == "$"]
             if len(block) > len(starts):
@@ -195,7 +202,9 @@ def blocks() -> Iterator[Any]:
 def meets(expected: Any, found: Any) -> bool:
     """Whether what came is what a transcript expects."""
     if isinstance(expected, dict) and isinstance(found, dict):
-        return all(value == "-" and name not in found or meets(value, found.get(name)) for name, value in expected.items())
+        return all(
+            (value == "-" and name not in found) or meets(value, found.get(name)) for name, value in expected.items()
+        )
     if isinstance(expected, list) and isinstance(found, list):
         if expected[-1:] == ["…"]:
             expected, found = expected[:-1], found[: len(expected) - 1]
@@ -203,7 +212,7 @@ def meets(expected: Any, found: Any) -> bool:
     if isinstance(expected, str):
         parts = re.split(f"({'|'.join(PATTERNS)})", expected)
         regex = "".join(PATTERNS.get(part) or re.escape(part) for part in parts)
-        return expected == "…" or isinstance(found, str) and re.fullmatch(regex, found, re.DOTALL) is not None
+        return expected == "…" or (isinstance(found, str) and re.fullmatch(regex, found, re.DOTALL) is not None)
     if isinstance(expected, float | int) and isinstance(found, float | int):
         return isinstance(expected, bool) == isinstance(found, bool) and found == pytest.approx(expected, abs=1e-5)
     return expected is found
@@ -282,7 +291,8 @@ def test_a_conversation_goes_as_written(
             words = shlex.split(line.text)
         elif line.kind == "+":
             name, _, text = line.text.partition(" ")
-            (tmp_path / name).write_text(text.replace(r"\n", "\n"), "utf-8")
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text.replace(r"\n", "\n").replace(r"\x1b", "\x1b"), "utf-8")
         elif line.kind in "><~" and talk is None:
             talk = start(words, [each.text for each in block if each.kind == ">"], servers, monkeypatch)
         if line.kind == ">":
