@@ -21,12 +21,6 @@ def set_up(gtp: GtpTalk, *rows: str) -> None:
                 assert gtp.ask(f"play {'b' if cell == 'x' else 'w'} {vertex}") == "=", vertex
 
 
-# Rules ----------------------------------------------------------------------------------------------------------------
-
-
-# The end --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("value", "answer"), [(-0.9, "= pass"), (0.9, "= E6")])
 def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Found:
@@ -47,9 +41,6 @@ def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatc
         assert gtp.ask("final_score").startswith("= B+")
         monkeypatch.setattr(Gtp, "_think", think)
         assert gtp.ask("kgs-genmove_cleanup b") == answer
-
-
-# Unconditional life ---------------------------------------------------------------------------------------------------
 
 
 def beside(cell: int, size: int) -> set[int]:

@@ -19,7 +19,6 @@ import pytest
 
 import azpy
 from azpy.errors import RequestError
-from azpy.serving.lines import LONGEST_LINE
 from azpy.serving.models import open_player
 from azpy.serving.wall_game import LAST_TURN, MOST_SESSIONS, WallGame, apply_move, move_text, state_of, winning_action
 from talks import COMMAND, PATIENCE, Talk
@@ -516,31 +515,14 @@ def test_whole_games_are_played_and_every_move_is_legal(server: Server) -> None:
         assert server.ask("end_game_session", name)["success"]
 
 
-def test_what_fails_changes_nothing(server: Server) -> None:
-    missing = {"type": "evaluate_response", "bgsId": "a", "success": False, "error": "Session not found"}
-    missing |= {"bestMove": "", "evaluation": 0, "ply": 0}
-    assert server.ask("evaluate_position", "a", expectedPly=0) == missing
-    assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
-    wrong: list[tuple[str, dict[str, Any], str]] = [
-        ("start_game_session", {"botId": "bot", "config": CONFIG}, "Session a already exists"),
-        ("apply_move", {"expectedPly": 3, "move": "Cb5"}, "Ply mismatch: expected 0, got 3"),
-        ("apply_move", {"expectedPly": True, "move": "Cb5"}, "expectedPly must be a whole number"),
-        ("apply_move", {"expectedPly": 0, "move": "Ce1"}, "move: "),
-        ("apply_move", {"expectedPly": 0}, "move: "),
-        ("evaluate_position", {}, "expectedPly must be a whole number"),
-        ("start_game_session", {"config": CONFIG}, "botId must be a text"),
-        ("start_game_session", {"botId": "bot", "config": {**CONFIG, "variant": "survival"}}, "variant"),
-    ]
-    for kind, fields, error in wrong:
-        answer = server.ask(kind, "a", **fields)
-        assert not answer["success"]
-        assert error in answer["error"], answer
-    first = server.ask("evaluate_position", "a", expectedPly=0)
-    assert first["success"]
-    assert server.ask("apply_move", "a", expectedPly=0, move=first["bestMove"])["ply"] == 1
-    assert server.ask("end_game_session", "a")["success"]
-    assert server.ask("end_game_session", "a")["error"] == "Session not found"
-    assert server.ask("start_game_session", "a", botId="another", config=CONFIG)["success"], "the id is free again"
+def test_ids_and_bytes_that_are_not_words_come_back(server: Server) -> None:
+    for name in ("\u00a0\u2028\u200b", "\U0001f468\u200d\U0001f469", '[["{{'):
+        for ascii_only in (False, True):
+            server.say(json.dumps({"type": "end_game_session", "bgsId": name}, ensure_ascii=ascii_only))
+            assert server.receive()["bgsId"] == name
+    server._write.write(b'{"type":"end_game_session","bgsId":"\xff"}\n')
+    server.say('{"type":"end_game_session","bgsId":"\0"}')
+    assert ["UTF-8" in server.receive()["error"], server.receive()["type"]] == [True, "error"]
 
 
 def test_requests_of_many_games_keep_their_order_and_the_end_answers_all() -> None:
@@ -591,39 +573,6 @@ def test_the_end_and_a_signal_answer_what_waits(is_signal: bool) -> None:
         assert process.wait(PATIENCE) == 0
     assert len(answers) == 2 * MOST_SESSIONS + 1
     assert sum(answer.get("bestMove", "") != "" for answer in answers) == MOST_SESSIONS
-
-
-def test_ids_come_back_as_they_were_sent(server: Server) -> None:
-    nested = "[" * 50 + '\\"' + "{" * 50
-    for name in ("", " a ", "\u00a0\u2028\u200b", "\U0001f468\u200d\U0001f469", nested, "x" * 60_000):
-        for ascii_only in (False, True):
-            line = json.dumps({"type": "evaluate_position", "bgsId": name, "expectedPly": 0}, ensure_ascii=ascii_only)
-            server.say(line)
-            answer = server.receive()
-            assert (answer["bgsId"], answer["type"]) == (name, "evaluate_response")
-
-
-def test_bad_lines_are_answered_and_the_next_good_one_too(server: Server) -> None:
-    request = '{"type":"end_game_session","bgsId":"a"}'
-    server._write.write(request.replace("a", "\xff").encode("latin-1") + b"\n")
-    lines = [("", "UTF-8")]  # the line above
-    lines += [(line, "") for line in ("nonsense", "[]", "{}", '{"x":1e999}', '"\\ud800"', "[" * 5000, "7", "null")]
-    lines += [(request.replace('"a"', value), "a text as bgsId") for value in ("3", "null", "[" * 31 + "]" * 31)]
-    lines += [
-        ("x" * LONGEST_LINE, ""),
-        (request + " " * LONGEST_LINE, f"at most {LONGEST_LINE} bytes"),
-        (request.replace('"a"', '"\\ud800"'), "surrogate"),
-        (request.replace('"a"', '"\x00"'), "one JSON object"),
-        ('{"type":"evaluate_position","bgsId":"a","expectedPly":NaN}', "NaN"),
-        ('{"type":["a"],"bgsId":"b"}', "expected an object with a type of start_game_session, "),
-        ('{"type":"x","bgsId":"a"}', "expected an object with a type of start_game_session, "),
-    ]
-    for line, error in lines:
-        server.say(line)
-        answer = server.receive()
-        assert (answer["type"], error in answer["error"]) == ("error", True), (line[:100], answer)
-    assert server.ask("end_game_session", "a")["error"] == "Session not found"
-    assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
 
 
 def test_an_exception_of_the_network_fails_its_request_and_the_game_goes_on() -> None:
