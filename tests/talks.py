@@ -52,6 +52,11 @@ class Talk:
             del self.heard[: index + 1]
             return line
 
+    def next(self) -> str:
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
+            return self.heard.pop(0)
+
     def close(self) -> None:
         self._write.close()
         self.thread.join(PATIENCE)
@@ -68,11 +73,6 @@ class GtpTalk(Talk):
         while line := self.next():
             lines.append(line)
         return "\n".join(lines)
-
-    def next(self) -> str:
-        with self.arrived:
-            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
-            return self.heard.pop(0)
 
 
 def io_pipe() -> tuple[Any, Any]:

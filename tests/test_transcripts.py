@@ -11,10 +11,10 @@ r"""Golden transcripts: conversations with the protocols, the server and the ter
     ~ REGEX          expect a line that matches
     ! LINE           expect that the command does not start, with this line and exit code 2
 
-In an expected line `…` is any text, `<n>` a number, and `<move>` a move of chess. A line that is `…` alone skips lines. Empty lines and reports
-(`info depth`, `info move`, `isDuringSearch`) are skipped unless they are expected. Any other line that comes and is not
-expected fails the test. Of a JSON object the given fields are compared; `"-"` says that a field is absent, and a list
-that ends in `"…"` may go on. JSON lines that are expected together may come in any order.
+In an expected line `…` is any text, `<n>` a number, and `<move>` a move of chess. A line that is `…` alone skips lines.
+Empty lines and reports (`info depth`, `info move`, `isDuringSearch`) are skipped unless they are expected. Any other
+line that comes and is not expected fails the test. Of a JSON object the given fields are compared; `"-"` says that a
+field is absent, and a list that ends in `"…"` may go on. JSON lines that are expected together may come in any order.
 
 az-serve takes `> GET /path` and `> POST /path {...}`, with headers as `"name: value"` behind the path, and `[name]` for
 headers of the answer to hear. `> WS /ws` opens a WebSocket, which gets the lines that are not requests.
@@ -37,7 +37,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
 
 from azpy.cli import engine, match, play, serve
 from azpy.serving.protocols import PROTOCOLS
@@ -119,12 +119,7 @@ class Browser:
     """A client of az-serve, which keeps cookies."""
 
     def __init__(self, address: str) -> None:
-        self.heard, self._sockets, self._stack, self._address = (
-            list[str](),
-            list[ClientConnection](),
-            ExitStack(),
-            address,
-        )
+        self.heard, self._sockets, self._address, self._stack = list[str](), list[Any](), address, ExitStack()
         self._client = self._stack.enter_context(httpx.Client(base_url=f"http://{address}", timeout=PATIENCE))
 
     def say(self, line: str) -> None:
@@ -143,7 +138,8 @@ class Browser:
                 self.heard.append(str(error.response.status_code))
             return
         json_type = {} if body is None else {"content-type": "application/json"}
-        answer = self._client.request(method, path, content=body, headers={**json_type, **headers})
+        content = body and body.encode().replace(rb"\xff", b"\xff")
+        answer = self._client.request(method, path, content=content, headers={**json_type, **headers})
         self.heard += [f"{name}: {answer.headers.get(name, '-')}" for name in (wanted or "").split(", ") if name]
         first, *rest = answer.text.splitlines() or [""]
         self.heard += [f"{answer.status_code} {first}", *rest]
@@ -174,23 +170,16 @@ class Program(Talk):
         else:
             super().say(*lines)
 
-    def next(self) -> str:
-        with self.arrived:
-            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
-            return self.heard.pop(0)
-
 
 def blocks() -> Iterator[Any]:
     for file in sorted((Path(__file__).parent / "transcripts").glob("*.txt")):
         command, block = Line(file, 0, "$", ""), list[Line]()
         for number, text in enumerate([*file.read_text("utf-8").splitlines(), ""]):
             if text:
-                sent = re.fullmatch(r"> (.*?)  +([<~] .*)", text)
-                said, heard = (sent[1], sent[2]) if sent else (text[2:], "") if text[0] == ">" else ("", text)
-                block += [Line(file, number, ">", part) for part in said.split(" | ") if text[0] == ">"]
-                block += [
-                    Line(file, number, heard[0], part) for part in heard[2:].split(" | " if sent else "\0") if heard
-                ]
+                sent = re.fullmatch(r"(> .*?)(?:  +([<~] .*))?", text)
+                for each in (part for part in sent.groups() if part) if sent else ():
+                    block += [Line(file, number, each[0], part) for part in each[2:].split(" | ")]
+                block += [] if sent else [Line(file, number, text[0], text[2:])]
                 continue
             starts = [line for line in block if line.kind == "$"]
             if len(block) > len(starts):
@@ -202,9 +191,7 @@ def blocks() -> Iterator[Any]:
 def meets(expected: Any, found: Any) -> bool:
     """Whether what came is what a transcript expects."""
     if isinstance(expected, dict) and isinstance(found, dict):
-        return all(
-            (value == "-" and name not in found) or meets(value, found.get(name)) for name, value in expected.items()
-        )
+        return all(meets(value, found[name]) if name in found else value == "-" for name, value in expected.items())
     if isinstance(expected, list) and isinstance(found, list):
         if expected[-1:] == ["…"]:
             expected, found = expected[:-1], found[: len(expected) - 1]
@@ -299,7 +286,7 @@ def test_a_conversation_goes_as_written(
             talk.say(re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text))
         elif line.kind in "<~":
             expected.append(line)
-            if following.kind not in "<~" or not following.kind:
+            if following.kind not in ("<", "~"):
                 listen(talk, expected, came_instead)
                 expected = []
     if talk is not None:
