@@ -91,6 +91,9 @@ class Typed:
 class Serving:
     """az-serve on the loopback, in a thread."""
 
+    address: str
+    _server: server.Server
+
     def __init__(self, words: list[str], patched: pytest.MonkeyPatch) -> None:
         began = threading.Event()
 
@@ -266,7 +269,8 @@ def test_a_conversation_goes_as_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AZPY_TOKEN", raising=False)
-    talk, words, came_instead, expected = None, list[str](), dict[Line, str](), list[Line]()
+    talk: Any = None
+    words, came_instead, expected = list[str](), dict[Line, str](), list[Line]()
     for line, following in zip(block, [*block[1:], Line(block[0].file, 0, "", "")], strict=True):
         if line.kind == "$" and following.kind == "!":
             with monkeypatch.context() as patched:
