@@ -1,6 +1,7 @@
 """Conversations of the tests with az-engine's protocols."""
 
 import io
+import json
 import os
 import sys
 import threading
@@ -73,6 +74,27 @@ class GtpTalk(Talk):
         while line := self.next():
             lines.append(line)
         return "\n".join(lines)
+
+
+class JsonTalk(Talk):
+    """A conversation of objects, of which one field says what an answer belongs to."""
+
+    key = "id"
+
+    def send(self, **fields: Any) -> None:
+        self.say(json.dumps(fields))
+
+    def receive(self, identity: str | None = None) -> dict[str, Any]:
+        """The next answer, of what is named if anything is."""
+
+        def place() -> int | None:
+            found = (json.loads(line).get(self.key) for line in self.heard)
+            return next((index for index, about in enumerate(found) if identity in (None, about)), None)
+
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: place() is not None, PATIENCE), "nothing came"
+            answer: dict[str, Any] = json.loads(self.heard.pop(place() or 0))
+            return answer
 
 
 def io_pipe() -> tuple[Any, Any]:

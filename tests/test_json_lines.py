@@ -12,30 +12,13 @@ import azpy
 from azpy.games.names import make_game
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.models import TREES_MB, open_player, with_engines
-from talks import COMMAND, PATIENCE, Talk
+from talks import COMMAND, PATIENCE, JsonTalk
 
 WITHOUT_END = 2**32 - 1
 
 
-class Client(Talk):
-    """A program that sends objects, and takes answers by their id."""
-
-    def send(self, **fields: Any) -> None:
-        self.say(json.dumps(fields))
-
-    def receive(self, identity: str | None = None) -> dict[str, Any]:
-        """The next answer with this id, or of any."""
-
-        def place() -> int | None:
-            return next(
-                (i for i, line in enumerate(self.heard) if identity in (None, json.loads(line).get("id"))),
-                None,
-            )
-
-        with self.arrived:
-            assert self.arrived.wait_for(lambda: place() is not None, PATIENCE), "nothing came"
-            found: dict[str, Any] = json.loads(self.heard.pop(place() or 0))
-            return found
+class Client(JsonTalk):
+    """A program that asks one query after the other."""
 
     def ask(self, **fields: Any) -> dict[str, Any]:
         self.send(id="ask", **fields)

@@ -92,14 +92,14 @@ class Serving:
     """az-serve on the loopback, in a thread."""
 
     address: str
-    _server: server.Server
+    server: server.Server
 
     def __init__(self, words: list[str], patched: pytest.MonkeyPatch) -> None:
         began = threading.Event()
 
         class Started(server.Server):
             def run(own, sockets: Any = None) -> None:  # noqa: N805
-                self._server, self.address = own, "127.0.0.1:{1}".format(*sockets[0].getsockname())
+                self.server, self.address = own, "127.0.0.1:{1}".format(*sockets[0].getsockname())
                 began.set()
                 super().run(sockets)
 
@@ -108,14 +108,9 @@ class Serving:
             inner.setattr(server, "log_to_stderr", lambda: None)
             inner.setattr(serve, "HANGUP", None)
             inner.setattr(serve, "when_told_to_end", lambda _: {})
-            self._thread = threading.Thread(target=serve._serve, args=(["--port", "0", *words],), daemon=True)
-            self._thread.start()
+            self.thread = threading.Thread(target=serve._serve, args=(["--port", "0", *words],), daemon=True)
+            self.thread.start()
             assert began.wait(PATIENCE)
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
 
 
 class Browser:
@@ -256,7 +251,10 @@ def servers() -> Iterator[dict[str, Serving]]:
     found: dict[str, Serving] = {}
     yield found
     for one in found.values():
-        one.close()
+        one.server.should_exit = True
+    for one in found.values():
+        one.thread.join(PATIENCE)
+        assert not one.thread.is_alive()
 
 
 @pytest.mark.parametrize("block", list(blocks()))

@@ -21,7 +21,7 @@ import azpy
 from azpy.errors import RequestError
 from azpy.serving.models import open_player
 from azpy.serving.wall_game import LAST_TURN, MOST_SESSIONS, WallGame, apply_move, move_text, state_of, winning_action
-from talks import COMMAND, PATIENCE, Talk
+from talks import COMMAND, PATIENCE, JsonTalk
 
 
 def standard(width: int = 8, height: int = 8) -> dict[str, Any]:
@@ -457,26 +457,16 @@ def test_wrong_configs_raise_nothing_but_the_named_error() -> None:
 CONFIG = standard(5, 5)
 
 
-class Server(Talk):
-    """The other side: sends objects, and finds answers by what they answer."""
+class Server(JsonTalk):
+    """The other side: sends requests about its games."""
 
-    def send(self, kind: str, identity: str, **fields: Any) -> None:
-        self.say(json.dumps({"type": kind, "bgsId": identity, **fields}))
+    key = "bgsId"
 
-    def receive(self, identity: str | None = None) -> dict[str, Any]:
-        """The next answer, of one game if it is named."""
-
-        def place() -> int | None:
-            about = [index for index, line in enumerate(self.heard) if identity in (None, json.loads(line)["bgsId"])]
-            return about[0] if about else None
-
-        with self.arrived:
-            assert self.arrived.wait_for(lambda: place() is not None, PATIENCE), "nothing came"
-            found: dict[str, Any] = json.loads(self.heard.pop(place() or 0))
-            return found
+    def request(self, kind: str, identity: str, **fields: Any) -> None:
+        self.send(type=kind, bgsId=identity, **fields)
 
     def ask(self, kind: str, identity: str, **fields: Any) -> dict[str, Any]:
-        self.send(kind, identity, **fields)
+        self.request(kind, identity, **fields)
         return self.receive(identity)
 
 
@@ -530,18 +520,18 @@ def test_requests_of_many_games_keep_their_order_and_the_end_answers_all() -> No
     server = Server(lambda talk: WallGame({"bot": served}, talk).run())
     names = [f"game {number}" for number in range(MOST_SESSIONS)]
     for name in names:
-        server.send("start_game_session", name, botId="bot", config=CONFIG)
-        server.send("evaluate_position", name, expectedPly=0)
-        server.send("apply_move", name, expectedPly=0, move="Cb5.>c3")
-        server.send("evaluate_position", name, expectedPly=1)
+        server.request("start_game_session", name, botId="bot", config=CONFIG)
+        server.request("evaluate_position", name, expectedPly=0)
+        server.request("apply_move", name, expectedPly=0, move="Cb5.>c3")
+        server.request("evaluate_position", name, expectedPly=1)
     for _ in range(4 * MOST_SESSIONS):
         server.receive()
-    server.send("start_game_session", "one more", botId="bot", config=CONFIG)
+    server.request("start_game_session", "one more", botId="bot", config=CONFIG)
     assert server.receive()["error"] == f"Maximum session limit reached ({MOST_SESSIONS})"
     for name in names:
-        server.send("evaluate_position", name, expectedPly=1)
-        server.send("end_game_session", name)
-        server.send("evaluate_position", name, expectedPly=1)
+        server.request("evaluate_position", name, expectedPly=1)
+        server.request("end_game_session", name)
+        server.request("evaluate_position", name, expectedPly=1)
     server.close()
     answers = [json.loads(line) for line in server.heard]
     assert len(answers) == 3 * MOST_SESSIONS
@@ -636,6 +626,6 @@ def test_no_more_is_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -
 
     server = Server(lambda talk: Slow({"bot": open_player("uniform:1", "wall_game", 1)}, talk).run())
     for _ in range(1_000):
-        server.send("evaluate_position", "a", expectedPly=0)
+        server.request("evaluate_position", "a", expectedPly=0)
     server.close()
     assert len(server.heard) == len(taken) == 1_000
