@@ -28,8 +28,9 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from io import StringIO
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import Mock
@@ -46,6 +47,7 @@ from talks import PATIENCE, Talk
 
 COMMANDS: dict[str, Any] = {"az-engine": engine, "az-serve": serve, "az-play": play, "az-match": match}
 PATTERNS = {"…": ".*", "<n>": r"-?\d[\d.e-]*", "<move>": "(?:[a-h][1-8]){2}[qrbn]?"}
+HEARD = ("<", "~")  # kinds of lines that are expected
 ON_THE_WAY = re.compile(r'info depth |info move |info string values |.*"isDuringSearch":true|$')
 
 
@@ -56,6 +58,10 @@ class Line(NamedTuple):
     number: int
     kind: str
     text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.file.name}:{self.number + 1}"
 
 
 class Typed:
@@ -203,24 +209,37 @@ def meets(expected: Any, found: Any) -> bool:
     return expected is found
 
 
+def parsed(text: str) -> tuple[str, Any]:
+    """The status of HTTP before an object of JSON, and the object; else the text itself."""
+    found = re.fullmatch(r"(\d{3} |)(\{.*)", text)
+    with suppress(ValueError):
+        return (found[1], json.loads(found[2])) if found else ("", text.rstrip())
+    return "", text.rstrip()
+
+
 def is_met(line: Line, came: str) -> bool:
     if line.kind == "~":
         return re.fullmatch(line.text, came) is not None
-    wants, has = (re.fullmatch(r"(\d{3} |)(\{.*)", text) for text in (line.text, came))
-    if wants and has and wants[1] == has[1]:
-        try:
-            return meets(json.loads(wants[2]), json.loads(has[2]))
-        except ValueError:
-            pass
-    return meets(line.text.rstrip(), came.rstrip())
+    (status, wanted), (came_status, found) = parsed(line.text), parsed(came)
+    if isinstance(wanted, str):
+        return meets(wanted, came.rstrip())
+    return status == came_status and meets(wanted, found)
+
+
+def recorded(expected: Any, found: Any) -> Any:
+    """What came, as far as it was asked for."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return {name: recorded(value, found.get(name, "-")) for name, value in expected.items()}
+    return expected if meets(expected, found) else found
 
 
 def listen(talk: Any, expected: list[Line], came_instead: dict[Line, str]) -> None:
     """Hears the lines that are expected together."""
-    left = list(expected)
+    left = expected
     while left:
-        skips = left[0].text == "…"
-        if skips and not (left := left[1:]):
+        if skips := left[0].text == "…":
+            left = left[1:]
+        if not left:
             talk.heard.clear()
             return
         while True:
@@ -230,19 +249,37 @@ def listen(talk: Any, expected: list[Line], came_instead: dict[Line, str]) -> No
             if met is not None or not (skips or ON_THE_WAY.match(came)):
                 break
         if met is None and os.environ.get("AZPY_RECORD") == "1":
-            came_instead[met := left[0]] = came
-        where = f"{left[0].file.name}:{left[0].number + 1}"
-        assert met is not None, f"{where}: expected\n{left[0].text}\nbut this came:\n{came}"
+            (_, wanted), (status, found) = parsed(left[0].text), parsed(came)
+            is_json = isinstance(wanted, dict) and isinstance(found, dict)
+            written = json.dumps(recorded(wanted, found), ensure_ascii=False, separators=(",", ":"))
+            came_instead[met := left[0]] = f"{status}{written}" if is_json else came
+        assert met is not None, f"{left[0].place}: expected\n{left[0].text}\nbut this came:\n{came}"
         left.remove(met)
 
 
-def refused(line: Line, following: Line, capsys: pytest.CaptureFixture[str]) -> None:
-    command, *words = shlex.split(line.text)
+def refused(words: list[str], line: Line, patched: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs a command that does not start; a protocol that refuses its players does so beside its conversation."""
+    patched.setattr(engine, "Conversation", Mock())
+    patched.setattr(engine, "_listen", Mock())
     capsys.readouterr()
-    assert COMMANDS[command].main(words) == 2
+    assert COMMANDS[words[0]].main(words[1:]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert meets(f"{following.text}\n", said.err), f"{line.file.name}:{line.number + 1}: {said.err}"
+    assert meets(f"{line.text}\n", said.err), f"{line.place}: {said.err}"
+
+
+def start(words: list[str], typed: list[str], servers: dict[str, Serving], patched: pytest.MonkeyPatch) -> Any:
+    key = shlex.join(words)
+    while "=" in words[0]:
+        patched.setenv(*words.pop(0).split("=", 1))
+    command, *words = words
+    if command == "az-play":
+        return Typed(words, typed, patched)
+    if command == "az-engine":
+        return Program(words)
+    if key not in servers:
+        servers[key] = Serving(words, patched)
+    return Browser(servers[key].address)
 
 
 @pytest.fixture(scope="module")
@@ -268,48 +305,33 @@ def test_a_conversation_goes_as_written(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AZPY_TOKEN", raising=False)
     talk: Any = None
-    words, came_instead, expected = list[str](), dict[Line, str](), list[Line]()
-    for line, following in zip(block, [*block[1:], Line(block[0].file, 0, "", "")], strict=True):
-        if line.kind == "$" and following.kind == "!":
-            with monkeypatch.context() as patched:
-                patched.setattr(engine, "Conversation", Mock())
-                patched.setattr(engine, "_listen", Mock())
-                refused(line, following, capsys)
-        elif line.kind == "$":
-            assert talk is None, "a block is one conversation"
-            words = shlex.split(line.text)
-        elif line.kind == "+":
-            name, _, text = line.text.partition(" ")
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text.replace(r"\n", "\n").replace(r"\x1b", "\x1b"), "utf-8")
-        elif line.kind in "><~" and talk is None:
-            talk = start(words, [each.text for each in block if each.kind == ">"], servers, monkeypatch)
-        if line.kind == ">":
-            talk.say(re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text))
-        elif line.kind in "<~":
-            expected.append(line)
-            if following.kind not in ("<", "~"):
-                listen(talk, expected, came_instead)
-                expected = []
+    words, came_instead, typed = list[str](), dict[Line, str](), [line.text for line in block if line.kind == ">"]
+    for are_heard, lines in groupby(block, lambda line: line.kind in HEARD):
+        if are_heard:
+            talk = talk or start(words, typed, servers, monkeypatch)
+            listen(talk, list(lines), came_instead)
+            continue
+        for line in lines:
+            if line.kind == ">":
+                talk = talk or start(words, typed, servers, monkeypatch)
+                talk.say(re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text))
+            elif line.kind == "$":
+                assert talk is None, "a block is one conversation"
+                words = shlex.split(line.text)
+            elif line.kind == "!":
+                refused(words, line, monkeypatch, capsys)
+            elif line.kind == "+":
+                name, _, text = line.text.partition(" ")
+                (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / name).write_text(text.replace(r"\n", "\n").replace(r"\x1b", "\x1b"), "utf-8")
     if talk is not None:
         talk.close()
-        rest = [line for line in talk.heard if not ON_THE_WAY.match(line)]
-        assert block[-1].text == "…" or not rest, f"{block[-1].file.name}:{block[-1].number + 1}: more came: {rest}"
+        more = [line for line in talk.heard if not ON_THE_WAY.match(line)]
+        assert block[-1].text == "…" or not more, f"{block[-1].place}: more came: {more}"
     for line, came in came_instead.items():
-        lines = line.file.read_text("utf-8").splitlines()
-        lines[line.number] = lines[line.number].removesuffix(f"{line.kind} {line.text}") + f"< {came}"
-        line.file.write_text("\n".join([*lines, ""]), "utf-8")
-
-
-def start(words: list[str], lines: list[str], servers: dict[str, Serving], patched: pytest.MonkeyPatch) -> Any:
-    key = shlex.join(words)
-    while "=" in words[0]:
-        patched.setenv(*words.pop(0).split("=", 1))
-    command, *words = words
-    if command == "az-play":
-        return Typed(words, lines, patched)
-    if command == "az-engine":
-        return Program(words)
-    if key not in servers:
-        servers[key] = Serving(words, patched)
-    return Browser(servers[key].address)
+        written = line.file.read_text("utf-8").splitlines()
+        said, _, heard = re.split(r"(?:^|(?<=  ))([<~]) ", written[line.number], maxsplit=1)
+        parts = heard.split(" | ") if said else [heard]
+        parts[parts.index(line.text)] = came
+        written[line.number] = f"{said}< {' | '.join(parts)}"
+        line.file.write_text("\n".join([*written, ""]), "utf-8")
