@@ -1,11 +1,9 @@
 """Gomocup's protocol beside a manager that knows the rules by itself. transcripts/gomocup.txt has conversations."""
 
-import dataclasses
 import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import azpy
@@ -227,20 +225,3 @@ def test_the_engine_is_open_before_the_clock_of_a_move_runs_with_the_memory_that
         assert brain.ask("RESTART") == "OK"
         brain.move("BEGIN")
     assert opened == [1024, 80, 1024, 1, 1024]
-
-
-def test_a_network_that_fails_costs_its_command_alone(served: Served) -> None:
-    class Faulty:
-        fails = True
-
-        def evaluate_batch(self, observations: np.ndarray[Any, Any]) -> Any:
-            if self.fails:
-                raise RuntimeError("out of memory\nand more")
-            return np.zeros((len(observations), SIZE * SIZE), np.float32), np.zeros(len(observations), np.float32)
-
-    faulty = Faulty()
-    brain = talk_with(dataclasses.replace(served, evaluator=faulty))
-    assert brain.ask("TURN 3,3") == "ERROR out of memory and more"
-    faulty.fails = False
-    assert brain.move("TURN 3,3") != (3, 3), "the stone was not there"
-    brain.close()

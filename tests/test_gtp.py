@@ -10,9 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
 from azpy.errors import SettingsWarning, warn_once
@@ -127,32 +125,6 @@ def test_a_player_of_another_game_does_not_go_on_with_this_one() -> None:
 
 
 # Faults ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_network_that_fails_costs_its_command_alone() -> None:
-    class Faulty:
-        """A network that fails as long as it is told to."""
-
-        fails = True
-
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-            if self.fails:
-                raise RuntimeError("out of memory\nand more")
-            return np.zeros((len(observations), 65), np.float32), np.zeros(len(observations), np.float32)
-
-    faulty = Faulty()
-    served = replace(open_player("uniform:20", "othello", 100), evaluator=faulty)
-    talk = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
-    try:
-        assert talk.ask("genmove b") == "? out of memory and more"
-        assert talk.ask("lz-genmove_analyze b") == "=\nerror: out of memory and more"
-        assert talk.ask("undo") == "? cannot undo"
-        talk.say("kata-analyze b", "")
-        assert [talk.next() for _ in range(3)] == ["=", "error: out of memory and more", ""]
-        faulty.fails = False
-        assert talk.ask("genmove b").startswith("= ")
-    finally:
-        talk.close()
 
 
 def test_the_first_move_of_an_analysis_is_the_one_that_is_played() -> None:

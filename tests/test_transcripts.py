@@ -3,7 +3,8 @@ r"""Golden transcripts: conversations with the protocols, the server and the ter
 `transcripts/*.txt` has blocks with blank lines between them. Each block is one test, a conversation of its own:
 
     # a comment      what the user cares about; the first one names the test
-    $ az-engine ...  the command, run in this process; a block without one takes that of the block before
+    $ az-engine ...  the command, run in this process; a block without one takes that of the block before. Variables may
+                     stand before it: `FAULTS=2 az-engine ...` has a network that fails twice.
     + game.sgf TEXT  write a file into the current folder; `\n` begins a line
     > LINE           send a line; `^D` ends the input, `{x*99}` is 99 times x
     < LINE           expect this line next
@@ -29,6 +30,7 @@ import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from io import StringIO
 from itertools import groupby
 from pathlib import Path
@@ -36,6 +38,7 @@ from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import httpx
+import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -160,12 +163,30 @@ class Browser:
         self._stack.close()
 
 
+class Failing:
+    """A network that fails so many times, and knows nothing then."""
+
+    def __init__(self, actions: int, faults: int) -> None:
+        self.actions, self.faults = actions, faults
+
+    def evaluate_batch(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.faults -= 1
+        if self.faults >= 0:
+            raise RuntimeError("out of memory\nand more")
+        rows = len(observations)
+        return np.zeros((rows, self.actions), np.float32), np.zeros(rows, np.float32)
+
+
 class Program(Talk):
     """A program that speaks a protocol with az-engine."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], faults: int) -> None:
         given = engine._parser().parse_args(words)
         models = engine._models(given)
+        if faults:
+            models = {
+                name: replace(one, evaluator=Failing(one.start.num_actions, faults)) for name, one in models.items()
+            }
         super().__init__(lambda talk: PROTOCOLS[given.protocol].open(models, talk).run())
 
     def say(self, *lines: str) -> None:
@@ -276,7 +297,7 @@ def start(words: list[str], typed: list[str], servers: dict[str, Serving], patch
     if command == "az-play":
         return Typed(words, typed, patched)
     if command == "az-engine":
-        return Program(words)
+        return Program(words, int(os.environ.get("FAULTS", 0)))
     if key not in servers:
         servers[key] = Serving(words, patched)
     return Browser(servers[key].address)
@@ -303,7 +324,8 @@ def test_a_conversation_goes_as_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("AZPY_TOKEN", raising=False)
+    for name in ("AZPY_TOKEN", "FAULTS"):
+        monkeypatch.delenv(name, raising=False)
     talk: Any = None
     words, came_instead, typed = list[str](), dict[Line, str](), [line.text for line in block if line.kind == ">"]
     for are_heard, lines in groupby(block, lambda line: line.kind in HEARD):

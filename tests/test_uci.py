@@ -170,51 +170,6 @@ def served(start: Any, **options: Any) -> Served:
     return Served("own", start, azpy.UniformEvaluator(), 20, options, False)
 
 
-class Once:
-    """An evaluator of chess that fails `times` times."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        self.left -= 1
-        if self.left >= 0:
-            raise RuntimeError("no device")
-        return np.zeros((len(observations), 4672), np.float32), np.zeros(len(observations), np.float32)
-
-
-@pytest.mark.parametrize("go", ["go infinite", "go ponder", "go ponder infinite", "go infinite nodes"])
-@pytest.mark.parametrize("why", ["evaluator", "engine"])
-def test_an_error_in_an_endless_go_is_said_at_once_and_answered_at_its_end(go: str, why: str) -> None:
-    own = {"c_puct": -1.0} if why == "engine" else {}
-    player = served(azpy.make_game("chess"), **own)
-    if why == "evaluator":
-        player = dataclasses.replace(player, evaluator=Once(10**9))
-    engine = talk_to({"own": player})
-    for end in ("stop", "position startpos", "go nodes", "ponderhit" if go == "go ponder" else "stop"):
-        engine.say(go)
-        engine.hear("info string error")
-        for _ in range(3):
-            engine.say("isready")
-            engine.hear("readyok")
-        assert not answers(engine.heard, "bestmove")
-        engine.say(end)
-        assert engine.hear("bestmove") == "bestmove (none)"
-        if end == "go nodes":
-            assert engine.hear("bestmove") == "bestmove (none)"
-    engine.close()
-    assert not answers(engine.heard, "bestmove")
-
-
-def test_a_search_after_ponderhit_answers_though_the_one_before_failed() -> None:
-    engine = talk_to({"own": dataclasses.replace(served(azpy.make_game("chess")), evaluator=Once(1))})
-    engine.say("go ponder nodes 5")
-    engine.hear("info string error: no device")
-    engine.say("ponderhit")
-    assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in chess.Board().legal_moves
-    engine.close()
-
-
 def test_isready_is_answered_though_the_engine_does_not_open() -> None:
     engine = talk_to({"own": served(azpy.make_game("chess"), c_puct=-1.0)})
     engine.say("isready", "go", "isready")

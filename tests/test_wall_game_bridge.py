@@ -4,7 +4,6 @@ Every request has one answer, and games do not mix.
 """
 
 import copy
-import dataclasses
 import itertools
 import json
 import random
@@ -14,7 +13,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import azpy
@@ -563,31 +561,6 @@ def test_the_end_and_a_signal_answer_what_waits(is_signal: bool) -> None:
         assert process.wait(PATIENCE) == 0
     assert len(answers) == 2 * MOST_SESSIONS + 1
     assert sum(answer.get("bestMove", "") != "" for answer in answers) == MOST_SESSIONS
-
-
-def test_an_exception_of_the_network_fails_its_request_and_the_game_goes_on() -> None:
-    class Odd(Exception):  # noqa: N818
-        pass
-
-    class Sometimes:
-        fails = True
-
-        def evaluate_batch(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            if self.fails:
-                raise Odd
-            rows = len(observations)
-            return np.zeros((rows, served.start.num_actions), np.float32), np.zeros(rows, np.float32)
-
-    served = open_player("uniform:12", "wall_game(width=5,height=5)", 100)
-    evaluator = Sometimes()
-    models = {"bot": dataclasses.replace(served, evaluator=evaluator)}
-    server = Server(lambda talk: WallGame(models, talk).run())
-    assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
-    answer = server.ask("evaluate_position", "a", expectedPly=0)
-    assert (answer["success"], answer["error"], answer["bestMove"]) == (False, "Odd", "")
-    evaluator.fails = False
-    assert server.ask("evaluate_position", "a", expectedPly=0)["success"]
-    server.close()
 
 
 def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
