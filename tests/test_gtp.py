@@ -67,9 +67,6 @@ def test_a_file_whose_end_may_never_come_is_not_read(gtp: GtpTalk, tmp_path: Pat
         assert gtp.ask(f"loadsgf {tmp_path}/{name}").startswith("? cannot load file: "), name
 
 
-# Othello --------------------------------------------------------------------------------------------------------------
-
-
 def test_passes_of_othello_are_implied_and_may_be_told() -> None:
     with talk_with(player="othello") as othello:
         play_othello(othello)
@@ -100,9 +97,6 @@ def play_othello(othello: GtpTalk) -> None:
         assert othello.ask(f"play {color} pass") == "="
 
 
-# Parameters -----------------------------------------------------------------------------------------------------------
-
-
 def test_the_temperature_of_moves_is_that_of_the_level() -> None:
     ladder = Ladder((Level(1, 3.0, 0.0), Level(64, 0.0, 600.0)), "00ff", 7)
     served = replace(open_player("uniform:20", "go(size=5)", 100), ladder=ladder)
@@ -122,9 +116,6 @@ def test_a_player_of_another_game_does_not_go_on_with_this_one() -> None:
             assert re.match(f"[?] model: {name} plays .*, and not the present game", said)
         assert talk.ask("kata-set-param model second") == "="
         assert talk.ask("final_score") == "= B+41.5", "the game and its komi stay"
-
-
-# Faults ---------------------------------------------------------------------------------------------------------------
 
 
 def test_the_first_move_of_an_analysis_is_the_one_that_is_played() -> None:
