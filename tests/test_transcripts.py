@@ -334,16 +334,17 @@ def test_a_conversation_goes_as_written(
             listen(talk, list(lines), came_instead)
             continue
         for line in lines:
+            text = re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text)
             if line.kind == ">":
                 talk = talk or start(words, typed, servers, monkeypatch)
-                talk.say(re.sub(r"\{(.)\*(\d+)\}", lambda found: found[1] * int(found[2]), line.text))
+                talk.say(text)
             elif line.kind == "$":
                 assert talk is None, "a block is one conversation"
                 words = shlex.split(line.text)
             elif line.kind == "!":
                 refused(words, line, monkeypatch, capsys)
             elif line.kind == "+":
-                name, _, text = line.text.partition(" ")
+                name, _, text = text.partition(" ")
                 (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
                 (tmp_path / name).write_text(text.replace(r"\n", "\n").replace(r"\x1b", "\x1b"), "utf-8")
     if talk is not None:
