@@ -1,13 +1,16 @@
 """Conversations of the tests with az-engine's protocols."""
 
 import io
+import json
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from azpy.serving.lines import Conversation
+from azpy.serving.models import Served, open_player
+from azpy.serving.uci import Uci
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
 COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]  # az-engine
@@ -50,6 +53,11 @@ class Talk:
             del self.heard[: index + 1]
             return line
 
+    def next(self) -> str:
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
+            return self.heard.pop(0)
+
     def close(self) -> None:
         self._write.close()
         self.thread.join(PATIENCE)
@@ -67,12 +75,43 @@ class GtpTalk(Talk):
             lines.append(line)
         return "\n".join(lines)
 
-    def next(self) -> str:
+
+class JsonTalk(Talk):
+    """A conversation of objects, of which one field says what an answer belongs to."""
+
+    key = "id"
+
+    def send(self, **fields: Any) -> None:
+        self.say(json.dumps(fields))
+
+    def receive(self, identity: str | None = None) -> dict[str, Any]:
+        """The next answer, of what is named if anything is."""
+
+        def place() -> int | None:
+            found = (json.loads(line).get(self.key) for line in self.heard)
+            return next((index for index, about in enumerate(found) if identity in (None, about)), None)
+
         with self.arrived:
-            assert self.arrived.wait_for(lambda: bool(self.heard), PATIENCE), "nothing came"
-            return self.heard.pop(0)
+            assert self.arrived.wait_for(lambda: place() is not None, PATIENCE), "nothing came"
+            answer: dict[str, Any] = json.loads(self.heard.pop(place() or 0))
+            return answer
 
 
 def io_pipe() -> tuple[Any, Any]:
     read, write = os.pipe()
     return os.fdopen(read, "rb"), os.fdopen(write, "wb")
+
+
+def talk(player: str, game: str, word: str) -> Talk:
+    """A conversation with one player in this process."""
+    return talk_to({"player": open_player(player, game, 100)}, word)
+
+
+def talk_to(models: Mapping[str, Served], word: str = "uci") -> Talk:
+    """A conversation with several players in this process."""
+    return Talk(lambda conversation: Uci(models, conversation, word).run())
+
+
+def answers(lines: list[str], *said: str) -> list[str]:
+    """Of what was heard, the lines that begin so."""
+    return [line for line in lines if line.startswith(said)]

@@ -1,9 +1,7 @@
-"""The rules and the end of a game of Go over GTP: rules as KataGo names them, the status of stones, cleanup."""
+"""Stones that cannot be taken, against every line of play, and cleanup over GTP. transcripts/gtp_rules.txt has more."""
 
-import json
 import random
-from collections.abc import Iterator, Set
-from pathlib import Path
+from collections.abc import Set
 
 import pytest
 
@@ -11,15 +9,6 @@ from azpy.serving.gtp import Gtp
 from azpy.serving.gtp_boards import _alive, chains, unsettled
 from talks import GtpTalk
 from test_gtp import talk_with
-
-OURS = {"hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False, "tax": "NONE"}
-OURS |= {"friendlyPassOk": False, "whiteHandicapBonus": "0"}
-
-
-@pytest.fixture
-def gtp() -> Iterator[GtpTalk]:
-    with talk_with(player="go(size=7)") as talk:
-        yield talk
 
 
 def set_up(gtp: GtpTalk, *rows: str) -> None:
@@ -32,118 +21,16 @@ def set_up(gtp: GtpTalk, *rows: str) -> None:
                 assert gtp.ask(f"play {'b' if cell == 'x' else 'w'} {vertex}") == "=", vertex
 
 
-def stones(gtp: GtpTalk) -> list[str]:
-    """The rows of the board, without numbers."""
-    return [" ".join(line.split()[1:]) for line in gtp.ask("showboard").splitlines()[2:]]
-
-
-# Rules ----------------------------------------------------------------------------------------------------------------
-
-
-def test_the_rules_are_said_and_the_same_rules_can_be_set(gtp: GtpTalk) -> None:
-    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
-    assert gtp.ask(f"kata-set-rules {json.dumps(OURS)}") == "="
-    for rule, value in OURS.items():
-        said = value if isinstance(value, str) else str(value).lower()
-        assert gtp.ask(f"kata-set-rule {rule} {said}") == "=", rule
-        assert gtp.ask(f'kata-set-rules {{"{rule}": {json.dumps(value)}}}') == "=", rule
-    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
-    for name in ("chinese-kgs", "Chinese_OGS", "chinese ogs"):
-        assert gtp.ask(f"kata-set-rules {name}") == "=", name
-    with talk_with(player="go(size=5,superko=0)") as simple:
-        assert json.loads(simple.ask("kata-get-rules").removeprefix("= ")) == {**OURS, "ko": "SIMPLE"}
-        assert simple.ask("kata-set-rules chinese") == "="
-        assert simple.ask("kata-set-rules chinese-kgs") == "? rule ko: azpy plays SIMPLE here, not POSITIONAL"
-
-
-def test_other_rules_are_refused_and_change_nothing(gtp: GtpTalk) -> None:
-    names = ("tromp-taylor", "japanese", "korean", "stone-scoring", "aga", "bga", "new-zealand", "aga-button")
-    refused = dict.fromkeys((*names, "ancient", "", "[]", "7"), "azpy plays {") | {
-        "chinese": "rule ko: azpy plays POSITIONAL here, not SIMPLE",
-        '{"ko":"POSITIONAL","scoring":"TERRITORY","whiteHandicapBonus":"N"}': "rule scoring: azpy plays AREA here",
-        '{"ko":1e400}': "rule ko: azpy plays POSITIONAL here, not Infinity",
-        '{"ko":"TRIPLE"}': "rule ko: azpy plays POSITIONAL here, not TRIPLE",
-        '{"komi":7}': "unknown rule 'komi': expected ko, scoring",
-    }
-    for words, problem in refused.items():
-        assert gtp.ask(f"kata-set-rules {words}").startswith(f"? {problem}"), words
-    for words in ("", "ko", "ko SIMPLE now"):
-        assert gtp.ask(f"kata-set-rule {words}").startswith("? syntax error"), words
-    assert gtp.ask("kata-set-rule suicide maybe") == "? rule suicide: azpy plays false here, not maybe"
-    assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
-
-
-def test_a_bonus_that_no_score_has_is_refused_before_and_after_every_handicap(gtp: GtpTalk, tmp_path: Path) -> None:
-    path = tmp_path / "game.sgf"
-    path.write_text("(;GM[1]SZ[7]HA[2]AB[cc][ee]AW[ff]PL[W])")
-    ways = (["clear_board"], ["fixed_handicap 2"], ["play b C3", "play b E5"], [f"loadsgf {path}"])
-    for lines in ways:
-        for bonus in ("N", "N-1"):
-            assert gtp.ask("clear_board") == "="
-            refusal = f"? rule whiteHandicapBonus: azpy plays 0 here, not {bonus}"
-            assert gtp.ask(f"kata-set-rule whiteHandicapBonus {bonus}") == refusal
-            for line in lines:
-                assert gtp.ask(line).startswith("="), line
-            assert gtp.ask(f'kata-set-rules {{"whiteHandicapBonus":"{bonus}"}}') == refusal
-            assert json.loads(gtp.ask("kata-get-rules").removeprefix("= ")) == OURS
-            assert gtp.ask("kata-set-rules chinese-kgs") == "=", "a name is taken without its bonus"
-            assert gtp.ask("clear_board") == "="
-            assert gtp.ask("fixed_handicap 2") == "= C3 E5"
-
-
-# The end --------------------------------------------------------------------------------------------------------------
-
-
-def test_every_stone_is_alive_in_its_chain(gtp: GtpTalk) -> None:
-    set_up(gtp, *[". . . . . . ."] * 5, "x x . . . o .", ". x . o . . .")
-    assert gtp.ask("final_status_list alive").splitlines() == ["= A2 B2 B1", "F2", "D1"]
-    assert gtp.ask("final_status_list dead") == gtp.ask("final_status_list seki") == "="
-    for words in ("", "alive dead", "black_territory", "ALIVE"):
-        assert gtp.ask(f"final_status_list {words}") == "? syntax error: expected alive, dead or seki"
-
-
-LIVING = (
-    "x . x . x . x",
-    "x x x x x x x",
-    ". . . . . . .",
-    "x x x x x x x",
-    "o o o o o x x",
-    ". o . o o x .",
-    "o o o o o x .",
-)
-
-
-def test_cleanup_passes_where_nothing_can_be_taken_and_not_before(gtp: GtpTalk) -> None:
-    set_up(gtp, *LIVING)
-    before = stones(gtp)
-    assert gtp.ask("kgs-genmove_cleanup b") == "= pass", "White has two eyes"
-    assert stones(gtp) == before
-    assert gtp.ask("undo") == "=", "the pass is a move"
-    # A dead stone within Black's area: Black has won by far, and takes it off though.
-    set_up(gtp, *LIVING[:2], ". . . o . . .", *LIVING[3:])
-    assert gtp.ask("final_score") == "= B+3.5"
-    assert gtp.ask("play w pass") == "="
-    assert gtp.ask("genmove b") == "= pass", "two passes win"
-    moves = list[str]()
-    while not moves or moves[-1] != "= pass":
-        moves.append(gtp.ask("kgs-genmove_cleanup b"))
-        assert gtp.ask("play w pass") == "="
-        assert len(moves) < 20
-    assert moves[:-1], "Black played on"
-    assert "D5" not in gtp.ask("final_status_list alive").split()
-    assert gtp.ask("final_score") == "= B+11.5"
-    assert stones(gtp)[0] == LIVING[0], "no eye was filled"
-    for words in ("", "b w", "x"):
-        assert gtp.ask(f"kgs-genmove_cleanup {words}").startswith("? syntax error")
-
-
 @pytest.mark.parametrize(("value", "answer"), [(-0.9, "= pass"), (0.9, "= E6")])
 def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Found:
         """What a search says of White's last eye, as of a seki."""
 
-        action = 11  # E6
         result: object
+
+        @staticmethod
+        def _chosen(*_: object) -> int:
+            return 11  # E6
 
     def think(*_: object, **given: object) -> object:
         assert given["actions"] == [11, 12], "the points of White's eye alone"
@@ -157,9 +44,6 @@ def test_cleanup_loses_no_game_that_is_won(value: float, answer: str, monkeypatc
         assert gtp.ask("final_score").startswith("= B+")
         monkeypatch.setattr(Gtp, "_think", think)
         assert gtp.ask("kgs-genmove_cleanup b") == answer
-
-
-# Unconditional life ---------------------------------------------------------------------------------------------------
 
 
 def beside(cell: int, size: int) -> set[int]:

@@ -2,13 +2,11 @@
 
 import math
 import random
-import re
 from collections.abc import Iterator
 
 import pytest
 
-from azpy.errors import RequestError
-from azpy.serving.gtp import KGS, SYSTEMS, Gtp, Times
+from azpy.serving.gtp import SYSTEMS, Gtp, Times
 from azpy.serving.models import open_player
 from talks import GtpTalk
 
@@ -166,57 +164,6 @@ def test_new_settings_fill_both_clocks() -> None:
         else:
             times.named_settings(words, SYSTEMS)
         assert times.seconds(0) == times.seconds(1) == 12
-
-
-@pytest.mark.parametrize("words", ["-1 0 0", "300 -1 0", "300 30 -1", "300 30 --1", "300 30"])
-def test_no_number_of_time_settings_is_below_0(words: str) -> None:
-    with pytest.raises(RequestError, match="syntax error: expected the main time, the time of a period"):
-        Times(0.0).settings(words.split())
-
-
-@pytest.mark.parametrize("end", [["quit"], []])
-def test_a_move_has_its_whole_search_though_the_input_ends(gtp: GtpTalk, end: list[str]) -> None:
-    gtp.say("kata-set-param maxVisits 4000", "kata-genmove_analyze b", *end)
-    gtp.close()
-    last = next(line for line in reversed(gtp.heard) if line.startswith("info move"))
-    assert sum(int(number) for number in re.findall(r"visits (\d+)", last)) == 4000
-    assert any(line.startswith("play ") for line in gtp.heard)
-
-
-def test_the_systems_are_named_and_refused(gtp: GtpTalk) -> None:
-    assert gtp.ask("kata-list_time_settings") == f"= {' '.join(SYSTEMS)}"
-    good = ["none", "absolute 60", "byoyomi 60 10.5 3", "canadian 60 10 5", "BYOYOMI 0 1 1"]
-    for words in good:
-        for command in ("kgs-time_settings", "kata-time_settings"):
-            assert gtp.ask(f"{command} {words}") == "=", words
-    assert gtp.ask("kata-time_settings none") == "="
-    for words in ("fischer 60 5", "fischer-capped 60 5 -1 -1", "fischer-capped 60 5 60 9.5"):
-        assert gtp.ask(f"kgs-time_settings {words}") == f"? syntax error: expected {', '.join(KGS)}, and its numbers"
-        assert gtp.ask(f"kata-time_settings {words}") == "=", words
-    assert gtp.ask("kata-time_settings absolute 2147483647") == "="
-    assert gtp.ask("time_left b 2147483647 0") == "="
-    assert gtp.ask("kata-time_settings none") == "="
-    bad = [
-        "",
-        "none 1",
-        "absolute",
-        "absolute x",
-        "absolute -1",
-        "fischer-capped 1 2 --1 -1",
-        "absolute nan",
-        "absolute 1e9",
-        "byoyomi 1 2",
-    ]
-    bad += ["byoyomi 1 2 0", "byoyomi 1 2 1.5", "canadian 1 2 0", "canadian 1 2 3 4", "fischer 1", "fischer 1 -2"]
-    bad += ["fischer-capped 1 2 3", "fischer-capped 1 -2 3 4", f"absolute {'9' * 5000}", "japanese 1 2 3"]
-    for words in bad:
-        assert gtp.ask(f"kata-time_settings {words}").startswith("? syntax error: expected "), words
-    assert gtp.ask("kata-time_settings fischer-capped 9 1 5 -1").startswith(
-        "? the main time is 9 s, more than the most"
-    )
-    for words in ("", "b", "b 1", "x 1 1", "b 1 x", "b 1 1 1"):
-        assert gtp.ask(f"time_left {words}").startswith("? syntax error: expected a color"), words
-    assert gtp.ask("genmove b").startswith("= "), "no limit was set"
 
 
 def test_a_move_has_the_seconds_of_its_clock(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:

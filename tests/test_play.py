@@ -36,14 +36,6 @@ from test_replay_command import collect
 COMMAND = [sys.executable, "-c", "from azpy.cli.play import main; raise SystemExit(main())"]
 
 
-def test_a_game_in_the_terminal_is_played_to_its_end() -> None:
-    command = [*COMMAND, "uniform:500", "--game", "tic_tac_toe", "--terminal"]
-    lines = "a1\nb1\nc1\na2\nb2\nc2\na3\nb3\nc3\nquit\n"
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search("(X|O) wins by 3 in a row|Draw by a full board", done.stdout)
-
-
 Typed = Callable[..., str]
 
 
@@ -58,41 +50,6 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return capsys.readouterr().out
 
     return typed
-
-
-def test_two_people_undo_and_ask(typed: Typed) -> None:
-    asked = ["undo", "moves", "hint", "level 5", "level x", f"level {'9' * 5_000}", "help", "switch", "text", "new"]
-    said = typed("connect_four", "1 nonsense", "moves", "1 2", *asked)
-    assert "'nonsense' is not legal there" in said
-    assert said.count("1 2 3 4 5 6 7\n> ") >= 2  # the line with an illegal move changes nothing
-    assert "visits  value" in said
-    assert said.count("level must be ") == 2
-
-
-def test_dice_are_rolled_or_named_in_the_game_that_is_played(typed: Typed) -> None:
-    named, later = typed("pig", "dice 4 x", "roll", "roll", "hold", "dice x", "new", "roll").split("x is no roll here")
-    assert "roll: 4" in named
-    assert "roll: " in later
-
-
-def test_a_roll_is_not_taken_back(typed: Typed) -> None:
-    said = typed("backgammon", "undo")
-    assert said.count("roll: ") == 1
-    assert "there is nothing to take back" in said
-
-
-def test_it_says_whose_turn_it_is_and_what_was_played_and_taken(typed: Typed) -> None:
-    said = typed("chess", "e4 d5", "exd5", "Qxd5 d4 Qxd4 Qxd4", "switch")
-    assert "White to move\n> " in said
-    assert "White to move; last move: Black d5\n> " in said
-    assert "Black to move; last move: White exd5; captured: White p, Black nothing\n> " in said
-    assert "Black to move; last move: White Qxd4; captured: White qp, Black PP\n> " in said
-    said = typed("connect_four", "4", side="second")
-    assert "you play Blue;" in said
-    assert "Red (uniform) to move\nRed plays " in said
-    assert "Blue (you) to move; last move: Red " in said
-    # A board a turn, not a step.
-    assert typed("pig", "roll", "hold", side="first").count("table: ") <= 5
 
 
 @pytest.mark.parametrize("game", ["chess", "go(size=5)", "breakthrough"])
@@ -140,16 +97,6 @@ def test_a_terminal_has_colors(typed: Typed, monkeypatch: pytest.MonkeyPatch) ->
             assert "\x1b" not in typed("tic_tac_toe", "a1", "b2", colors=True)
 
 
-def test_a_person_resigns_and_takes_it_back(typed: Typed) -> None:
-    said = typed("connect_four", "4", "resign", "1", "resign", "hint", "undo", "1")
-    assert said.count("Red wins by resignation - new, undo") == 1
-    assert said.count("the game is over") == 3
-    after = said[said.index("by resignation") :]
-    assert "Blue to move; last move: Red 4" in after
-    assert "Red to move; last move: Blue 1" in after
-    assert "Red wins by 4 in a row - new" in typed("connect_four", "1 2 1 2 1 2 1")
-
-
 def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "a game.pgn"
     said = typed("chess", "e4", f"save {file}", "undo", f"save {file}", "resign", f"save {file}", side="first")
@@ -163,28 +110,12 @@ def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Pat
     facts = [game.headers[name] for name in ("Date", "TimeControl", "Termination")]
     assert facts == [today, "-", "normal"]
     file.write_text('[Event "Club"]\n[White "Ann"]\n[Result "0-1"]\n\n1. e4 {!} (1. d4 d5) e5 2. Nf3 0-1')
-    said = typed("chess", f"load {file}", f"save {file}", "Nc6", f"save {tmp_path}/b.pgn", side="first")
-    told = "3 moves; White: Ann; result: 0-1; left out: moves of variations: 2; "
-    assert f"{file}: {told}left out: positions with comments or marks: 1; you play Black\n" in said
-    assert f"{file} is there already" in said
-    assert "Black (you) to move; last move: White Nf3" in said
+    typed("chess", f"load {file}", "Nc6", f"save {tmp_path}/b.pgn", side="first")
     game = chess.pgn.read_game(io.StringIO((tmp_path / "b.pgn").read_text()))
     assert game is not None
     assert [game.headers[name] for name in ("Event", "White", "Black", "Result")] == ["Club", "Ann", "person", "*"]
     assert game.headers["Date"] == "????.??.??"  # nobody knows when the game of the file was played
     assert [move.uci() for move in game.mainline_moves()][:4] == ["e2e4", "e7e5", "g1f3", "b8c6"]
-
-
-def test_go_goes_on_with_the_komi_and_the_stones_of_its_file(typed: Typed, tmp_path: Path) -> None:
-    file, saved, again = (tmp_path / name for name in ("a.sgf", "b.sgf", "c.json"))
-    file.write_text("(;GM[1]SZ[5]KM[0.5]PW[Bo\x1bb]HA[2]AB[bb][dd];W[cc])")
-    said = typed("go(size=5)", f"load {file}", "A1 pass", f"save {saved}", f"save {again}", f"load {again}", "pass")
-    assert "1 moves; White: Bo?b" in said
-    assert "Black wins by " in said
-    text = saved.read_text()
-    assert "AB[bb][dd]" in text
-    assert "KM[0.5]" in text
-    assert ";W[cc];B[ae];W[]" in text.replace("\n", "")
 
 
 @pytest.mark.parametrize("game", ["backgammon", "wall_game", "hexapawn:Hexapawn"])
@@ -200,55 +131,6 @@ def test_the_board_and_the_terminal_have_one_record_of_every_game(game: str, typ
     assert [node[:4] for node in read["nodes"]] == record["nodes"]
     state.play(state.parse_actions(record["nodes"][0][1])[0])
     assert said.count(f"\n{state}\n") == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "No such file"),
-        ("", "moves"),
-        ("{", "begins as JSON and is none"),
-        ("{}", "no game of the board"),
-        ('{"nodes": [[-1, "1 2"]]}', "move 0 is '1 2', expected the name of one action"),
-        ('{"nodes": [[-1, "9"]]}', "is not among the legal ones"),
-        ('{"game": "chess", "nodes": []}', "a game of 'chess', expected one of connect_four"),
-        ("1 2 9", "is not among the legal ones"),
-        ("1 " * 300_000, "is longer than"),
-    ],
-)
-def test_what_cannot_be_loaded_changes_nothing(text: str | None, said: str, typed: Typed, tmp_path: Path) -> None:
-    file = tmp_path / "game"
-    if text is not None:
-        file.write_text(text)
-    spoken = typed("connect_four", "4", f"load {file}", "text")
-    assert said in spoken
-    assert ("...x... o" in spoken) is (text != "")
-
-
-def test_three_players_in_the_terminal(typed: Typed, tmp_path: Path) -> None:
-    game, file = "many_players:Colors", tmp_path / "game.json"
-    said = typed(game, "0 4", "resign", "8 1 5", f"save {file}", "10 2", "undo", f"load {file}", "hint", side="all")
-    assert "you play Red and Blue and Green;" in said
-    assert "Green to move; last move: Blue 4\n> " in said
-    assert "resign is for two players with a zero sum; Colors has 3 players" in said
-    assert "Red wins: red gets 1, blue gets -0.5, green gets -0.5 - new, undo" in said
-    assert json.loads(file.read_text())["players"] == ["person"] * 3
-    assert re.search(r"value: Red [+-]\d\.\d\d, Blue [+-]\d\.\d\d, Green [+-]\d\.\d\d\n", said)
-    said = typed(game, "moves", "switch", "switch red,third", "15", "switch nobody", side="second")
-    assert "you play Blue;" in said
-    assert re.search(r"Red plays \d+   \(value: Red [+-]\d\.\d\d, Blue ", said)
-    assert "Green (you) to move" in said  # after `switch` the next seat is the person's
-    assert "Red (you) to move" in said
-    assert "sides are first, second, third, red, blue, green, all, none, with commas between, got 'nobody'" in said
-
-
-def test_one_player_in_the_terminal(typed: Typed) -> None:
-    said = typed("many_players:Knapsack", "hint", "0 1 0", "switch", "1 0 1", "new", "switch none", side="first")
-    assert "you play alone;" in said
-    assert "Player 0 to move; last move: Player 0 0\n> " in said
-    assert "Knapsack has one player: there is no side to change to" in said
-    assert "Score -0.0385 - new, undo" in said
-    assert re.search(r"Player 0 plays [01]   \(value: Player 0 ", said.split("Score -0.0385")[1])
 
 
 def test_without_a_display_it_is_the_terminal() -> None:
@@ -366,27 +248,3 @@ def test_without_the_packages_of_the_board_it_says_what_to_install(package: str)
         [*command, "--terminal"], input="quit\n", capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["uniform"], "which game does 'uniform' play? give --game"),
-        (["uniform", "--game", "pig", "--port", "-1"], "--port must be at least 0, got -1"),
-        (["uniform", "--game", "pig", "--temperature", "11"], "--temperature must be from 0 to 10, got 11"),
-        (["uniform", "--game", "pig", "--simulations", "0"], "simulations"),
-        (["nowhere"], "there is no such file or folder\n"),
-        (["hexapawn"], "no such file or folder; did you mean runs/hexapawn?"),
-        (["runs/hexpawn"], "no such file or folder; did you mean runs/hexapawn?"),
-    ],
-)
-def test_what_cannot_be_played_is_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "runs/hexapawn").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert main([*arguments, "--terminal"]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert said in output.err
-    assert output.err.count("\n") == 1

@@ -185,26 +185,22 @@ def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
         assert game.played == played
 
 
-def answers_to(player: str, game: str, *queries: dict[str, Any]) -> list[Any]:
+def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
     """What a real engine answers to queries, each sent after the answer to the one before."""
     served = open_player(player, game, 60)
     with open_engine(served) as engine:
-        analyst = Asker({"main": Model(served, engine)})
+        analyst = Asker({"main": Model(served, engine)}, limits)
         for number, query in enumerate(queries):
             analyst.ask(**{"id": str(number), **query})
             analyst.wait()
     return analyst.said
 
 
-def test_a_proven_end_is_told_in_plies() -> None:
-    position = {"position": "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"}
-    with_solver, without = (answers_to(player, "chess", position)[0] for player in ("uniform?solver=true", "uniform"))
-    best = with_solver["moveInfos"][0]
-    assert (best["move"], best["proof"], best["value"]) == ("d1d8", 0, 1.0)
-    assert not any("proof" in one for one in without["moveInfos"])
-    solved = answers_to("uniform?solver=true", "tic_tac_toe", {"moves": ["a1", "a2"], "simulations": 5_000})[0]
-    assert max(one.get("proof", -1) for one in solved["moveInfos"]) > 1
-    assert all(0 <= one.get("proof", 0) <= 6 for one in solved["moveInfos"])
+def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:
+    limits = Limits(games=2)
+    asked = [{"game": name, "simulations": 9} for name in "abacab"]
+    said = answers_to("uniform", "tic_tac_toe", *asked, limits=limits)
+    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9, 0, 18, 0]
 
 
 def test_some_turns_of_a_query_can_be_ended() -> None:
@@ -234,27 +230,3 @@ def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
             analyst.ask(id=str(number), allowMoves=["a1", "b2"])
             analyst.wait()
     assert {answer["move"] for answer in analyst.said} == {"a1", "b2"}
-
-
-def test_bounds_in_go_are_of_the_player_to_move_whoever_looks() -> None:
-    views = {
-        view: answers_to(
-            "mcts", "go(size=5)", {"moves": ["C3"], "overrideSettings": {"reportAnalysisWinratesAs": view}}
-        )[0]["moveInfos"]
-        for view in ("BLACK", "WHITE", "SIDETOMOVE")
-    }
-    assert views["WHITE"] == views["SIDETOMOVE"]
-    for black, white in zip(views["BLACK"], views["WHITE"], strict=True):
-        assert white["lcb"] <= white["winrate"] == pytest.approx((1 + white["value"]) / 2, abs=2e-6)
-        assert black["lcb"] >= black["winrate"]
-        assert black["winrate"] == pytest.approx(1 - white["winrate"], abs=2e-6)
-        assert black["lcb"] == pytest.approx(1 - white["lcb"], abs=2e-6)
-        assert black["utilityLcb"] == pytest.approx(-white["utilityLcb"])
-        assert white["utilityLcb"] == pytest.approx(2 * white["lcb"] - 1, abs=4e-6)
-
-
-@pytest.mark.parametrize(("game", "usually"), [("tic_tac_toe", False), ("go(size=5)", True)])
-def test_bounds_are_told_where_they_are_asked_for_and_in_go(game: str, usually: bool) -> None:
-    asked = [{}, {"includeLcb": True}, {"includeLcb": False}]
-    for answer, expected in zip(answers_to("uniform", game, *asked), (usually, True, False), strict=True):
-        assert {"lcb" in move for move in answer["moveInfos"]} == {expected}

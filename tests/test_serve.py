@@ -23,13 +23,12 @@ from azpy.cli import engine, play, serve
 from azpy.devices import Device
 from azpy.errors import AzpyError
 from azpy.runs.folder import RunFolder
-from azpy.serving.json_lines import JsonLines
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
 from azpy.serving.models import Model, open_model, open_player
 from azpy.web import app
-from azpy.web.app import LONGEST_MESSAGE, Bounds, Site
+from azpy.web.app import Bounds, Site
 from served import process, serving, site_of
-from talks import PATIENCE, Talk
+from talks import PATIENCE
 from test_onnx import make_model
 
 TOKEN = "a token of the tests"
@@ -48,55 +47,6 @@ def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
     return found
 
 
-def test_the_same_query_has_the_same_answer_by_every_way() -> None:
-    query = {"id": "1", "moves": ["D4", "C3"], "simulations": 60, "includePolicy": True}
-    talk = Talk(lambda talk: JsonLines({"main": open_player("uniform:30", "go(size=7)", 30)}, talk).run())
-    talk.say(json.dumps(query))
-    line = json.loads(talk.hear("{"))
-    talk.close()
-    with serving("go(size=7)") as address, connect(f"ws://{address}/ws") as web:
-        response = post(address, query)
-        assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
-        assert response.json() == line
-        web.send(json.dumps(query))
-        assert json.loads(web.recv(PATIENCE)) == line
-
-
-def test_answers_of_several_turns_and_reports_come_as_lines() -> None:
-    with serving("connect_four") as address:
-        response = post(address, {"id": "1", "moves": "4 4 4", "analyzeTurns": [0, 1, 3], "simulations": 20})
-        assert response.headers["content-type"] == "application/x-ndjson"
-        assert {json.loads(line)["turnNumber"] for line in response.text.splitlines()} == {0, 1, 3}
-        with connect(f"ws://{address}/ws") as web:
-            assert ask(web, simulations=20)["rootInfo"]["visits"] == 20
-        assert "azpy_search_seconds_count 4.0\n" in httpx.get(f"http://{address}/metrics").text
-        response = post(
-            address, {"id": "1", "seconds": 0.4, "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
-        )
-        found = [json.loads(line)["isDuringSearch"] for line in response.text.splitlines()]
-        assert found == [True] * (len(found) - 1) + [False]
-        assert len(found) > 1
-
-
-def test_a_turn_that_cannot_be_searched_is_one_line_of_several() -> None:
-    query = {"id": "1", "moves": "roll", "analyzeTurns": [0, 1], "simulations": 5}
-    with serving("pig") as address:
-        response = post(address, query)
-        lines = {found["turnNumber"]: found for found in map(json.loads, response.text.splitlines())}
-        assert response.status_code == 200
-        assert lines[0]["rootInfo"]["visits"] == 5
-        assert "roll is due" in lines[1]["error"]
-        assert post(address, {**query, "analyzeTurns": [1]}).status_code == 400
-
-
-def test_a_model_says_no_more_simulations_than_a_client_may_ask_for() -> None:
-    bounds = Bounds(client=Limits(12, seconds=1.0, moves=100, turns=10, searches=10, games=2))
-    with serving("connect_four", bounds=bounds) as address:
-        (model,) = post(address, {"id": "1", "action": "query_models"}).json()["models"]
-        answer = post(address, {"id": "2", "simulations": model["simulations"]}).json()
-        assert answer["rootInfo"]["visits"] == model["simulations"] <= 12
-
-
 def test_a_file_of_the_page_is_packed_for_who_takes_it() -> None:
     content = (Path(app.__file__).parent / "board" / "main.js").read_bytes()
     with serving("pig") as address:
@@ -104,119 +54,6 @@ def test_a_file_of_the_page_is_packed_for_who_takes_it() -> None:
             answer = httpx.get(f"http://{address}/board/main.js", headers={"accept-encoding": accepted})
             assert (answer.headers.get("content-encoding"), answer.content) == (encoding, content)
             assert "accept-encoding" in answer.headers["vary"].lower()  # a cache between keeps both
-
-
-def test_a_websocket_is_a_client_with_games_of_its_own() -> None:
-    with serving("connect_four") as address:
-        with connect(f"ws://{address}/ws") as one, connect(f"ws://{address}/ws") as other:
-            assert ask(one, game="g", simulations=50)["rootInfo"]["reused"] == 0
-            assert ask(one, game="g", simulations=50)["rootInfo"]["reused"] == 50
-            assert ask(other, game="g", simulations=50)["rootInfo"]["reused"] == 0
-            one.send(b'{"id":"bytes","simulations":3}')
-            assert json.loads(one.recv(PATIENCE))["id"] == "bytes"
-            assert ask(one, action="show")["player"] == 0
-            assert "expected one JSON object" in ask_raw(one, "nonsense")["error"]
-            assert "simulations" in ask(one, simulations=-1)["error"]
-            one.send(json.dumps({"id": "long", "simulations": 10_000_000}))
-            assert ask(one, action="terminate", terminateId="long")["id"] in {"ask", "long"}
-        assert httpx.get(f"http://{address}/health").text == "ok\n"
-
-
-def ask_raw(socket: ClientConnection, text: str) -> dict[str, Any]:
-    socket.send(text)
-    found: dict[str, Any] = json.loads(socket.recv(PATIENCE))
-    return found
-
-
-def test_a_position_is_shown() -> None:
-    with serving("tic_tac_toe") as address:
-        found = post(address, {"id": "1", "action": "show", "moves": ["b2"]}).json()
-        assert (found["player"], found["outcome"], len(found["actions"])) == (1, None, 8)
-        assert found["svg"].startswith("<svg")
-        done = post(address, {"id": "1", "action": "show", "moves": "a1 b1 a2 b2 a3"}).json()
-        assert (done["player"], done["outcome"], done["actions"]) == (None, 1.0, [])
-    with serving("pig") as address:
-        found = post(address, {"id": "1", "action": "show", "moves": "roll"}).json()
-        assert found["player"] is None
-        assert sum(roll["probability"] for roll in found["rolls"]) == pytest.approx(1)
-
-
-def test_a_game_that_is_over_is_shown_as_over_where_an_analysis_goes_on() -> None:
-    for game, moves, outcome in (
-        ("go(size=5)", ["C3", "pass", "pass"], 1.0),
-        ("chess", ["g1f3", "g8f6", "f3g1", "f6g8"] * 2, 0.0),
-    ):
-        with serving(game) as address:
-            done = post(address, {"id": "1", "action": "show", "moves": moves}).json()
-            assert (done["player"], done["outcome"], done["actions"]) == (None, outcome, [])
-            assert post(address, {"id": "1", "moves": moves, "simulations": 5}).json()["moveInfos"] != []
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "content", "headers", "status", "said"),
-    [
-        ("GET", "/nothing", b"", {}, 404, "there is no /nothing"),
-        ("GET", "/board/..%2f..%2fapp.py", b"", {}, 404, "there is no"),
-        ("GET", "/board/app.py", b"", {}, 404, "there is no"),
-        ("GET", "/query", b"", {}, 405, "/query takes no GET"),
-        ("POST", "/query", b"{}", {"content-type": "text/plain"}, 415, "expected Content-Type: application/json"),
-        ("POST", "/query", b"nonsense", JSON, 400, "expected one JSON object"),
-        ("POST", "/query", b"\xff", JSON, 400, "expected UTF-8"),
-        ("POST", "/query", b"[" * 100, JSON, 400, "more than 32 lists and objects"),
-        ("POST", "/query", b'{"id":7}', JSON, 400, "id: expected a text, got 7"),
-        ("POST", "/query", b'{"id":"a","model":"../x"}', JSON, 400, "model: there is no"),
-        ("POST", "/query", b'{"id":"a","simulations":2000000000}', JSON, 400, "simulations: expected a whole number"),
-        ("POST", "/query", b'{"id":"a","seconds":61}', JSON, 400, "seconds: expected a number from 0.001 to 60"),
-        ("POST", "/query", b'"' + b"x" * (1 << 20) + b'"', JSON, 413, "expected at most 1048576 bytes"),
-        ("POST", "/query", b"{}", {**JSON, "origin": "http://evil.example"}, 403, "pages of this Origin may not ask"),
-        ("GET", "/health", b"", {"host": "evil.example"}, 403, "does not answer to the name in Host"),
-    ],
-)
-def test_every_refusal_says_why(
-    method: str, path: str, content: bytes, headers: dict[str, str], status: int, said: str
-) -> None:
-    response = httpx.request(method, f"http://{PLAIN}{path}", content=content, headers=headers)
-    assert (response.status_code, response.headers["content-type"]) == (status, "application/json")
-    assert said in response.json()["error"]
-    assert "default-src 'none'" in response.headers["content-security-policy"]
-    assert httpx.get(f"http://{PLAIN}/health").status_code == 200
-
-
-PLAIN = ""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _plain_server() -> Any:
-    global PLAIN
-    with serving("connect_four") as address:
-        PLAIN = address
-        yield
-
-
-def test_a_token_is_needed_where_there_is_one() -> None:
-    with serving("connect_four", token=TOKEN) as address:
-        query = {"id": "1", "simulations": 2}
-        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}, {"cookie": "azpy_session=x"}):
-            refused = post(address, query, **headers)
-            assert refused.status_code == 401
-            assert TOKEN not in refused.text
-        assert post(address, query, authorization=f"Bearer {TOKEN}").status_code == 200
-        assert httpx.get(f"http://{address}/metrics").status_code == 401
-        assert {httpx.get(f"http://{address}{path}").status_code for path in ("/health", "/ready", "/")} == {200}
-        with pytest.raises(InvalidStatus) as caught, connect(f"ws://{address}/ws"):
-            pass
-        assert caught.value.response.status_code == 401
-        with connect(f"ws://{address}/ws", additional_headers={"Authorization": f"Bearer {TOKEN}"}) as web:
-            assert "rootInfo" in ask(web, simulations=2)
-        with httpx.Client(base_url=f"http://{address}") as page:
-            assert page.post("/login", json={"token": "wrong"}).status_code == 401
-            assert page.post("/login", json={"token": 7}).status_code == 401
-            entered = page.post("/login", json={"token": TOKEN})
-            assert entered.status_code == 200
-            # Four queries, /metrics, a WebSocket and two logins.
-            assert 'azpy_refused_total{reason="token"} 8.0' in page.get("/metrics").text
-            assert {"HttpOnly", "SameSite=strict"} <= set(entered.headers["set-cookie"].split("; "))
-            assert page.post("/query", json=query).status_code == 200
 
 
 def test_bounds_have_a_refusal_each() -> None:
@@ -266,26 +103,6 @@ def test_bounds_have_a_refusal_each() -> None:
             slow.sendall("\r\n".join([*head, "Expect: 100-continue", "", ""]).encode())
             assert slow.recv(4096).startswith(b"HTTP/1.1 100 ")  # its body is waited for
             assert post(address, {"id": "2", "simulations": 2}).status_code == 429
-        long = httpx.post(f"http://{address}/login", json={"token": "x" * 5000})
-        assert long.status_code == 413
-        with connect(f"ws://{address}/ws") as web:
-            for number in range(2):
-                web.send(json.dumps({"id": str(number), "simulations": 10_000_000}))
-            third = ask(web, simulations=3)
-            assert "2 searches of this client are open" in third.get("error", ""), third
-            assert third["retryAfter"] == 1
-
-
-def test_a_full_engine_is_said_with_when_to_come_back() -> None:
-    model = open_model("uniform:30", "connect_four", 30, max_requests=2)
-    with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as web:
-        for number in range(2):
-            web.send(json.dumps({"id": str(number), "simulations": 10_000_000}))
-        answers_before(web, "query_version")
-        refused = post(address, {"id": "3", "simulations": 2})
-        assert refused.status_code == 503
-        assert refused.headers["retry-after"] == "1"
-        assert "error" in refused.json()
 
 
 def test_whoever_leaves_frees_what_it_asked_for() -> None:
@@ -309,16 +126,6 @@ def test_whoever_leaves_frees_what_it_asked_for() -> None:
         assert model.engine.stats["open"] == 0
         assert model.engine.stats["finished"] == 0  # by the time limit of a client
         assert "rootInfo" in post(address, {"id": "1", "simulations": 2}).json()
-
-
-def test_messages_that_are_too_long_end_the_connection_alone() -> None:
-    with connect(f"ws://{PLAIN}/ws") as web:
-        web.send("x" * (LONGEST_MESSAGE + 1))
-        with pytest.raises(ConnectionClosed) as caught:
-            web.recv(PATIENCE)
-        assert caught.value.rcvd is not None
-        assert caught.value.rcvd.code == 1009
-    assert httpx.get(f"http://{PLAIN}/health").status_code == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
@@ -394,13 +201,6 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
         assert post(address, {"id": "1"}).json()["rootInfo"]["network"] == after
 
 
-def test_a_server_answers_to_the_names_that_it_is_given() -> None:
-    with serving("tic_tac_toe", hosts=["play.example"]) as address:
-        port = address.partition(":")[2]
-        for name, status in (("play.example", 200), ("other.example", 403)):
-            assert httpx.get(f"http://{address}/health", headers={"host": f"{name}:{port}"}).status_code == status
-
-
 def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
     secret = tmp_path / "token"
     secret.write_text(TOKEN + "\n", "utf-8-sig")  # as Notepad saves it
@@ -454,43 +254,6 @@ def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypa
     flags = ["--game", "pig", "--simulations", "7", "--device", "azpy", "--temperature", "0.5", "--seed", "3"]
     one_line(command.main, ["uniform", *flags], f"az-{command.__name__.rpartition('.')[2]}: enough")
     assert asked == [["uniform", "pig", 7, Device("azpy"), 0.5, 3, 2048]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "config", "said"),
-    [
-        ([], "", "missing: PLAYER"),
-        (["uniform", "--game", "pig", "--address", "0.0.0.0"], "", "give --token-file FILE, or set AZPY_TOKEN"),
-        (["uniform", "--game", "pig", "--port", "70000"], "", "--port must be at most 65535, got 70000"),
-        (["uniform", "--game", "pig", "--model", "x"], "", "--model: expected NAME=PLAYER, got 'x'"),
-        (["uniform", "--game", "pig", "--token-file", "/nowhere"], "", "--token-file /nowhere"),
-        (["uniform"], "", "which game does 'uniform' play? give --game"),
-        ([], 'player = "uniform"\ngame = "pig"\ntoken = "secret"', "token does not belong into this file"),
-        ([], 'player = "uniform"\nprot = 1', "az-serve.toml: --prot: no such flag; did you mean --port?"),
-        ([], 'player = "uniform"\nport = "x"', "az-serve.toml: --port must be a whole number, got 'x'"),
-        ([], 'player = "uniform"\nmodels = 3', '[models] must hold NAME = "PLAYER"'),
-        ([], "player = ", "az-serve.toml"),
-    ],
-)
-def test_settings_that_cannot_be_served_are_refused(
-    one_line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], config: str, said: str
-) -> None:
-    monkeypatch.setattr("azpy.web.app.Site", lambda *_, **__: pytest.fail("it is served"))
-    if config:
-        (tmp_path / "az-serve.toml").write_text(config)
-        arguments = [*arguments, "--config", str(tmp_path / "az-serve.toml")]
-    assert said in one_line(serve.main, arguments, "az-serve: ")
-
-
-def test_players_and_limits_come_from_a_file(tmp_path: Path) -> None:
-    config = tmp_path / "az-serve.toml"
-    config.write_text(
-        'player = "uniform:7"\ngame = "pig"\nmax_simulations = 50\n[models]\nstrong = "uniform:40"\n', "utf-16"
-    )
-    with process("--config", str(config)) as (address, _):
-        assert post(address, {"id": "1"}).json()["rootInfo"]["visits"] == 7
-        assert post(address, {"id": "1", "model": "strong"}).json()["rootInfo"]["visits"] == 40
-        assert "from 1 to 50" in post(address, {"id": "1", "simulations": 51}).json()["error"]
 
 
 def test_a_player_without_a_game_plays_that_of_the_run_beside_it(

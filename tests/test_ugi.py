@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import azpy
-from talks import Talk
-from uci_talks import answers, talk
+from talks import Talk, talk
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -83,16 +82,3 @@ def test_openspiel_referees_games(game: str, theirs: str, name: Callable[[str], 
     engine.close()
     assert not [line for line in engine.heard if "error" in line]
     assert count == 2 or len(results) > 1
-
-
-@pytest.mark.parametrize("player", [0, 1])
-def test_a_player_has_its_own_clock(player: int) -> None:
-    engine = talk("uniform:10", "hex(size=11)", "ugi")
-    clocks = ["p1time 100000000 p2time 1", "p1time 1 p2time 100000000"]
-    engine.say(f"position startpos {'moves a1' if player else ''}", f"go {clocks[player]}")
-    line = engine.hear("info depth").split()
-    assert int(line[line.index("nodes") + 1]) > 10, "without a clock it is 10 simulations"
-    assert not answers(engine.heard, "bestmove"), "with the other one's clock it ends at once"
-    engine.say("stop")
-    engine.hear("bestmove")
-    engine.close()

@@ -175,51 +175,6 @@ def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str 
     assert said is None or said in answer["error"]
 
 
-def test_a_client_reads_and_writes_by_the_actions() -> None:
-    def ask(**fields: Any) -> Any:
-        return answer_to(CHESS, {"id": "1", **fields})
-
-    text = '[White "Ann"]\n[Result "1-0"]\n\n1. e4 (1. d4 d5) (1. d4 -- 2. e4) e5 1-0'
-    found = ask(action="read", text=text, format="pgn")
-    nodes: list[Any] = [[-1, "e2e4", "e4"], [0, "e7e5", "e5"], [-1, "d2d4", "d4"], [2, "d7d5", "d5"]]
-    nodes = [[*node, player, {}] for node, player in zip(nodes, (0, 1, 0, 1), strict=True)]
-    assert (found["id"], found["action"], found["nodes"]) == ("1", "read", nodes)
-    assert (found["position"], found["players"], found["result"]) == (None, ["Ann", None], "1-0")
-    (left_out,) = found["leftOut"]
-    assert left_out.startswith('line 4: action 2 is "--", a null move, which the rules do not have')
-    written = ask(**{**found, "action": "write"})
-    assert written["text"].endswith('[Result "1-0"]\n\n1. e4 (1. d4 d5) 1... e5 1-0\n')
-    assert '[White "Ann"]\n[Black "?"]' in written["text"]
-    fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
-    assert ask(action="read", text=fen, format="text")["position"] == fen
-    assert ask(action="read", text="e4", position=fen)["nodes"] == [[-1, "e2e4", "e4", 0, {}]]
-    assert ask(action="read", nodes=[node[:2] for node in nodes])["nodes"] == nodes
-    (mate,) = ask(action="read", text="{x} f3 e5 g4 Qh4# $1", format="pgn")["nodes"][3:]
-    assert mate == [2, "d8h4", "Qh4#", 1, {"NAG": ["1"]}]
-    assert ask(action="show", moves="f2f3 e7e5 g2g4 d8h4")["result"] == "Black wins by checkmate"
-    shown = ask(action="show", moves="e2e4 d7d5 e4d5 d8d5 b1c3 d5e4 c3e4")
-    assert (shown["captured"], shown["komi"]) == (["qp", "P"], None)
-    assert "#e07a5f" not in shown["svg"]
-    assert "#e07a5f" in ask(action="show", moves="e2e4 d7d5 f1b5")["svg"]  # the king in check
-    assert ask(action="query_models")["models"][0]["format"] == "pgn"
-
-
-def test_games_without_a_notation_are_read_as_lines_and_not_written() -> None:
-    start = azpy.make_game("backgammon")
-    roll = start.action_name(start.chance_outcomes()[3][0])
-    with asker_of(start) as analyst:
-        analyst.ask(id="1", action="read", text=roll)
-        analyst.ask(id="1", action="read", text="x=1:2,off:13 o=5:2,off:13 turn=x plies=7")
-        analyst.ask(id="1", action="write", nodes=[])
-        analyst.ask(id="1", action="query_models")
-    line, position, refused, models = analyst.said
-    assert (line["position"], [node[:2] for node in line["nodes"]]) == (None, [[-1, roll]])
-    assert (position["nodes"], position["players"]) == ([], None)
-    assert position["position"].startswith("x=1:2,off:13")
-    assert "there is no notation of whole games of backgammon" in refused["error"]
-    assert models["models"][0]["format"] is None
-
-
 @pytest.mark.parametrize(
     ("start", "text", "players", "result"),
     [
