@@ -420,18 +420,21 @@ def test_an_engine_that_cannot_be_opened_leaves_the_one_before(monkeypatch: pyte
 
 def test_a_query_finds_the_engine_that_came_meanwhile() -> None:
     served = Served("one", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
-    model, said = Model(served, open_engine(served)), queue.Queue[Any]()
-    closed, analyst = model.engine, Analyst({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    engines, said = [open_engine(served), open_engine(served)], queue.Queue[Any]()
 
-    class Late:
-        """The engine that a query has taken, and that is replaced before the query is begun."""
+    class Renewed(Model):
+        """Its engine is closed and replaced after a query has taken it."""
 
-        def submit(self, *given: Any, **options: Any) -> Any:
-            model.engine = open_engine(served)
-            return closed.submit(*given, **options)
+        def __getattribute__(self, name: str) -> Any:
+            if name != "engine":
+                return super().__getattribute__(name)
+            asked.append(name)
+            return engines[len(asked) > 2]  # when the query is read, and when it is begun
 
-    closed.close()
-    model.engine = Late()  # type: ignore[assignment]
+    asked = list[str]()
+    model = Renewed(served, engines[1])
+    analyst = Analyst({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    engines[0].close()
     analyst.take(Message('{"id": "1"}'))
     assert "rootInfo" in said.get(timeout=PATIENCE)
     model.close()

@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use crate::game::{Action, Game, Payoff, Pov, PovOf, PovValue, Turn, Value};
+use crate::game::{Action, Game, Payoff, Pov, PovOf, PovValue, RandomGames, Turn, Value};
 use crate::rng::Stream;
 
 /// Positions to evaluate, and where the answers go.
@@ -158,40 +158,5 @@ impl<G: Game> Evaluator<G> for Rollout {
             *value = ended.map_or(draw, |_| state.outcome().pov(player));
         }
         Ok(())
-    }
-}
-
-/// Plays games to their ends at random; keeps its memory from one to the next.
-#[derive(Default)]
-pub struct RandomGames {
-    legal: Vec<Action>,
-    outcomes: Vec<(Action, f32)>,
-}
-
-impl RandomGames {
-    /// Plays on from `state`, every legal action as likely as another, and returns the number of plies; `None` if the
-    /// game has nothing to play at somebody's turn, or goes on for longer than it promised.
-    pub fn play<G: Game>(&mut self, state: &mut G, stream: &mut Stream) -> Option<usize> {
-        let bound = state.max_plies();
-        let mut plies = 0;
-        loop {
-            let action = match state.turn() {
-                Turn::Terminal => return Some(plies),
-                Turn::Player(_) => state.pick_action(&mut self.legal, |legal| stream.below(legal))?,
-                Turn::Chance => {
-                    state.chance_outcomes(&mut self.outcomes);
-                    if self.outcomes.is_empty() {
-                        return None;
-                    }
-                    let drawn = stream.weighted(self.outcomes.iter().map(|&(_, p)| f64::from(p)));
-                    self.outcomes[drawn].0
-                }
-            };
-            if plies >= bound {
-                return None;
-            }
-            state.play(action);
-            plies += 1;
-        }
     }
 }

@@ -7,8 +7,7 @@
 use std::any;
 use std::sync::Arc;
 
-use azpy_core::evaluator::RandomGames;
-use azpy_core::game::{Action, Game, Payoff, Player, Turn};
+use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position, unmarked};
 use azpy_core::written::{Bounds, Variations, WrittenGame};

@@ -12,7 +12,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 
-use crate::net::Net;
+use crate::own_net::Net;
 use crate::settings::{U64, whole, within};
 use crate::threads::exclusive;
 
@@ -201,7 +201,7 @@ impl Owned {
     }
 }
 
-/// A Python object with `evaluate_batch` or `evaluate_states`. `leaves.rs` asks it.
+/// A Python object with `evaluate_batch` or `evaluate_states`. `evaluate.rs` asks it.
 pub(crate) struct PyEvaluator {
     pub(crate) object: Arc<Py<PyAny>>,
     /// Its `network_id`, if it has one: then its answers may be cached.

@@ -5,14 +5,14 @@
 //!
 //! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
 //! 2. [`fault`] is where a game in Python leaves its errors, [`pygame`] such a game, [`position`] a position of any game.
-//! 3. [`evaluators`] are what may answer ([`net`]: azpy's own networks), [`result`] is what a search found ([`picture`] hands trees to what draws them),
+//! 3. [`evaluators`] are what may answer ([`own_net`]: azpy's own networks), [`result`] is what a search found ([`picture`] hands trees to what draws them),
 //!    and [`calls`] are requests to an engine.
 //! 4. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
 //!    ([`variations`]: its games with variations).
 //! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
 //!    in [`hub`], one network of it and its games in [`model`].
 //! 6. [`session`] has the messages of a server's clients answered (see the crate `azpy-serve`), and [`query`] reads them.
-//! 7. [`leaves`] has evaluators asked.
+//! 7. [`evaluate`] asks evaluators.
 //!
 //! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own.
 //! Rust has no stable ABI, so such a game cannot join a module that is compiled already.
@@ -24,14 +24,14 @@ mod colors;
 mod engine;
 mod engine_stats;
 mod errors;
+mod evaluate;
 mod evaluators;
 mod fault;
-mod given;
+mod games;
 mod hub;
-mod leaves;
 mod listed;
 mod model;
-mod net;
+mod own_net;
 mod picture;
 mod position;
 mod pygame;
@@ -70,7 +70,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add("GameError", py.get_type::<errors::GameError>())?;
     module.add_class::<evaluators::RolloutEvaluator>()?;
     module.add_class::<evaluators::UniformEvaluator>()?;
-    module.add_class::<net::Net>()?;
+    module.add_class::<own_net::Net>()?;
     module.add_class::<query::GameNotation>()?;
     module.add_class::<query::Line>()?;
     module.add_class::<query::Message>()?;
@@ -97,9 +97,9 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(listed::listed, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;
-    module.add_function(wrap_pyfunction!(given::make_game, module)?)?;
-    module.add_function(wrap_pyfunction!(given::parse_state, module)?)?;
-    module.add_function(wrap_pyfunction!(given::random_playouts, module)?)?;
+    module.add_function(wrap_pyfunction!(games::make_game, module)?)?;
+    module.add_function(wrap_pyfunction!(games::parse_state, module)?)?;
+    module.add_function(wrap_pyfunction!(games::random_playouts, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("OPTIONS", settings::option_table(py)?)?;
     module.add("BUILT_IN", registry::built_in())?;

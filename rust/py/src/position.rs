@@ -6,8 +6,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use azpy_core::evaluator::RandomGames;
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
 use azpy_core::record::GameRecord;
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::caught;
-use crate::given::any_game;
+use crate::games::any_game;
 use crate::position::{AnyState, Either, Hosted, Paid, each, map};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};

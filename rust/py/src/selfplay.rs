@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 use crate::errors::{forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
-use crate::given::any_game;
+use crate::games::any_game;
 use crate::listed::Listed;
 use crate::position::{Hosted, Paid, each};
 use crate::record::GameRecord;

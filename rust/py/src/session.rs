@@ -158,16 +158,12 @@ impl Engines {
     }
 
     fn start(
-        &mut self,
+        &self,
         py: Python<'_>,
-        number: usize,
+        engine: &Engine,
         root: &Root<'_, AnyState, EngineGame>,
         wanted: Wanted,
     ) -> PyResult<Arc<Call>> {
-        let ear = || {
-            let (token, wanted) = (wanted.token, wanted.clone());
-            Box::new(Ear { token, wanted, heard: self.heard.clone(), client: self.client.clone() })
-        };
         let given = Given {
             simulations: wanted.simulations.map(|simulations| Whole(simulations.into())),
             seconds: wanted.seconds,
@@ -176,14 +172,16 @@ impl Engines {
             allowed: wanted.allowed.clone(),
             report_every: wanted.report_every.map(Duration::from_secs_f64),
             told: Told::new(wanted.errors, None)?,
-            hears: Hears::Session(ear()),
+            hears: Hears::Session(Box::new(Ear {
+                token: wanted.token,
+                wanted,
+                heard: self.heard.clone(),
+                client: self.client.clone(),
+            })),
         };
         match root {
             Root::Kept(game) => game.begin(py, &py.detach(|| game.seat.state())?, given),
-            Root::Fresh(state) => {
-                let engine = self.see(py, number)?.engine.clone_ref(py);
-                engine.get().begin(py, ONLY, &state.copied()?, given)
-            }
+            Root::Fresh(state) => engine.begin(py, ONLY, &state.copied()?, given),
         }
     }
 }
@@ -232,20 +230,15 @@ impl Searcher<AnyState> for Engines {
         let token = wanted.token;
         // Those of answered requests.
         self.calls.retain(|_, call| Arc::strong_count(call) > 1);
-        let begun = Python::attach(|py| {
-            loop {
-                let engine = self.see(py, player).map(|known| known.engine.clone_ref(py));
-                match self.start(py, player, &root, wanted.clone()) {
-                    // An engine that was closed as its player got another one.
-                    Err(_)
-                        if matches!(root, Root::Fresh(_))
-                            && engine.is_ok_and(|engine| {
-                                self.see(py, player).is_ok_and(|known| !known.engine.is(&engine))
-                            }) => {}
-                    begun => break begun.map_err(|error| unbegun(py, error)),
-                }
+        let mut begin = |py: Python<'_>| loop {
+            let engine = self.see(py, player)?.engine.clone_ref(py);
+            match self.start(py, engine.get(), &root, wanted.clone()) {
+                // An engine that was closed as its player got another one.
+                Err(_) if matches!(root, Root::Fresh(_)) && !self.see(py, player)?.engine.is(&engine) => {}
+                begun => return begun,
             }
-        });
+        };
+        let begun = Python::attach(|py| begin(py).map_err(|error| unbegun(py, error)));
         self.calls.insert(token, begun?);
         Ok(())
     }

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::caught;
-use crate::given::any_game;
+use crate::games::any_game;
 use crate::position::AnyState;
 
 /// A game as a text has it.

@@ -6,8 +6,7 @@ use std::any;
 use std::collections::HashMap;
 
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
-use azpy_core::evaluator::RandomGames;
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
 use azpy_games::any::{Any, Open, Start};
