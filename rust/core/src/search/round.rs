@@ -165,7 +165,7 @@ impl<G: Game> Search<G> {
     }
 
     /// Ends a simulation.
-    #[inline]
+    #[inline(always)]
     fn ascend(&mut self, path: Range<usize>, value: G::Payoff) {
         let path = &self.round.paths[path];
         self.run.depth = self.run.depth.max(path.len() - 1);

@@ -277,7 +277,7 @@ impl Tree {
 
     /// Ends a simulation: adds `value` to every node of `path` (root first) from the view of whoever chose it.
     /// The only writer of `visits`; of `value_sum` there is one more, [`Tree::settle`].
-    #[inline]
+    #[inline(never)]
     pub fn ascend<P: Payoff>(&mut self, path: &[NodeId], value: P) {
         if self.sums > 0 {
             let each = value.each();
