@@ -182,7 +182,9 @@ def test_a_byte_order_mark_is_no_part_of_a_text(game: str, text: str) -> None:
         assert start.parse_actions("\ufeff" + text) == start.parse_actions(text)
     if (notation := _core.notation_of(game)) is not None and text[0] in "(1":
         text += " *\n" if notation.name == "pgn" else "\n"
-        assert [read.unfit for read in _core.GameReader(start, f"\ufeff{text}\ufeff{text}")] == [None, None]
+        read = list(_core.GameReader(start, f"\ufeff{text} \ufeff\n \ufeff\ufeff{text}"))
+        assert [(game.unfit, game.line) for game in read] == [(None, 1), (None, 3)]
+        assert "\ufeff" not in read[1].text
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,8 @@ impl<G: Game> Rounds<G> {
         self.values.clear();
         self.proofs.clear();
         self.collect(searches);
+        // As many as the next batch probably needs: a large one leaves nothing behind.
+        self.spare.truncate(self.states.len());
         if self.states.is_empty() { Ok(()) } else { self.evaluate_rows(evaluator) }
     }
 

@@ -157,8 +157,8 @@ pub trait Game: Clone + Send + Sync + 'static {
     fn play(&mut self, action: Action);
 
     /// Becomes the position that a line of legal actions and rolls leads to from `start`, of the same game, and says whose
-    /// turn it is there; at a player's turn it replaces the contents of `legal` by the legal actions. This is all that a
-    /// search asks of a game in a simulation, but for rolls and ends.
+    /// turn it is there; at a player's turn it replaces the contents of `legal` by the legal actions. On the way to a leaf
+    /// a search asks nothing else, but for rolls.
     fn arrive(&mut self, start: &Self, line: &[Action], legal: Option<&mut Vec<Action>>) -> Turn {
         self.clone_from(start);
         line.iter().for_each(|&action| self.play(action));

@@ -1,8 +1,8 @@
 //! A position of any game behind one type, so that what searches, plays and learns is compiled once for all games that
 //! pay alike.
 //!
-//! Its calls are indirect. A search needs one of them a simulation ([`Game::arrive`]), in memory that is there. Beside a
-//! network this costs nothing that one notices.
+//! Its calls are indirect. On the way to a leaf a search needs one of them ([`Game::arrive`]), which uses the memory of
+//! an old position again. Beside a network this costs nothing that one notices.
 
 use std::any;
 use std::sync::Arc;
@@ -105,9 +105,9 @@ struct Named<P: Payoff> {
 }
 
 impl<P: Payoff> Any<P> {
-    /// A position of a game that is none of the program's by name.
+    /// A position of a game that is not among those of the program.
     pub fn unlisted<G: Notation<Payoff = P>>(spec: &str, game: G) -> Self {
-        let start: Make<Self> = |name, _| Err(format!("{name} is no game of this program"));
+        let start: Make<Self> = |name, _| Err(format!("{name} is not among the games of this program"));
         Self { game: Arc::new(Named { spec: spec.to_owned(), start }), inner: boxed(game) }
     }
 
@@ -149,9 +149,6 @@ impl<P: Payoff> Clone for Any<P> {
     fn clone(&self) -> Self {
         self.with(self.inner.copied())
     }
-    fn clone_from(&mut self, other: &Self) {
-        self.arrive(other, &[], None);
-    }
 }
 
 impl<P: Payoff> Game for Any<P> {
@@ -160,13 +157,18 @@ impl<P: Payoff> Game for Any<P> {
     fn play(&mut self, action: Action) {
         self.inner.play(action);
     }
-    // One call for a whole simulation, into memory that is there.
+    // One call for all of it, and the memory of `self` is used again.
     #[inline]
     fn arrive(&mut self, start: &Self, line: &[Action], legal: Option<&mut Vec<Action>>) -> Turn {
-        if !Arc::ptr_eq(&self.game, &start.game) {
-            *self = start.clone();
+        let mut legal = legal;
+        if let Some(turn) = self.inner.arrive(&*start.inner, line, legal.as_deref_mut()) {
+            if !Arc::ptr_eq(&self.game, &start.game) {
+                self.game = start.game.clone();
+            }
+            return turn;
         }
-        self.inner.arrive(&*start.inner, line, legal).expect("positions of one game are of one type")
+        *self = start.clone();
+        self.inner.arrive(&*start.inner, line, legal).expect("it is of the same type now")
     }
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize> {
         self.inner.play_out(games, stream)

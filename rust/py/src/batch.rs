@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
-use crate::position::{AnyState, Either, Hosted, Paid, each};
+use crate::position::{AnyState, Either, Hosted, Paid, each, map, renewed};
 use crate::result::{AnySearch, Searches};
 use crate::settings::Whole;
 
@@ -37,12 +37,9 @@ pub(crate) struct BatchSettings {
 pub(crate) type AnyBatch = Either<Batch<Value>, Batch<Values>>;
 
 impl AnyBatch {
-    /// A batch of searches of these states, all of one game.
+    /// A batch of searches of these states, at least one, all of one game.
     pub(crate) fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
-        Ok(match states.first() {
-            Some(Either::Several(_)) => Self::Several(Batch::new(states, settings)?),
-            _ => Self::Zero(Batch::new(states, settings)?),
-        })
+        Ok(map!(&states[0], _ => Batch::new(states, settings)?))
     }
 
     /// How many there are.
@@ -141,6 +138,7 @@ pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) ->
         return Ok(Vec::new());
     };
     let legal = state.legal();
+    state.check()?;
     let mut allowed = Vec::new();
     for action in given {
         match u32::try_from(action.0).ok().filter(|number| legal.contains(number)) {
@@ -161,8 +159,9 @@ pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) ->
 
 /// The position in `state`, if it goes with the others.
 pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&Any<P>>) -> PyResult<&'a Any<P>> {
-    fn kind<P: Paid>(game: &Any<P>) -> (&str, usize, [usize; 3], usize) {
-        (game.game(), game.num_actions(), game.obs_shape(), game.num_players())
+    // A class in Python may have the name of a game in Rust. Only one thread may touch it.
+    fn kind<P: Paid>(game: &Any<P>) -> (&str, usize, [usize; 3], usize, bool) {
+        (game.game(), game.num_actions(), game.obs_shape(), game.num_players(), game.fault().is_some())
     }
     P::among(state)
         .filter(|root| first.is_none_or(|first| kind(root) == kind(first)))
@@ -192,7 +191,7 @@ impl<P: Paid> AnySearch for Search<Any<P>> {
 
     fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
         // On copies with a place of their own for errors: a game in Python that fails here has not failed the search.
-        let root = self.root().renewed();
+        let root = renewed(self.root());
         let shown = look::picture(&root, self.tree(), best, max_nodes, depth, Any::action_name);
         root.check()?;
         Ok(shown)
@@ -251,7 +250,7 @@ impl<P: Paid> Batch<P> {
         // again, from roots that are as they were.
         if failed.is_err() || outcome.as_ref().is_err_and(|error| error.is_instance_of::<CoreError>(py)) {
             for search in &mut self.searches {
-                search.reset(search.root().renewed());
+                search.reset(renewed(search.root()));
             }
         }
         failed.and(outcome).map_err(|error| no_stop_iteration(py, error))
@@ -272,7 +271,7 @@ impl<P: Paid> Batch<P> {
     pub(crate) fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
         let search = &mut self.searches[index];
         // Checked on a copy, so that a refused action changes nothing.
-        let mut copy = search.root().clone();
+        let mut copy = search.root().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
         let action = played.map_err(PyValueError::new_err)?;

@@ -48,7 +48,7 @@ pub(crate) trait Listener: Send + Sync {
     fn end(&self, py: Python<'_>, ending: PyResult<SearchResult>, seconds: f64);
 }
 
-/// Whoever asked.
+/// One request, and who hears of it.
 pub(crate) struct Call {
     owner: Owner,
     /// Set to leave when the future is cancelled (and when it is answered, when nobody looks any more).

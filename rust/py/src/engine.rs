@@ -220,6 +220,10 @@ impl Engine {
         let limit = settings::limit(seconds)?;
         let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
         check_searchable(state)?;
+        let allowed = match allowed {
+            Allowed::Given(actions) => allowed_actions(state, actions)?,
+            Allowed::Known(actions) => actions,
+        };
         let Some(place) = hub.place(self.max_requests) else {
             let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
@@ -268,11 +272,18 @@ pub(crate) struct Given {
     pub(crate) seconds: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) priority: Priority,
-    /// The root's actions to choose among, ascending; empty for all.
-    pub(crate) allowed: Vec<Action>,
+    pub(crate) allowed: Allowed,
     pub(crate) report_every: Option<Duration>,
     pub(crate) told: Told,
     pub(crate) hears: Hears,
+}
+
+/// The root's actions to choose among.
+pub(crate) enum Allowed {
+    /// As Python names them, to be checked; none for all.
+    Given(Option<Listed<Whole>>),
+    /// Ascending; empty for all.
+    Known(Vec<Action>),
 }
 
 /// Who hears of a request.
@@ -449,7 +460,7 @@ impl Engine {
         let name = self.name(model)?;
         let state = any_state(state)?;
         let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
-        let (allowed, hears) = (allowed_actions(&state, actions)?, Hears::Future(on_report));
+        let (allowed, hears) = (Allowed::Given(actions), Hears::Future(on_report));
         let given = Given { simulations, seconds, seed, priority, allowed, report_every, told, hears };
         let call = self.begin(py, &name, &state, given)?;
         Ok(call.future(py).expect("it was asked for"))
@@ -645,7 +656,7 @@ impl EngineGame {
         let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
         self.check_fork()?;
         let state = py.detach(|| self.seat.state())?;
-        let (allowed, hears) = (allowed_actions(&state, actions)?, Hears::Future(on_report));
+        let (allowed, hears) = (Allowed::Given(actions), Hears::Future(on_report));
         let given = Given { simulations, seconds, seed: 0, priority, allowed, report_every, told, hears };
         let call = self.begin(py, &state, given)?;
         Ok(call.future(py).expect("it was asked for"))
@@ -680,7 +691,7 @@ impl EngineGame {
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<State> {
         self.check_fork()?;
-        Ok(State { inner: py.detach(|| self.seat.state())? })
+        Ok(State::of(py.detach(|| self.seat.state())?))
     }
 
     /// Actions that can be undone.

@@ -22,7 +22,7 @@ use crate::threads::locked;
 impl PyEvaluator {
     /// The positions as Python sees them: copies, as an evaluator may play on in them.
     fn states<'py, P: Paid>(py: Python<'py>, states: &[Any<P>]) -> PyResult<Bound<'py, PyList>> {
-        let copies = states.iter().map(|state| Bound::new(py, State { inner: P::held(state.copied()?) }));
+        let copies = states.iter().map(|state| Bound::new(py, State::of(P::held(state.copied()?))));
         PyList::new(py, copies.collect::<PyResult<Vec<_>>>()?)
     }
 

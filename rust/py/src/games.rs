@@ -44,7 +44,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
             given.push((key, text));
         }
     }
-    Ok(State { inner: make(name, given).map_err(PyValueError::new_err)? })
+    Ok(State::of(make(name, given).map_err(PyValueError::new_err)?))
 }
 
 /// Reads a position in its game's notation, or as the line of play that leads there.
@@ -80,7 +80,7 @@ pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Who
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    Ok(State { inner: read?.map_err(PyValueError::new_err)? })
+    Ok(State::of(read?.map_err(PyValueError::new_err)?))
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.

@@ -86,7 +86,7 @@ pub(crate) fn model_for(state: &AnyState, settings: ModelSettings, evaluator: An
     each!(state, first => Arc::new(Model::new(first, settings, evaluator)))
 }
 
-/// Whoever asked, and their game if it goes on.
+/// The request of a search, and its game if that goes on.
 struct Token<P: Paid> {
     call: Arc<Call>,
     game: Option<Arc<OpenGame<P>>>,
@@ -142,7 +142,8 @@ impl<P: Paid> Model<P> {
 
     /// The end of a request. Its search goes back to its game, or into its result.
     fn done(&self, open: Open<Any<P>, Token<P>>, error: Option<PyErr>) -> Done {
-        let Open { search, request: Request { token: Token { call, game }, .. }, .. } = open;
+        let Open { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
+        search.drop_spare();
         // A Python game's own error comes before whatever followed from it.
         let broken = search.root().check().err();
         let fault = || search.fault().map(|fault| GameError::new_err(fault.to_string()));
@@ -308,7 +309,7 @@ impl<P: Paid> AnySeat for OpenGame<P> {
     fn play(&self, action: Whole) -> PyResult<()> {
         let mut seat = self.interrupted();
         // Checked on a copy, so that a refused action changes nothing.
-        let mut copy = seat.position().clone();
+        let mut copy = seat.position().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
         seat.play(played.map_err(PyValueError::new_err)?);

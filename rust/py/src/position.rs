@@ -81,8 +81,6 @@ impl Paid for Values {
 pub(crate) trait Hosted: Sized {
     /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
     fn fault(&self) -> Option<&Fault>;
-    /// The same position without the error that its game met.
-    fn renewed(&self) -> Self;
     /// An independent copy with a place of its own for errors, or the error of the game that refused. A clone shares
     /// this place: an error of one is an error of both.
     fn copied(&self) -> PyResult<Self>;
@@ -103,9 +101,6 @@ impl<P: Paid> Hosted for Any<P> {
     fn fault(&self) -> Option<&Fault> {
         self.inside::<PyGame<P>>().map(PyGame::fault)
     }
-    fn renewed(&self) -> Self {
-        self.inside::<PyGame<P>>().map_or_else(|| self.clone(), |game| self.holding(game.renewed()))
-    }
     fn copied(&self) -> PyResult<Self> {
         self.inside::<PyGame<P>>().map_or_else(|| Ok(self.clone()), |game| Ok(self.holding(game.copied()?)))
     }
@@ -114,12 +109,14 @@ impl<P: Paid> Hosted for Any<P> {
     }
 }
 
+/// The same position without the error that its game met.
+pub(crate) fn renewed<P: Paid>(state: &Any<P>) -> Any<P> {
+    state.inside::<PyGame<P>>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
+}
+
 impl Hosted for AnyState {
     fn fault(&self) -> Option<&Fault> {
         each!(self, state => state.fault())
-    }
-    fn renewed(&self) -> Self {
-        map!(self, state => state.renewed())
     }
     fn copied(&self) -> PyResult<Self> {
         Ok(map!(self, state => state.copied()?))
@@ -129,7 +126,7 @@ impl Hosted for AnyState {
     }
 }
 
-/// Has either answer questions.
+/// Passes a question on to the position in either.
 macro_rules! asked {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
         $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)? {
@@ -138,7 +135,7 @@ macro_rules! asked {
     };
 }
 
-/// For what need not be compiled once a payoff.
+/// A position of any game as a game itself: for code that is compiled once, as that of queries and checks.
 impl Game for AnyState {
     type Payoff = Values;
 
@@ -205,14 +202,13 @@ impl AnyState {
         rolls
     }
 
-    /// How the rules end a written game that begins here, for player 0; nothing where they do not.
-    pub(crate) fn end_of(&self, game: &WrittenGame) -> Result<Option<f32>, String> {
-        let Self::Zero(start) = self else {
-            return Err("written games are read for two players with a zero sum; this game has none".to_owned());
-        };
+    /// How the rules end a written game that begins here, for player 0; nothing where they do not, or where players do not
+    /// share a zero sum.
+    pub(crate) fn end_of(&self, game: &WrittenGame) -> Option<f32> {
+        let Self::Zero(start) = self else { return None };
         let mut end = start.clone();
         game.actions.iter().flatten().for_each(|&action| end.play(action));
-        Ok((end.turn() == Turn::Terminal).then(|| end.outcome().of(Player::Zero)))
+        (end.turn() == Turn::Terminal).then(|| end.outcome().of(Player::Zero))
     }
 
     /// See `GameRecord::of_actions` of the core.

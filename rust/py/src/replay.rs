@@ -101,7 +101,7 @@ impl ReplayBuffer {
         dict.set_item("game_ids", PyArray1::from_iter(py, origins.iter().map(|origin| origin.game_id)))?;
         dict.set_item("plies", PyArray1::from_iter(py, origins.iter().map(|origin| origin.ply as i64)))?;
         dict.set_item("symmetries", PyArray1::from_iter(py, origins.iter().map(|origin| origin.symmetry as i64)))?;
-        let state = |origin: Origin| Bound::new(py, State { inner: origin.state });
+        let state = |origin: Origin| Bound::new(py, State::of(origin.state));
         dict.set_item("states", origins.into_iter().map(state).collect::<PyResult<Vec<_>>>()?)?;
         Ok(dict)
     }

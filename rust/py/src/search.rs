@@ -299,7 +299,7 @@ impl VectorSearch {
     /// Copies of the positions, [B].
     fn states(&self) -> PyResult<Vec<State>> {
         let session = looking(&self.session)?;
-        let state = |index| Ok(State { inner: session.state(index)? });
+        let state = |index| Ok(State::of(session.state(index)?));
         (0..session.count()).map(state).collect()
     }
 

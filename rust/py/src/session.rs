@@ -9,15 +9,13 @@ use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
 use azpy_core::game::Action;
-use azpy_serve::{
-    Allowed, Event, Level, Looked, Player, Reply, Root, Searcher, Session as CoreSession, Unbegun, Wanted,
-};
+use azpy_serve::{Event, Level, Looked, Player, Reply, Root, Searcher, Session as CoreSession, Unbegun, Wanted};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::calls::{Call, Listener};
-use crate::engine::{Engine, EngineGame, Given, Hears, ONLY};
+use crate::engine::{Allowed, Engine, EngineGame, Given, Hears, ONLY};
 use crate::errors::caught;
 use crate::position::{AnyState, Hosted};
 use crate::query::{Limited, Message};
@@ -169,7 +167,7 @@ impl Engines {
             seconds: wanted.seconds,
             seed: 0,
             priority: wanted.priority,
-            allowed: wanted.allowed.clone(),
+            allowed: Allowed::Known(wanted.allowed.clone()),
             report_every: wanted.report_every.map(Duration::from_secs_f64),
             told: Told::new(wanted.errors, None)?,
             hears: Hears::Session(Box::new(Ear {
@@ -347,7 +345,7 @@ impl Session {
         let seed = within("seed", seed, 0, U64)?;
         let models = models.iter().map(|(name, model)| Ok((name.extract()?, model.unbind())));
         let models = models.collect::<PyResult<Vec<_>>>()?;
-        let allowed = Allowed::from(limits.extract::<Limited>()?);
+        let allowed = limits.extract::<Limited>()?.into();
         let (limits, heard) = (limits.clone().unbind(), Arc::new(Heard::default()));
         Ok(Self(Arc::new_cyclic(|client: &Weak<Client>| {
             let engines = Engines {

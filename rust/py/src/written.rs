@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::text::{Notation, unmarked};
+use azpy_core::text::Notation;
 use azpy_core::written::{Unfit, WrittenGame as CoreGame};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -71,11 +71,11 @@ impl GameReader {
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<WrittenGame>> {
         let text = &self.text[self.at..];
         // Files that were joined have a byte order mark between their games too.
-        let blank = text.len() - unmarked(text.trim_start()).trim_start().len();
+        let blank = text.len() - text.trim_start_matches(|one: char| one.is_whitespace() || one == '\u{feff}').len();
         self.line += lines(&text[..blank]);
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
-        let read = || start.read_game(text)?.map(|(game, rest)| Ok((start.end_of(&game)?, game, rest))).transpose();
+        let read = || Ok(start.read_game(text)?.map(|(game, rest)| (start.end_of(&game), game, rest)));
         let read: Result<_, String> = py.detach(|| caught(|| Ok(read())))?;
         let Some((outcome, game, rest)) = read.map_err(PyValueError::new_err)? else {
             self.at = self.text.len();

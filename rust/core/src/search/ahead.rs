@@ -26,6 +26,10 @@ impl<G: Game> Ply<G> {
     pub(super) fn new() -> Self {
         Self { actions: Vec::new(), next: None }
     }
+
+    pub(super) fn clear(&mut self) {
+        self.next = None;
+    }
 }
 
 /// Who wins, as the value for player 0, and in how many plies; `None` if lines of `memory.len()` plies do not tell.

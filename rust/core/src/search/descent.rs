@@ -29,7 +29,7 @@ impl<G: Game> Search<G> {
         // Whose view `value_sum` is in at this node.
         let mut chooser = Player::Zero;
         self.scratch.line.clear();
-        // The tree says the way, and the rules are asked where it ends.
+        // First down the tree; only its end is a position of the game.
         loop {
             self.round.paths.push(id);
             let kind = self.tree.node(id).kind;

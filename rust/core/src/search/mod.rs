@@ -293,6 +293,12 @@ impl<G: Game> Search<G> {
         self.tree.shrink();
     }
 
+    /// Lets go of the positions that it keeps to use again. To be called where it may not go on.
+    pub fn drop_spare(&mut self) {
+        self.round.spare = Vec::new();
+        self.scratch.plies.iter_mut().for_each(Ply::clear);
+    }
+
     /// See [`Tree::reserve`].
     pub fn reserve(&mut self, bytes: usize) {
         self.tree.reserve(bytes);
