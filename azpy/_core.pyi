@@ -280,6 +280,7 @@ class Session:
         say: Callable[[str, int, tuple[str, int] | None, bool], object],
         limits: Any,
         renews: bool,
+        told: Callable[[], object],
         answered: Callable[[float], object],
         seed: int,
     ) -> Session: ...

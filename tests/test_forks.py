@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import azpy
+from azpy._core import Message
+from azpy.serving.models import Model, open_engine, open_player
+from azpy.serving.queries import Analyst
 from oracles import Countdown, Hashed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
@@ -211,3 +214,23 @@ for _ in range(40):
 
 def test_a_fork_right_after_self_play_began_ends() -> None:
     subprocess.run([sys.executable, "-c", EARLY], check=True, timeout=3 * PATIENCE)
+
+
+def test_a_client_in_a_fork_hears_that_the_engine_s_threads_are_elsewhere() -> None:
+    served = open_player("uniform:3", "tic_tac_toe", 3)
+    said = list[str]()
+    with open_engine(served) as engine:
+        analyst = Analyst({"main": Model(served, engine)}, lambda reply: said.append(reply.line))
+
+        def ask() -> list[str]:
+            said.clear()
+            for query in ('{"id": "1"}', '{"id": "2", "game": "g"}', '{"id": "3", "game": "g", "moves": ["a1"]}'):
+                analyst.take(Message(query))
+            analyst.wait()
+            return said
+
+        assert all("rootInfo" in line for line in ask())
+        refused = in_a_fork(ask)
+        assert len(refused) == 3
+        assert all("forked" in line for line in refused)
+        analyst.close()

@@ -1,6 +1,9 @@
 """Analysis queries of one client: errors, ends, and what stays of them."""
 
+import gc
 import json
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,9 +18,10 @@ from azpy.errors import one_line
 from azpy.games.names import make_game
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import Model, open_engine, open_model, open_player
-from azpy.serving.queries import Analyst
+from azpy.serving.queries import Analyst, Reply
 from azpy.serving.track import Track
 from sound_games import Nim
+from talks import PATIENCE
 from test_onnx import make_model
 from test_serve_attacks import assert_soon
 
@@ -116,6 +120,81 @@ def test_a_client_that_leaves_while_a_query_is_taken_has_no_search(monkeypatch: 
         asker.wait()
         assert asker.said == []
         assert not asker.is_busy
+
+
+def test_ctrl_c_in_a_game_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with asker_of(azpy.State(Odd())) as asker:
+        monkeypatch.setattr(Odd, "legal_actions", fails(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            asker.ask(id="1", moves=["0"])
+        assert asker.said == []
+
+
+def test_a_client_that_left_is_freed_and_has_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = open_player("uniform", "tic_tac_toe", 9)
+    said, renewed = list[Reply](), list[int]()
+    with open_engine(served) as engine:
+        model = Model(served, engine)
+        monkeypatch.setattr(Model, "renew", lambda _: renewed.append(1))
+        analyst = Analyst({"main": model}, said.append, renews=True)
+        analyst.take(Message('{"id": "1", "game": "g"}'))
+        analyst.wait()
+        analyst.close()
+        for message in ('{"id": "2"}', '{"id": "3", "action": "renew"}'):
+            analyst.take(Message(message))
+        assert (len(said), renewed) == (1, [])
+        gone = weakref.ref(analyst)
+        gc.disable()  # memory must not wait for a collection of garbage
+        try:
+            del analyst
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+def test_a_long_message_of_one_client_holds_up_no_answer_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, goes_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        if threading.current_thread() is taking:
+            reached.set()
+            assert goes_on.wait(PATIENCE)
+
+    with asker_of(azpy.State(Odd())) as one:
+        other = Asker(one._models)
+        taking = threading.Thread(target=one.ask, kwargs={"id": "b", "moves": ["0"]})
+        monkeypatch.setattr(Odd, "meanwhile", slow)
+        one.ask(id="a", simulations=1_000)  # its answer comes while the next message is taken
+        taking.start()
+        assert reached.wait(PATIENCE)
+        other.ask(id="c", simulations=3)
+        assert_soon(lambda: other.said)
+        one._models["main"].engine.submit(azpy.State(Odd()), 3_000).result()  # told after the answer to `a`
+        assert [answer["id"] for answer in one.said] == []
+        goes_on.set()
+        taking.join()
+        one.wait()
+        assert {answer["id"] for answer in one.said} == {"a", "b"}
+        other.close()
+
+
+def test_no_report_comes_after_the_answer_of_its_search() -> None:
+    served = open_player("uniform", "connect_four", 9)
+    models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
+    asker = Asker(models)
+    for number in range(60):
+        model = ("one", "two")[number % 2]
+        asker.ask(id=str(number), model=model, simulations=20_000, reportDuringSearchEvery=0.05)
+    asker.wait()
+    answered = set[str]()
+    for answer in asker.said:
+        assert answer["id"] not in answered
+        if not answer["isDuringSearch"]:
+            answered.add(answer["id"])
+    assert len(answered) == 60
+    asker.close()
+    for each in models.values():
+        each.close()
 
 
 def test_a_search_that_the_engine_cancels_is_answered() -> None:

@@ -193,7 +193,7 @@ MAKERS: dict[str, Any] = {
     "Search.advance": lambda **given: searched().advance(**given),
     "SearchResult.principal_variations": lambda **given: searched().run().principal_variations(**given),
     "SearchResult._chosen": lambda **given: searched().run()._chosen(1.0, key=0, **given),
-    "Session": lambda **given: _core.Session({}, print, NO_LIMITS, False, print, **given),
+    "Session": lambda **given: _core.Session({}, print, NO_LIMITS, False, print, print, **given),
     "SearchResult.to_svg": lambda **given: searched().run().to_svg(**given),
     "VectorSearch": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM, **given),
     "VectorSearch.run": lambda **given: azpy.VectorSearch([connect_four()], UNIFORM).run(**given),

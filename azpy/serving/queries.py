@@ -50,6 +50,7 @@ class Analyst:
         limits: of this client.
         renews: whether the action `renew` is there: a player's newest checkpoint is loaded.
         answered: is told how many seconds each answered search took, from its query to its answer.
+        told: is called once all that there is was said.
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class Analyst:
         limits: Limits = NO_LIMITS,
         renews: bool = False,
         answered: Callable[[float], object] = lambda _: None,
+        told: Callable[[], object] = lambda: None,
     ) -> None:
         self._say = say
         seed = secrets.randbits(64)  # of the draws of players without a seed
+        # Nothing that the session holds may hold this object: nobody would ever free the two.
         self._session = _core.Session(
-            dict(models), lambda *reply: self._say(Reply(*reply)), limits, renews, answered, seed
+            dict(models), lambda *reply: say(Reply(*reply)), limits, renews, told, answered, seed
         )
 
     def take(self, message: _core.Message) -> None:

@@ -308,7 +308,8 @@ class Site:
     def _client(self) -> Iterator[tuple[Analyst, Outbox]]:
         """A client, and what waits for it."""
         outbox = Outbox(asyncio.get_running_loop())
-        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, self.metrics.seconds.observe)
+        seconds = self.metrics.seconds.observe
+        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, seconds, outbox.wake)
         self._clients[analyst] = outbox
         try:
             yield analyst, outbox

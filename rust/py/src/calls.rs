@@ -163,12 +163,7 @@ impl Call {
     /// Whether the request is to be answered: after this it cannot be cancelled any more.
     pub(crate) fn claim(&self, py: Python<'_>, cancel: bool) -> bool {
         self.answered.store(true, Ordering::Relaxed);
-        let Owner::Future(future, _) = &self.owner else {
-            if cancel {
-                self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled: the engine ends")));
-            }
-            return !cancel;
-        };
+        let Owner::Future(future, _) = &self.owner else { return !cancel };
         let claim = || -> PyResult<bool> {
             let future = future.bind(py);
             if cancel {
@@ -180,6 +175,13 @@ impl Call {
             error.write_unraisable(py, None);
             false
         })
+    }
+
+    /// Tells a session that a request was cancelled; a future knows.
+    pub(crate) fn cancelled(&self, py: Python<'_>) {
+        if let Owner::Session(_) = &self.owner {
+            self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled: the engine ends")));
+        }
     }
 
     pub(crate) fn answer(&self, py: Python<'_>, ending: PyResult<SearchResult>) {

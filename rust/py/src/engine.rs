@@ -622,7 +622,7 @@ impl EngineGame {
         Ok(call)
     }
 
-    fn check_fork(&self) -> PyResult<()> {
+    pub(crate) fn check_fork(&self) -> PyResult<()> {
         if self.hub.is_forked() {
             return Err(forked("this engine's threads are", "an engine"));
         }

@@ -288,8 +288,10 @@ impl Hub {
             }
         }
         for (claimed, call, ending) in answered {
-            if let Some(ending) = ending.filter(|_| claimed) {
-                call.answer(py, ending);
+            match ending {
+                Some(ending) if claimed => call.answer(py, ending),
+                Some(_) => {}
+                None => call.cancelled(py),
             }
         }
     }

@@ -1,18 +1,21 @@
 //! `azpy._core.Session`: the messages of one client, answered by players whose engines other clients use too.
 //!
-//! The crate `azpy-serve` reads, keeps and answers; here it searches over the threads of engines. Nobody waits for a
-//! session with the GIL: whoever has it may need the GIL, for a game in Python.
+//! The crate `azpy-serve` reads, keeps and answers; here it searches over the threads of engines. A thread waits for a
+//! session without the GIL, which the thread that has the session may need for a game in Python. The threads that tell
+//! answers wait for no session at all: one long message would hold up the answers of all clients.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, TryLockError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
 use azpy_core::game::Action;
-use azpy_serve::{Event, Level, Looked, Player, Reply, Root, Searcher, Session as CoreSession, Unbegun, Wanted};
+use azpy_serve::{Event, Level, Looked, Player, Reply, Root, Searcher, Session as CoreSession, Unbegun, Wanted, id_of};
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
+use serde_json::json;
 
 use crate::calls::{Call, Listener};
 use crate::engine::{Allowed, Engine, EngineGame, Given, Hears, ONLY};
@@ -26,23 +29,17 @@ use crate::threads::{locked, wait};
 
 type Inner = CoreSession<AnyState, Engines>;
 
-/// What an error says, in a line.
+/// What an error says, in one line.
 fn said(py: Python<'_>, error: PyErr) -> String {
     let line = |error: PyErr| py.import("azpy.errors")?.call_method1("one_line", (error.into_value(py),))?.extract();
     line(error).unwrap_or_else(|error: PyErr| error.to_string())
-}
-
-fn unbegun(py: Python<'_>, error: PyErr) -> Unbegun {
-    let full = || Ok::<_, PyErr>(error.is_instance(py, &py.import("queue")?.getattr("Full")?));
-    let is_full = full().unwrap_or(false);
-    Unbegun { is_full, why: said(py, error) }
 }
 
 /// What became of requests, until the session takes it.
 #[derive(Default)]
 struct Heard {
     events: Mutex<VecDeque<Event>>,
-    /// Nobody asks any more.
+    /// The client has left.
     closed: AtomicBool,
 }
 
@@ -69,8 +66,10 @@ impl Ear {
             return;
         }
         locked(&self.heard.events).push_back(event);
-        if let Some(client) = self.client.upgrade() {
-            client.tell(py);
+        if let Some(client) = self.client.upgrade()
+            && let Err(error) = client.tell(py)
+        {
+            error.write_unraisable(py, Some(client.say.bind(py)));
         }
     }
 }
@@ -116,11 +115,27 @@ struct Engines {
     calls: HashMap<u64, Arc<Call>>,
     /// The actions `renew` that nobody has begun yet: models and tokens.
     renewing: Vec<(Py<PyAny>, u64)>,
+    /// What was raised and is no `Exception`, as Ctrl-C: no answer to a client.
+    interrupt: Option<PyErr>,
     heard: Arc<Heard>,
     client: Weak<Client>,
 }
 
 impl Engines {
+    /// What an error says to a client.
+    fn said(&mut self, py: Python<'_>, error: PyErr) -> String {
+        if !error.is_instance_of::<PyException>(py) {
+            self.interrupt = Some(error.clone_ref(py));
+        }
+        said(py, error)
+    }
+
+    fn unbegun(&mut self, py: Python<'_>, error: PyErr) -> Unbegun {
+        let full = || Ok::<_, PyErr>(error.is_instance(py, &py.import("queue")?.getattr("Full")?));
+        let is_full = full().unwrap_or(false);
+        Unbegun { is_full, why: self.said(py, error) }
+    }
+
     /// The player of this number as it is now.
     fn see(&mut self, py: Python<'_>, number: usize) -> PyResult<&Known> {
         let (name, model) = &self.models[number];
@@ -138,12 +153,14 @@ impl Engines {
                 })
             };
             let about = py.import("azpy.serving.queries")?.call_method1("about", (name, &served, &self.limits))?;
-            let about = py.import("json")?.call_method1("dumps", (about,))?;
+            let strict = [("allow_nan", false)].into_py_dict(py)?;
+            let about = py.import("json")?.getattr("dumps")?.call((about,), Some(&strict))?;
             let player = Player {
                 start: served.getattr("start")?.cast::<State>()?.borrow().inner.copied()?,
                 config: engine.get().config(),
                 name: name.clone(),
-                about: serde_json::from_str(about.extract()?).unwrap_or_default(),
+                about: serde_json::from_str(about.extract()?)
+                    .map_err(|error| PyValueError::new_err(error.to_string()))?,
                 network: served.getattr("network")?.extract()?,
                 simulations: served.getattr("simulations")?.extract()?,
                 levels: levels.iter().map(level).collect::<PyResult<_>>()?,
@@ -178,7 +195,10 @@ impl Engines {
             })),
         };
         match root {
-            Root::Kept(game) => game.begin(py, &py.detach(|| game.seat.state())?, given),
+            Root::Kept(game) => {
+                game.check_fork()?;
+                game.begin(py, &py.detach(|| game.seat.state())?, given)
+            }
             Root::Fresh(state) => engine.begin(py, ONLY, &state.copied()?, given),
         }
     }
@@ -198,23 +218,28 @@ impl Searcher<AnyState> for Engines {
                 let start = player.start.copied()?;
                 Ok(Arc::new(Player { start, ..Player::clone(&player) }))
             });
-            all.collect::<PyResult<_>>().map_err(|error| said(py, error))
+            let all = all.collect::<PyResult<_>>();
+            all.map_err(|error| self.said(py, error))
         })
     }
 
     fn keep(&mut self, player: usize, start: &AnyState) -> Result<EngineGame, String> {
         Python::attach(|py| {
             let mut kept = || Engine::kept(self.see(py, player)?.engine.bind(py), ONLY, &start.copied()?, 0);
-            kept().map_err(|error| said(py, error))
+            let kept = kept();
+            kept.map_err(|error| self.said(py, error))
         })
     }
 
     fn play(&mut self, kept: &EngineGame, action: Action) -> Result<(), String> {
-        kept.seat.play(Whole(action.into())).map_err(|error| Python::attach(|py| said(py, error)))
+        let played = kept.check_fork().and_then(|()| kept.seat.play(Whole(action.into())));
+        played.map_err(|error| Python::attach(|py| self.said(py, error)))
     }
 
     fn undo(&mut self, kept: &EngineGame) {
-        kept.seat.undo();
+        if kept.check_fork().is_ok() {
+            kept.seat.undo();
+        }
     }
 
     fn is_current(&mut self, player: usize, kept: &EngineGame) -> bool {
@@ -223,20 +248,23 @@ impl Searcher<AnyState> for Engines {
 
     fn begin(&mut self, player: usize, root: Root<'_, AnyState, EngineGame>, wanted: Wanted) -> Result<(), Unbegun> {
         if self.heard.closed.load(Ordering::Relaxed) {
-            return Err(Unbegun::from("nobody asks any more".to_owned()));
+            return Err(Unbegun::from("this client has left".to_owned()));
         }
         let token = wanted.token;
-        // Those of answered requests.
+        // Nobody else has the calls of answered requests.
         self.calls.retain(|_, call| Arc::strong_count(call) > 1);
-        let mut begin = |py: Python<'_>| loop {
-            let engine = self.see(py, player)?.engine.clone_ref(py);
-            match self.start(py, engine.get(), &root, wanted.clone()) {
-                // An engine that was closed as its player got another one.
-                Err(_) if matches!(root, Root::Fresh(_)) && !self.see(py, player)?.engine.is(&engine) => {}
-                begun => return begun,
-            }
-        };
-        let begun = Python::attach(|py| begin(py).map_err(|error| unbegun(py, error)));
+        let begun = Python::attach(|py| {
+            let mut begin = || loop {
+                let engine = self.see(py, player)?.engine.clone_ref(py);
+                match self.start(py, engine.get(), &root, wanted.clone()) {
+                    // An engine that was closed as its player got another one.
+                    Err(_) if matches!(root, Root::Fresh(_)) && !self.see(py, player)?.engine.is(&engine) => {}
+                    begun => return begun,
+                }
+            };
+            let begun = begin();
+            begun.map_err(|error| self.unbegun(py, error))
+        });
         self.calls.insert(token, begun?);
         Ok(())
     }
@@ -254,7 +282,8 @@ impl Searcher<AnyState> for Engines {
     }
 
     fn fault(&mut self, state: &AnyState) -> Option<String> {
-        state.take_error().err().map(|error| Python::attach(|py| said(py, error)))
+        let error = state.take_error().err()?;
+        Some(Python::attach(|py| self.said(py, error)))
     }
 
     fn renews(&self) -> bool {
@@ -270,50 +299,100 @@ impl Searcher<AnyState> for Engines {
 struct Client {
     session: Mutex<Inner>,
     heard: Arc<Heard>,
+    outbox: Mutex<Outbox>,
+    /// Something was said, or the client is closed.
+    said: Condvar,
     say: Py<PyAny>,
-    /// Is told how many seconds each answered search took.
+    /// Is called once what there is was said.
+    told: Py<PyAny>,
+    /// Is called with the seconds that a search took.
     answered: Py<PyAny>,
-    /// Threads that are about to say something.
-    telling: AtomicUsize,
+}
+
+/// Replies in their order, until one thread at a time says them.
+#[derive(Default)]
+struct Outbox {
+    replies: VecDeque<Reply>,
+    is_saying: bool,
 }
 
 impl Client {
-    /// Has the session do something, and says what it says.
-    fn with(&self, py: Python<'_>, act: impl FnOnce(&mut Inner) -> Vec<Reply> + Send) -> PyResult<()> {
-        self.telling.fetch_add(1, Ordering::SeqCst);
-        let replies = py.detach(|| {
-            let replies = caught(|| Ok(act(&mut locked(&self.session))));
-            // It may have been closed meanwhile, by somebody who did not wait.
-            if self.heard.closed.load(Ordering::SeqCst) {
-                locked(&self.session).close();
-                return Ok(Vec::new());
-            }
-            replies
-        });
-        let told = replies.and_then(|replies| {
-            replies.into_iter().try_for_each(|Reply { line, status, search, is_report }| {
-                self.say.call1(py, (line, status, search, is_report)).map(drop)
+    /// Has the session take a message, and says what it says.
+    fn attend(&self, py: Python<'_>, message: &Message) -> PyResult<()> {
+        let attended = py.detach(|| {
+            caught(|| {
+                let mut session = locked(&self.session);
+                let replies = session.attend(&message.fields);
+                if session.searcher.interrupt.is_none() {
+                    locked(&self.outbox).replies.extend(replies);
+                }
+                Ok(())
             })
         });
-        self.telling.fetch_sub(1, Ordering::SeqCst);
-        told
+        if let Err(panic) = attended {
+            let error = json!({"id": id_of(&message.fields).ok(), "error": said(py, panic)});
+            let reply = Reply { line: error.to_string(), status: 400, search: None, is_report: false };
+            locked(&self.outbox).replies.push_back(reply);
+        }
+        self.tell(py)
     }
 
-    /// Says what is known of searches.
-    fn tell(&self, py: Python<'_>) {
-        if let Err(error) = self.with(py, Inner::take) {
-            error.write_unraisable(py, Some(self.say.bind(py)));
+    /// Says what there is to say. Does not wait for a thread that has the session: that thread looks at the events again
+    /// once it has let go.
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            while !locked(&self.heard.events).is_empty() {
+                let Ok(mut session) = self.session.try_lock() else { break };
+                let replies = session.take();
+                locked(&self.outbox).replies.extend(replies);
+            }
+            self.tidy();
+        });
+        loop {
+            let next = {
+                let mut outbox = locked(&self.outbox);
+                if self.heard.closed.load(Ordering::SeqCst) {
+                    outbox.replies.clear();
+                }
+                if outbox.is_saying {
+                    return Ok(());
+                }
+                let next = outbox.replies.pop_front();
+                outbox.is_saying = next.is_some();
+                next
+            };
+            let Some(Reply { line, status, search, is_report }) = next else { break };
+            let said = self.say.call1(py, (line, status, search, is_report));
+            locked(&self.outbox).is_saying = false;
+            said?;
+        }
+        self.said.notify_all();
+        self.told.call0(py).map(drop)
+    }
+
+    /// Ends what a client that has left has asked for. Every thread that has had the session does so: `close` may have
+    /// found it in use.
+    fn tidy(&self) {
+        if self.heard.closed.load(Ordering::SeqCst)
+            && let Ok(mut session) = self.session.try_lock()
+        {
+            session.close();
         }
     }
 
     /// Whether searches go on, or answers are about to be said.
     fn is_busy(&self) -> bool {
+        if self.heard.closed.load(Ordering::SeqCst) {
+            return false;
+        }
         let goes_on = match self.session.try_lock() {
             Ok(session) => session.is_busy(),
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Poisoned(session)) => session.into_inner().is_busy(),
         };
-        goes_on || self.telling.load(Ordering::SeqCst) > 0
+        self.tidy();
+        let outbox = locked(&self.outbox);
+        goes_on || outbox.is_saying || !outbox.replies.is_empty()
     }
 }
 
@@ -327,7 +406,9 @@ impl Client {
 ///         searches of all clients wait for it.
 ///     limits: of the client, see `azpy.serving.limits.Limits`.
 ///     renews: whether there is an action `renew`.
+///     told: is called without arguments once all that there is was said.
 ///     answered: is called with the seconds that each answered search took.
+///     seed: of the draws of players without a seed.
 #[pyclass(module = "azpy._core", frozen)]
 pub(crate) struct Session(Arc<Client>);
 
@@ -339,6 +420,7 @@ impl Session {
         say: Py<PyAny>,
         limits: &Bound<'_, PyAny>,
         renews: bool,
+        told: Py<PyAny>,
         answered: Py<PyAny>,
         #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Self> {
@@ -355,30 +437,39 @@ impl Session {
                 renews,
                 calls: HashMap::new(),
                 renewing: Vec::new(),
+                interrupt: None,
                 heard: heard.clone(),
                 client: client.clone(),
             };
-            let session = CoreSession::new(engines, allowed, seed);
-            Client { session: Mutex::new(session), heard, say, answered, telling: AtomicUsize::new(0) }
+            let session = Mutex::new(CoreSession::new(engines, allowed, seed));
+            let (outbox, said) = (Mutex::default(), Condvar::new());
+            Client { session, heard, outbox, said, say, told, answered }
         })))
     }
 
-    /// Takes a query or an action. Each answer, and each error, is said. The action `renew` loads a player meanwhile.
+    /// Takes a query or an action. Each answer, and each error, is said. The action `renew` loads a player meanwhile. What
+    /// is no `Exception`, as Ctrl-C, is raised.
     fn take(&self, py: Python<'_>, message: &Message) -> PyResult<()> {
         let client = &self.0;
-        let mut renewing = Vec::new();
-        client.with(py, |session| {
-            let replies = session.attend(&message.fields);
-            renewing = std::mem::take(&mut session.searcher.renewing);
-            replies
-        })?;
+        let is_closed = || client.heard.closed.load(Ordering::SeqCst);
+        if is_closed() {
+            return Ok(());
+        }
+        client.attend(py, message)?;
+        let (renewing, interrupt) = py.detach(|| {
+            let Engines { renewing, interrupt, .. } = &mut locked(&client.session).searcher;
+            (std::mem::take(renewing), interrupt.take())
+        });
         for (model, token) in renewing {
+            if is_closed() {
+                break;
+            }
             let renewed = model.call_method0(py, "renew").and_then(|renewed| renewed.extract(py));
             let event = Event::Renewed(token, renewed.map_err(|error| said(py, error)));
             locked(&client.heard.events).push_back(event);
-            client.with(py, Inner::take)?;
+            client.tell(py)?;
         }
-        Ok(())
+        interrupt.map_or(Ok(()), Err)
     }
 
     /// Whether searches go on. A search ends after its answer was said.
@@ -390,11 +481,12 @@ impl Session {
     /// Returns when every query was answered.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, || {
-            let is_busy = self.0.is_busy();
-            if is_busy {
-                std::thread::sleep(Duration::from_millis(1));
+            if !self.0.is_busy() {
+                return Ok(Some(()));
             }
-            Ok((!is_busy).then_some(()))
+            // Whatever is said meanwhile is noticed; a thread may also let go of the session without a word.
+            drop(self.0.said.wait_timeout(locked(&self.0.outbox), Duration::from_millis(20)));
+            Ok(None)
         })
     }
 
@@ -402,10 +494,13 @@ impl Session {
     /// another thread takes.
     fn close(&self, py: Python<'_>) {
         self.0.heard.closed.store(true, Ordering::SeqCst);
-        py.detach(|| {
-            if let Ok(mut session) = self.0.session.try_lock() {
-                session.close();
-            }
-        });
+        // `told` may be gone already.
+        let _ = self.0.tell(py);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        Python::try_attach(|py| self.close(py));
     }
 }

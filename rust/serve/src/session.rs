@@ -7,7 +7,8 @@ use azpy_core::engine::Priority;
 use azpy_core::game::{Action, Turn};
 use azpy_core::rng::Stream;
 use azpy_core::text::Position;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::answer::{Found, line_of, show, told};
 use crate::games::{read, write};
@@ -167,15 +168,21 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     }
 
     fn fail(&mut self, id: Option<&str>, turn: Option<usize>, why: &Unbegun, is_roll: bool) {
-        let said = [
-            ("id", id.map(Value::from)),
-            ("turnNumber", turn.map(Value::from)),
-            ("retryAfter", why.is_full.then(|| 1.into())),
-            ("error", Some(why.why.as_str().into())),
-            ("isRollDue", is_roll.then(|| true.into())),
-        ];
-        let line =
-            line_of(&said.into_iter().filter_map(|(name, value)| Some((name, value?))).collect::<BTreeMap<_, _>>());
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Failure<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            id: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            turn_number: Option<usize>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            retry_after: Option<u32>,
+            error: &'a str,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            is_roll_due: bool,
+        }
+        let retry_after = why.is_full.then_some(1);
+        let line = line_of(&Failure { id, turn_number: turn, retry_after, error: &why.why, is_roll_due: is_roll });
         let search = id.map(str::to_owned).zip(turn);
         self.said.push(Reply { line, status: if why.is_full { 503 } else { 400 }, search, is_report: false });
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::{ANSWER_BYTES, Cache};
-use azpy_core::engine::{Request, Seat};
+use azpy_core::engine::{Priority, Request, Seat};
 use azpy_core::evaluator::Evaluator;
 use azpy_core::game::{Action, Game};
 use azpy_core::search::{Search, Stop, stream_for};
@@ -247,6 +247,12 @@ impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
             Root::Kept(seat) => {
                 self.kept.retain(|kept| kept.strong_count() > 0 && kept.as_ptr() != Rc::as_ptr(seat));
                 self.kept.push(Rc::downgrade(seat));
+                // As in an engine, a search that ponders ends once its game is asked for something else.
+                let same = |open: &&mut Open<G>| open.seat.as_ref().is_some_and(|other| Rc::ptr_eq(other, seat));
+                for ponders in self.open.iter_mut().filter(same).filter(|open| open.wanted.priority == Priority::Ponder)
+                {
+                    ponders.cut = ponders.cut.or(Some(Stop::Stopped));
+                }
                 seat.borrow_mut().search(request, allowed);
                 open.seat = Some(seat.clone());
                 self.open.push(open);

@@ -197,6 +197,16 @@ fn reports_come_as_often_as_they_are_asked_for() {
 }
 
 #[test]
+fn a_search_that_ponders_ends_once_its_game_is_asked_for_something_else() {
+    let mut session = session(json!({}));
+    ask(&mut session, "a", json!({"game": "g", "priority": "ponder", "seconds": 9}));
+    assert!(session.searcher.step(0.0) && said(&mut session).is_empty());
+    ask(&mut session, "b", json!({"game": "g", "simulations": 3}));
+    assert_eq!(heard(&mut session, 0.0), pairs(&[("a", "stopped")]));
+    assert_eq!(heard(&mut session, 0.0), pairs(&[("b", "simulations")]));
+}
+
+#[test]
 fn play_goes_before_analysis_and_analysis_before_pondering() {
     let mut session = session(json!({}));
     for (id, priority) in [("c", "ponder"), ("b", "analysis"), ("a", "play")] {
