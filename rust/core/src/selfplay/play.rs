@@ -83,7 +83,10 @@ impl SelfPlayConfig {
     /// A sentence that names the option.
     pub fn check(&self) -> Result<(), String> {
         let (rows, default) = (Self::OPTIONS, Self::default());
-        rows.iter().try_for_each(|row| row.check(self.get(row.name).unwrap_or(OptionValue::None)))?;
+        rows.iter().try_for_each(|row| {
+            let value = self.get(row.name).unwrap_or(OptionValue::None);
+            row.check(value, value)
+        })?;
         self.search.check()?;
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
     }
