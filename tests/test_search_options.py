@@ -151,7 +151,11 @@ def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> 
         ({"fpu": "prent"}, ValueError, "fpu must be zero or parent or a number, got 'prent'"),
         ({"fpu": -0.5}, ValueError, "fpu must be at least 0, got -0.5"),
         ({"fpu": float("inf")}, ValueError, "fpu must be at most 100, got"),
-        ({"gumbel_actions": 4, "gumbel_scale": 1e300}, ValueError, "gumbel_scale must be at most 1000000, got 1e[+]300$"),
+        (
+            {"gumbel_actions": 4, "gumbel_scale": 1e300},
+            ValueError,
+            "gumbel_scale must be at most 1000000, got 1e[+]300$",
+        ),
     ],
     ids=str,
 )
@@ -214,7 +218,6 @@ MAKERS: dict[str, Any] = {
     "GameRecord.as_imported": lambda **given: played().as_imported(**{"game_id": 0, "seed": 0, **given}),
     "SelfPlay": lambda **given: azpy.SelfPlay("pig", UNIFORM, **given),
     "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
-    "SelfPlay.set_simulations": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).set_simulations(**given),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
     "Line.play": lambda **given: _core.Line(connect_four()).play("4", **given),
     "Line.go_on": lambda **given: _core.Line(connect_four()).go_on(**given),
