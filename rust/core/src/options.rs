@@ -156,7 +156,6 @@ impl<'a> OptionRow<'a> {
     /// What users type, as a value for [`OptionRow::read`]. Python's rules of digits hold: `_` stands between two.
     #[must_use]
     pub fn parse(&self, text: &'a str) -> OptionValue<'a> {
-        use IntErrorKind::{NegOverflow, PosOverflow};
         let bytes = text.trim().as_bytes();
         let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
         let between = |at: usize| at > 0 && is_digit(at - 1) && is_digit(at + 1);
@@ -164,10 +163,10 @@ impl<'a> OptionRow<'a> {
             return OptionValue::Word(text);
         }
         let digits = text.trim().replace('_', "");
-        let whole = match digits.parse::<i128>().map_err(|error| error.kind().clone()) {
+        let whole = match digits.parse::<i128>() {
             Ok(number) => Some(number),
-            Err(PosOverflow) => Some(i128::MAX),
-            Err(NegOverflow) => Some(i128::MIN),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(i128::MAX),
+            Err(error) if *error.kind() == IntErrorKind::NegOverflow => Some(i128::MIN),
             Err(_) => None,
         };
         let number = || digits.parse().map(OptionValue::Number).ok();
