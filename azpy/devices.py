@@ -63,11 +63,11 @@ class Device:
         """The device that a text names: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "azpy" or "auto".
 
         Raises:
-            SettingsError: another text.
+            SettingsError: another text, or something else.
         """
         if isinstance(text, Device):
             return text
-        kind, colon, index = text.partition(":")
+        kind, colon, index = text.partition(":") if isinstance(text, str) else ("", "", "")
         known = _ALL.get(kind)
         if known and (not colon or (known.numbered and index.isascii() and index.isdigit())):
             return cls(kind, int(index or 0))

@@ -131,7 +131,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),
         (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
         (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
-        (["games", "--seconds", "nan"], "--seconds must be a finite number, got NaN"),
+        (["games", "--seconds", "nan"], "--seconds must be a finite number, got nan"),
         (["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/file"], "no/such/file cannot be used: No"),
     ],
 )

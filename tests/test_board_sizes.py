@@ -363,3 +363,6 @@ def test_sizes_of_one_game_differ_in_size_alone() -> None:
     assert not differ_in_size("gomoku(size=6,k=4)", "gomoku(size=6,k=3)")
     assert not differ_in_size("hex(size=4)", "gomoku(size=5)")
     assert not differ_in_size("nowhere:Game", "hex")
+    assert differ_in_size("breakthrough(width=5,height=6)", "breakthrough")
+    assert not differ_in_size("connect_four(width=12,height=4)", "connect_four")  # neither is on a board of 12x12
+    assert not differ_in_size("breakthrough(width=3,height=12)", "breakthrough")

@@ -10,7 +10,7 @@ import torch
 
 import azpy
 from azpy.devices import CPU, Device
-from azpy.errors import DeviceError
+from azpy.errors import DeviceError, SettingsError
 from azpy.evaluators import choice
 from azpy.evaluators.choice import gpu_precision, open_generation, open_network
 from azpy.evaluators.onnx import OnnxEvaluator
@@ -79,6 +79,12 @@ def test_auto_is_fp16_on_cuda_where_all_that_play_have_it(on_torch: list[tuple[s
     assert gpu_precision(settings(precision="fp32"), [Device("cuda")]) == "fp32"
     assert gpu_precision(settings(workers=2), [Device("cuda")]) == "fp16"
     assert gpu_precision(settings(workers="folder:shared"), [Device("cuda")]) == "fp32"
+    own: dict[str, Any] = {"network": "mine:make", "device": "cuda"}
+    assert gpu_precision(Settings("tic_tac_toe", **own), [Device("cuda")]) == "fp16"
+    assert gpu_precision(Settings("tic_tac_toe", **own, workers=2), [Device("cuda")]) == "fp32"
+    Settings("tic_tac_toe", **own, precision="fp16")
+    with pytest.raises(SettingsError, match="workers play network mine:make by ONNX Runtime, which has no fp16"):
+        Settings("tic_tac_toe", **own, precision="fp16", workers=2)
 
 
 def test_a_run_that_goes_on_with_auto_plays_in_fp16_at_once(

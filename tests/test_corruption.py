@@ -242,14 +242,14 @@ def damage_metrics(path: Path) -> None:
 
 
 def repair_config(path: Path) -> None:
-    path.write_text(path.read_text().replace("gane", "game"))
+    path.write_text(path.read_text().replace("\npasses = -", "\npasses = "))
 
 
 # File -> how it is damaged, what the error says, how a user follows its advice, what the next start says.
 ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object], str]] = {
     "config.toml": (
-        lambda path: path.write_text(path.read_text().replace("game =", "gane =")),
-        "config.toml: gane: no such setting; did you mean game?; put that right",
+        lambda path: path.write_text(path.read_text().replace("\npasses = ", "\npasses = -")),
+        "config.toml: passes must be more than 0, got -1.0; put that right",
         repair_config,
         "going on after iteration 3",
     ),

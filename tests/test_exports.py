@@ -372,9 +372,9 @@ def test_a_notation_is_for_its_game(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([str(with_models), "--sgf", "d", "--jsonl", "d/all.jsonl"]) == 2
-    assert "--sgf is for games that are written as SGF; these are of" in capsys.readouterr().err
-    assert main([str(with_models), "--pgn", "x.pgn"]) == 2
-    assert "--pgn is for games that are written as PGN; these are of tic_tac_toe" in capsys.readouterr().err
+    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
+    assert main([str(with_models), "--sgf", "d", "--pgn", "x.pgn"]) == 2
+    assert "--pgn is for games of chess; these are of tic_tac_toe" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

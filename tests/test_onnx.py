@@ -345,8 +345,8 @@ def test_loading_a_run_loads_onnx_runtime_when_its_evaluator_is_asked_for(tmp_pa
     assert done.stdout == "0 1 False\nTrue False\n"
 
 
-@pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one"])
-def test_an_unknown_device_is_refused(device: str) -> None:
+@pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one", None, 3])
+def test_an_unknown_device_is_refused(device: Any) -> None:
     with pytest.raises(SettingsError, match=r"^device must be cpu, .*, webgpu, azpy or auto, got "):
         OnnxEvaluator(make_model(), device)
 

@@ -153,7 +153,7 @@ def test_rms_norm_is_exported(norm: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(got, expected.detach().numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("how", ["whole", "in_place", "part"])
+@pytest.mark.parametrize("how", ["whole", "in_place", "part", "forward"])
 def test_a_compiled_network_is_refused(how: str) -> None:
     spec = f"own_parts:compiled_{how}"
     with pytest.raises(SettingsError, match=f"network '{spec}': .* give the module without torch.compile"):

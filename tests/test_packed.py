@@ -1,7 +1,9 @@
 """Files of games that are packed or broken: what can be read is read, and the rest is left out."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import random
 import sys
@@ -74,15 +76,25 @@ def archives() -> dict[str, bytes]:
         member.size = len(game)
         tar.addfile(member, io.BytesIO(game.encode()))
     found = {end: stream.getvalue() for end, stream in whole.items()}
-    return found | {"tar.gz": gzip.compress(found["tar"]), "tgz": gzip.compress(found["tar"])}
+    found |= {"tar.gz": gzip.compress(found["tar"]), "tgz": gzip.compress(found["tar"])}
+    return found | {"sgf.bz2": bz2.compress(game.encode()), "sgf.xz": lzma.compress(game.encode())}
 
 
 def test_the_error_for_an_archive_says_to_unpack_it(tmp_path: Path) -> None:
     for end, data in archives().items():
         path = tmp_path / f"a.{end}"
         path.write_bytes(data)
-        with pytest.raises(RunError, match=rf"a\.{end} is a zip or tar archive: unpack it, and give the folder"):
+        with pytest.raises(RunError, match=rf"a\.{end} is packed as zip, tar, bzip2 or xz: unpack it, and give the"):
             import_games([str(path)], GO, 0, Filters())
+
+
+def test_archives_in_a_folder_are_counted_as_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.sgf").write_text(sgf_game(LINE))
+    for end, data in archives().items():
+        (tmp_path / f"b.{end}").write_bytes(data)
+    found = import_games([str(tmp_path)], GO, 0, Filters())
+    assert (len(found.records), found.files_left_out) == (1, {"unreadable": len(archives())})
+    assert "unpack it" in found.first["unreadable"]
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

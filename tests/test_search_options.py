@@ -141,13 +141,21 @@ def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> 
         ({"c_puct_base": -1.0}, ValueError, "c_puct_base must be more than 0, got -1.0$"),
         ({"root_noise": (-1.0, 0.5)}, ValueError, "the alpha of root_noise must be a number > 0, got -1$"),
         ({"gumbel_actions": 4, "value_scale": -1.0}, ValueError, "value_scale must be at least 0, got -1"),
-        ({"lcb": float("nan")}, ValueError, "lcb must be a finite number, got NaN"),
+        ({"lcb": float("nan")}, ValueError, "lcb must be a finite number, got nan"),
         ({"root_temperature": 0.0}, ValueError, "root_temperature must be more than 0, got 0"),
         ({"in_flight_share": 0.0}, ValueError, "in_flight_share must be more than 0"),
         ({"max_memory_mb": 0.0}, ValueError, "max_memory_mb must be more than 0, got 0"),
+        ({"max_memory_mb": "none"}, TypeError, "max_memory_mb must be a number or None, got 'none'"),
+        ({"c_puct": 2**128}, ValueError, f"c_puct must be at most 1000000, got {2**128}"),
+        ({"c_puct": -1}, ValueError, "c_puct must be at least 0, got -1$"),
+        ({"fpu": "prent"}, ValueError, "fpu must be zero or parent or a number, got 'prent'"),
         ({"fpu": -0.5}, ValueError, "fpu must be at least 0, got -0.5"),
         ({"fpu": float("inf")}, ValueError, "fpu must be at most 100, got"),
-        ({"gumbel_actions": 4, "gumbel_scale": 1e300}, ValueError, "gumbel_scale must be at most 1000000, got 1e300$"),
+        (
+            {"gumbel_actions": 4, "gumbel_scale": 1e300},
+            ValueError,
+            "gumbel_scale must be at most 1000000, got 1e[+]300$",
+        ),
     ],
     ids=str,
 )
@@ -210,7 +218,6 @@ MAKERS: dict[str, Any] = {
     "GameRecord.as_imported": lambda **given: played().as_imported(**{"game_id": 0, "seed": 0, **given}),
     "SelfPlay": lambda **given: azpy.SelfPlay("pig", UNIFORM, **given),
     "SelfPlay.admit": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).admit(**{"first": 0, "n": 0, **given}),
-    "SelfPlay.set_simulations": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).set_simulations(**given),
     "SelfPlay.take_finished": lambda **given: azpy.SelfPlay("pig", UNIFORM, games=0).take_finished(**given),
     "Line.play": lambda **given: _core.Line(connect_four()).play("4", **given),
     "Line.go_on": lambda **given: _core.Line(connect_four()).go_on(**given),
@@ -264,10 +271,9 @@ def test_a_whole_number_out_of_range_is_refused_by_its_name(number: int) -> None
     for kind, name in cases:
         with pytest.raises(ValueError) as caught:
             MAKERS[kind](**{name: number})
-        got = "2**127 or more" if number == 2**200 else str(number)
         said = str(caught.value).splitlines()[0]
         assert name in said, (kind, name, said)
-        assert got in said, (kind, name, said)
+        assert str(number) in said or (number == 2**200 and "2**127 or more" in said), (kind, name, said)
 
 
 def test_a_whole_number_in_a_list_is_refused_too() -> None:

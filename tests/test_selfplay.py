@@ -199,7 +199,7 @@ def test_a_reused_tree_leaves_all_evaluations_to_the_new_search() -> None:
     ("settings", "text"),
     [
         ({"resign_below": -1.5}, "resign_below must be at least -1, got -1.5"),
-        ({"resign_below": float("nan")}, "resign_below must be a finite number, got NaN"),
+        ({"resign_below": float("nan")}, "resign_below must be a finite number, got nan"),
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
         ({"full_search_share": 0.0}, "full_search_share must be more than 0, got 0"),
     ],

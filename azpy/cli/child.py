@@ -1,4 +1,4 @@
-"""A worker that az-train starts; nobody else has a use for it."""
+"""Run a worker process that az-train starts."""
 
 import os
 import signal

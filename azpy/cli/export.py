@@ -86,9 +86,9 @@ def _export(arguments: Sequence[str]) -> int:
     run = StoredRun(boxed(options.run), options.game)
     game = str(run.settings.game)
     notation = notation_of(game)
-    for name in NAMES & targets.keys():
-        if notation is None or notation.name != name:
-            raise SettingsError(f"--{name} is for games that are written as {name.upper()}; these are of {game}")
+    for name in targets:
+        if name in NAMES and (notation is None or notation.name != name):
+            raise SettingsError(f"--{name} is for games of {' or '.join(NAMES[name])}; these are of {game}")
     crate = None if options.crate is None else Path(options.crate)
     if "web" in targets:  # before what takes time
         _check_page(run, crate)

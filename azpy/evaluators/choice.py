@@ -26,7 +26,7 @@ from azpy.evaluators.net import NetEvaluator
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import CheckedEvaluator, rate
 from azpy.runs.reader import CHECKPOINT_FILES, has_weights_alone
-from azpy.settings.run import Settings
+from azpy.settings.run import Settings, is_own
 from azpy.system import usable_cores
 
 WEIGHTS = CHECKPOINT_FILES[0]
@@ -134,11 +134,12 @@ def _faster(on_gpu: CheckedEvaluator, on_cpu: CheckedEvaluator, threads: int, ro
 def gpu_precision(settings: Settings, devices: Sequence[Device]) -> str:
     """In what the network of a run plays on GPUs once it has passed its check: fp16 for "auto" by torch on CUDA.
 
-    Where other machines play too, "auto" stays fp32, which all of them have.
+    "auto" stays fp32 where other machines play too, which may not have fp16, and where worker processes play a network
+    of the user's own, by ONNX Runtime.
     """
     if settings.precision not in {"int8", "auto"}:
         return settings.precision
-    elsewhere = isinstance(settings.workers, str)
+    elsewhere = isinstance(settings.workers, str) or bool(settings.workers and is_own(settings.network))
     on_cuda = all(device.kind == "cuda" for device in devices) and torch_has_cuda()
     return "fp16" if settings.precision == "auto" and on_cuda and not elsewhere else "fp32"
 

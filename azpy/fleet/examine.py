@@ -57,8 +57,6 @@ class Examiner:
             raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
         if foreign := set(record.networks.tolist()) - self._networks:
             raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
-        if record.simulations is not None:
-            raise RefusedError(f"game {record.game_id} has {record.simulations} simulations a move, which no game has")
         # A free run has games of several scores to beat. The rules know their range.
         given, several = record.score_to_beat, self._settings.ranked_reward and not self._settings.deterministic
         if given is None if several else given != self._score_to_beat:

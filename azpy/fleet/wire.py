@@ -5,9 +5,9 @@
 The head says (key `do`):
 
     begin   settings, version: of the worker's part of the run; the first message
-    play    lineup (a number), network (SHA-256 or null), precision, resign_below, simulations and score_to_beat
-            (numbers or null), answers (in a deterministic run, of the network in the head); the bytes are the network's
-            file, or nothing where the worker has it
+    play    lineup (a number), network (SHA-256 or null), precision, resign_below, score_to_beat (a number or null),
+            answers (in a deterministic run, of the network in the head); the bytes are the network's file, or nothing
+            where the worker has it
     games   ids: [[first, count], ...]
     pause
     stop    error (in words, if the worker did something wrong): send what is finished, and end

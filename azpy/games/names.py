@@ -95,11 +95,14 @@ def differ_in_size(one: str, other: str) -> bool:
         return False
     sizes = {"size", "width", "height"} & _core.list_games().get(name, {}).keys()
     side = max(length for spec in (one, other) for length in make_game(spec).obs_shape[1:])
-    same = set[str]()  # the two games on a square board with this side
+    same = set[str]()  # the two games on a square board with this side, if there is one
     for spec in (one, other):
         given = [pair.strip() for pair in spec.strip().partition("(")[2].removesuffix(")").split(",") if pair.strip()]
         kept = [pair for pair in given if pair.partition("=")[0].strip() not in sizes]
-        same.add(make_game(f"{name}({','.join([*(f'{key}={side}' for key in sorted(sizes)), *kept])})").game)
+        try:
+            same.add(make_game(f"{name}({','.join([*(f'{key}={side}' for key in sorted(sizes)), *kept])})").game)
+        except SettingsError:
+            return False
     return bool(sizes) and len(same) == 1
 
 

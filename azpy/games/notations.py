@@ -12,7 +12,9 @@ from azpy._core import Notation, State, list_games, notation_of
 from azpy.games.lines import replayed
 from azpy.system import plain_text
 
-NAMES = {found.name for found in map(notation_of, list_games()) if found is not None}  # files end in them
+_USED = [(game, found.name) for game in list_games() if (found := notation_of(game)) is not None]
+# What files end in -> the games in them.
+NAMES = {name: [game for game, other in _USED if other == name] for _, name in _USED}
 _PGN_RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the sign of the outcome for player 0
 
 

@@ -68,7 +68,7 @@ def checked(given: Any, game: Any) -> nn.Module:
     """
     if not isinstance(given, nn.Module) or isinstance(given, torch.jit.ScriptModule):
         raise ModelError(f"got a {type(given).__name__}, expected a torch.nn.Module that is not TorchScript")
-    if any(hasattr(part, "_orig_mod") or part._compiled_call_impl for part in given.modules()):
+    if any(map(_is_compiled, given.modules())):
         raise ModelError("torch cannot export what torch.compile made: give the module without torch.compile")
     module: nn.Module = given
     name, shape, actions = type(module).__name__, tuple(map(int, game.obs_shape)), int(game.num_actions)
@@ -94,6 +94,14 @@ def checked(given: Any, game: Any) -> nn.Module:
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
         raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
     return module
+
+
+def _is_compiled(part: nn.Module) -> bool:
+    """Whether torch.compile made a module, or its method `forward`."""
+    forward: Any = part.forward
+    # torch.compiler.disable leaves the first mark too.
+    compiled = hasattr(forward, "_torchdynamo_orig_callable") and not hasattr(forward, "_torchdynamo_disable")
+    return compiled or hasattr(part, "_orig_mod") or bool(part._compiled_call_impl)
 
 
 def _misfit(found: Any, actions: int, num_values: int) -> str:

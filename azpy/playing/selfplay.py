@@ -61,8 +61,6 @@ def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core
     """One game of a run again, by itself. No player resigns, so the game is at least as long as it was."""
     layout = {"slots": 1, "pipelines": 1, "resign_below": -1.0}
     with _open(settings, start, evaluator, **layout) as play:
-        if record.simulations is not None:
-            play.set_simulations(record.simulations)
         if record.score_to_beat is not None:
             play.set_score_to_beat(record.score_to_beat)
         play.admit(record.game_id, 1)

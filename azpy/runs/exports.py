@@ -102,13 +102,13 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
     `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in
-    words; if `resigned`, the player to move after the last ply gave up. `simulations` are those of full searches in
-    a run where their number grows, else None. `score_to_beat` is that of one player, else None. Each ply has `player`
-    (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in full), `fast` (searched
-    fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also has `network`
-    (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move; where two
-    players do not share a zero sum it has `root_values` too, one a player, player 0 first. A sample has its `search`:
-    the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's target).
+    words; if `resigned`, the player to move after the last ply gave up. `score_to_beat` is that of one player, else
+    None. Each ply has `player` (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in
+    full), `fast` (searched fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also
+    has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move;
+    where two players do not share a zero sum it has `root_values` too, one a player, player 0 first. A sample has its
+    `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's
+    target).
     """
     plies = []
     flags, networks, offsets = record.flags, record.networks, record.offsets
@@ -136,7 +136,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     about = {"game": record.game, "game_id": record.game_id, "seed": record.seed}
     about |= {"outcome": record.outcome, "capped": record.capped, "resigned": record.resigned, "length": len(record)}
     about |= {"result": result_of(last, record.outcome, end_of(record))}
-    about |= {"imported": record.imported, "simulations": record.simulations, "score_to_beat": record.score_to_beat}
+    about |= {"imported": record.imported, "score_to_beat": record.score_to_beat}
     return about | {"plies": plies}
 
 

@@ -41,7 +41,7 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "duplicate": "the same moves as an earlier game",
 }
 _TEXTS = tuple(f".{name}" for name in NAMES)
-_SUFFIXES = (*_TEXTS, ".npz")
+_SUFFIXES = (*_TEXTS, ".npz", *packed.ARCHIVE_SUFFIXES)  # an archive is left out, and counted
 _MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end

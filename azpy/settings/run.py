@@ -110,7 +110,7 @@ class Settings:
         "numbers of several GPUs, such as 0,1, each with its pipelines; the first also trains and plays matches", None
     )
     precision: str = _run(
-        "in what the network plays, if it passes a check: int8 on the CPU; fp16 on a GPU; auto: "
+        "in what the network plays, if it passes a check: int8 on the CPU; fp16 on CUDA and TensorRT; auto: "
         "int8 on a CPU that is faster in it, fp16 by torch on CUDA, else fp32, and fp32 in deterministic runs",
         "auto",
         words=_PRECISIONS,
@@ -306,6 +306,11 @@ class Settings:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and kind == "tensorrt":
             raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
+        if self.workers and self.precision == "fp16" and is_own(self.network):
+            raise SettingsError(
+                f"workers play network {self.network} by ONNX Runtime, which has no fp16 on CUDA: give precision auto "
+                "or fp32, or workers 0"
+            )
         if self.deterministic and self.minutes is not None:
             raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
         if self.deterministic and self.total_evaluations is not None:

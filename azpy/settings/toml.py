@@ -52,8 +52,8 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings of a file, by name.
 
-    From the file of a run, it leaves out settings without effect and, if another version of azpy wrote the file, names
-    that are no settings here, each with a `SettingsWarning`.
+    From the file of a run, it leaves out settings without effect and names that are no settings here, such as those of
+    an earlier azpy, each with a `SettingsWarning`.
 
     Raises:
         SettingsError: no such file, or an entry that is no setting, of another type or out of range.
@@ -77,9 +77,10 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
 
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
+    by = "" if writer == here else f" (azpy {writer} wrote the file)"
     written = given.pop(_MADE_WITH, None) is not None
-    for name in [name for name in given if name not in ABOUT and writer != here]:
-        leave_out(name, given, f"is not a setting of azpy {here}, and is left out (azpy {writer} wrote the file)")
+    for name in [name for name in given if name not in ABOUT and written]:
+        leave_out(name, given, f"is not a setting of azpy {here}, and is left out{by}")
     try:
         settings = {name: checked(name, value) for name, value in given.items()}
     except SettingsError as error:

@@ -13,7 +13,7 @@ _PLAYING = {"growing": "seconds_growing", "evaluating": "seconds_evaluating", "w
 
 
 class TimeShares:
-    """Shares of the time since this was made, or begun anew.
+    """Shares of the time since this was made or restarted.
 
     growing: self-play in which trees grow: descending, encoding, expanding, playing moves.
     evaluating: self-play inside the evaluator, its turn at a shared one included.
@@ -35,7 +35,7 @@ class TimeShares:
         self.restart()
 
     def restart(self) -> None:
-        """Begins anew."""
+        """Start the clock again."""
         self._begin = self._clock()
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._playing: dict[str, float] = {}

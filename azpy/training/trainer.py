@@ -139,7 +139,8 @@ class Trainer(Loop):
         games = context.run.sealed.read(0)
         self._games.next_game = len(games)
         self._window.add(games)
-        yield from learn(context, games, self._learner)
+        with context.time.stage("fitting"):
+            yield from learn(context, games, self._learner)
         last = context.budget.is_over(0)
         self._generations.publish(self._learner.averaged, 0, self._window.buffer, last=last)
         self._save(0)

@@ -132,7 +132,10 @@ impl SearchConfig {
     /// # Errors
     /// A sentence that names the option, its value and the range, or both options that do not go together.
     pub fn check(&self) -> Result<(), String> {
-        Self::OPTIONS.iter().try_for_each(|row| row.check(self.get(row.name).unwrap_or(OptionValue::None)))?;
+        Self::OPTIONS.iter().try_for_each(|row| {
+            let value = self.get(row.name).unwrap_or(OptionValue::None);
+            row.check(value, value)
+        })?;
         self.check_rule(Self::OPTIONS, |name| (self.get(name), Self::default().get(name)))
     }
 

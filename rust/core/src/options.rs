@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::num::IntErrorKind;
 
 /// The largest factor or weight: far above any useful one, and far below where products are no longer finite.
 pub const MOST: OptionValue<'_> = OptionValue::Whole(1_000_000);
@@ -102,6 +103,8 @@ pub struct OptionRow<'a> {
     pub kind: Kind,
     /// Whether it may be None.
     pub optional: bool,
+    /// The word that stands for None, as flags and files have it.
+    pub none: Option<&'a str>,
     /// Words that stand for a number; one that ends with `TEXT` is any longer text that begins so.
     pub words: &'a [&'a str],
     /// Whether the word `auto` is taken: a caller puts a value in its place.
@@ -135,6 +138,7 @@ impl<'a> OptionRow<'a> {
         help: "",
         kind: Kind::Number,
         optional: false,
+        none: Some("none"),
         words: &[],
         auto: false,
         low: OptionValue::Whole(0),
@@ -149,31 +153,41 @@ impl<'a> OptionRow<'a> {
         in_self_play: None,
     };
 
-    /// What users type, as a value for [`OptionRow::read`].
+    /// What users type, as a value for [`OptionRow::read`]. Python's rules of digits hold: `_` stands between two.
     #[must_use]
     pub fn parse(&self, text: &'a str) -> OptionValue<'a> {
+        let bytes = text.trim().as_bytes();
+        let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+        let between = |at: usize| at > 0 && is_digit(at - 1) && is_digit(at + 1);
+        if self.kind == Kind::Text || (0..bytes.len()).any(|at| bytes[at] == b'_' && !between(at)) {
+            return OptionValue::Word(text);
+        }
         let digits = text.trim().replace('_', "");
-        let whole = || digits.parse().map(OptionValue::Whole).ok();
+        let whole = match digits.parse::<i128>() {
+            Ok(number) => Some(number),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(i128::MAX),
+            Err(error) if *error.kind() == IntErrorKind::NegOverflow => Some(i128::MIN),
+            Err(_) => None,
+        };
         let number = || digits.parse().map(OptionValue::Number).ok();
         let switch = || text.parse().map(OptionValue::Switch).ok();
-        let parsed = if self.kind == Kind::Text { None } else { whole().or_else(number).or_else(switch) };
-        parsed.unwrap_or(OptionValue::Word(text))
+        whole.map(OptionValue::Whole).or_else(number).or_else(switch).unwrap_or(OptionValue::Word(text))
     }
 
-    /// The option's value for one that somebody gave; the word `none` is None.
+    /// The option's value for one that somebody gave; `shown` is how it was written.
     ///
     /// # Errors
     /// A sentence that names the option, what it may be, and what came.
-    pub fn read(&self, given: OptionValue<'a>) -> Result<OptionValue<'a>, String> {
-        let value = self.typed(given)?;
-        self.check(value).map(|()| value)
+    pub fn read(&self, given: OptionValue<'a>, shown: impl fmt::Display) -> Result<OptionValue<'a>, String> {
+        let value = self.typed(given, &shown)?;
+        self.check(value, shown).map(|()| value)
     }
 
     /// The same without the check of the range.
     ///
     /// # Errors
     /// A value of another type.
-    pub fn typed(&self, given: OptionValue<'a>) -> Result<OptionValue<'a>, String> {
+    pub fn typed(&self, given: OptionValue<'a>, shown: impl fmt::Display) -> Result<OptionValue<'a>, String> {
         use OptionValue::{Noise, None, Number, Switch, Whole, Word};
         let expected = match self.kind {
             Kind::Switch => Some("true or false"),
@@ -182,14 +196,15 @@ impl<'a> OptionRow<'a> {
             Kind::Noise => Some("a fraction or (alpha, fraction)"),
             Kind::Text => self.words.is_empty().then_some("text"),
         };
-        let (auto, none) = (self.auto.then_some("auto"), self.optional.then_some("none"));
+        let (auto, none) = (self.auto.then_some("auto"), self.optional.then_some(self.none.unwrap_or("None")));
         let is_word = |text: &str| {
             let begins = |start: &str| text.len() > start.len() && text.starts_with(start);
             let fits = |word: &&str| *word == text || word.strip_suffix("TEXT").is_some_and(begins);
             expected == Some("text") || auto == Some(text) || self.words.iter().any(fits)
         };
         match (given, self.kind) {
-            (None | Word("none"), _) if self.optional => Ok(None),
+            (None, _) if self.optional => Ok(None),
+            (Word(text), _) if self.optional && self.none == Some(text) => Ok(None),
             (Word(text), _) if is_word(text) => Ok(given),
             (Switch(_), Kind::Switch)
             | (Whole(_), Kind::Whole)
@@ -198,16 +213,16 @@ impl<'a> OptionRow<'a> {
             (Whole(_), Kind::Number | Kind::Noise) => Ok(given.number().map_or(given, Number)),
             _ => {
                 let all = self.words.iter().copied().chain(expected).chain(auto).chain(none).collect::<Vec<&str>>();
-                Err(format!("{} must be {}, got {given}", self.name, all.join(" or ")))
+                Err(format!("{} must be {}, got {shown}", self.name, all.join(" or ")))
             }
         }
     }
 
-    /// Refuses a value out of range.
+    /// Refuses a value out of range; `shown` is how it was written.
     ///
     /// # Errors
     /// A sentence that names the option, its range and the value.
-    pub fn check(&self, value: OptionValue<'_>) -> Result<(), String> {
+    pub fn check(&self, value: OptionValue<'_>, shown: impl fmt::Display) -> Result<(), String> {
         let Self { name, low, high, .. } = self;
         if let OptionValue::Noise(Some(alpha), _) = value
             && !(alpha > 0.0 && alpha.is_finite())
@@ -223,7 +238,7 @@ impl<'a> OptionRow<'a> {
             _ if self.even && matches!(value, OptionValue::Whole(odd) if odd % 2 != 0) => "an even number".to_owned(),
             _ => return Ok(()),
         };
-        Err(format!("{name} must be {bound}, got {value}"))
+        Err(format!("{name} must be {bound}, got {shown}"))
     }
 }
 
@@ -349,7 +364,7 @@ macro_rules! options {
             /// A sentence about a name or a value that does not fit.
             pub fn set(&mut self, name: &str, value: $crate::options::OptionValue<'_>) -> Result<(), String> {
                 let row = Self::OPTIONS.iter().find(|row| row.name == name);
-                let value = row.ok_or_else(|| format!("{name}: no such option"))?.read(value)?;
+                let value = row.ok_or_else(|| format!("{name}: no such option"))?.read(value, value)?;
                 let wrong = || format!("{name} cannot be {value}");
                 match name {
                     $(stringify!($name) => {

@@ -102,12 +102,6 @@ impl GameRecord {
         self.0.imported
     }
 
-    /// Simulations of its full searches, where `SelfPlay.set_simulations` set them; None: those of self-play's options.
-    #[getter]
-    fn simulations(&self) -> Option<u32> {
-        self.0.simulations
-    }
-
     /// Of one player: the score that the game was to beat, see the option `score_to_beat`; None without one.
     #[getter]
     fn score_to_beat(&self) -> Option<f32> {

@@ -319,15 +319,6 @@ impl SelfPlay {
         py.detach(|| playing.core.set_resign_below(below)).map_err(PyValueError::new_err)
     }
 
-    /// Has the games that begin from now on search `n` simulations a move in place of the option `simulations`. A fast
-    /// search has `fast_simulations`, at most n, or a quarter of n without that option. Their records name the number.
-    fn set_simulations(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: i128) -> PyResult<()> {
-        let playing = self.open()?;
-        let n: u32 = within("n", n, 1, i128::from(u32::MAX))?;
-        py.detach(|| playing.core.set_simulations(n));
-        Ok(())
-    }
-
     /// Has the games that begin from now on count their scores against this one in place of the option `score_to_beat`.
     /// Their records name the score. A game of several players then ends self-play with a GameError.
     fn set_score_to_beat(&self, py: Python<'_>, score: f32) -> PyResult<()> {

@@ -15,6 +15,8 @@ use pyo3::{Borrowed, PyTypeInfo};
 
 /// More threads would choke a machine.
 pub(crate) const MOST_THREADS: usize = 1024;
+/// Letters of a wrong value in an error.
+const MOST_SHOWN: usize = 100;
 /// Pipelines are threads too.
 pub(crate) const MOST_PIPELINES: usize = 256;
 
@@ -123,9 +125,15 @@ fn take(
     for row in rows {
         if let Some(value) = given.get_item(row.name)? {
             given.del_item(row.name)?;
-            let text = text_of(&value);
-            let value = row.typed(given_value(&value, &text)).map_err(PyTypeError::new_err)?;
-            set(row.name, value).map_err(PyValueError::new_err)?;
+            let (text, keyword) = (text_of(&value), OptionRow { none: None, ..*row });
+            let found = given_value(&value, &text);
+            let (shown, is_wrong_word) =
+                (shown(&value, found), matches!(found, OptionValue::Word(_)) && !row.words.is_empty());
+            let found = keyword.typed(found, &shown).map_err(|why| match is_wrong_word {
+                true => PyValueError::new_err(why),
+                false => PyTypeError::new_err(why),
+            })?;
+            row.check(found, shown).and_then(|()| set(row.name, found)).map_err(PyValueError::new_err)?;
         }
     }
     Ok(())
@@ -135,6 +143,17 @@ fn take(
 fn text_of(value: &Bound<'_, PyAny>) -> String {
     let shown = || value.repr().map_or_else(|_| "something else".into(), |text| text.to_string());
     value.cast::<PyString>().map_or_else(|_| shown(), |text| text.to_string_lossy().into_owned())
+}
+
+/// A value as Python writes it, for errors; `found` is what it is to the core.
+fn shown(value: &Bound<'_, PyAny>, found: OptionValue<'_>) -> String {
+    let written = value.repr().map(|text| text.to_string_lossy().into_owned());
+    shortened(&written.unwrap_or_else(|_| found.to_string()))
+}
+
+fn shortened(text: &str) -> String {
+    let end = text.char_indices().nth(MOST_SHOWN);
+    end.map_or_else(|| text.to_owned(), |(end, _)| format!("{}…", &text[..end]))
 }
 
 /// A value of Python as an option's; `text` is [`text_of`] it.
@@ -182,7 +201,9 @@ pub(crate) fn read_setting<'py>(
         ..OptionRow::PLAIN
     };
     let value = if typed { row.parse(&text) } else { given_value(given, &text) };
-    match row.read(value).map_err(PyValueError::new_err)? {
+    let is_number = typed && !matches!(value, OptionValue::Word(_));
+    let shown = if is_number { shortened(text.trim()) } else { shown(given, value) };
+    match row.read(value, shown).map_err(PyValueError::new_err)? {
         OptionValue::Word(_) => Ok(given.clone()), // names of files may hold any bytes
         value => python(py, value),
     }

@@ -216,16 +216,10 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
         Ok(())
     }
 
-    /// Has the games that begin from now on search so many simulations a move, in place of those of the options. Their
-    /// records name the number.
-    pub fn set_simulations(&self, simulations: u32) {
-        self.shared.lock().own.simulations = Some(simulations);
-    }
-
     /// Has the games that begin from now on count scores against this one (see [`crate::game::ranked`]), in place of the
     /// one of the options. Their records name it. A game of several players then ends self-play with an error.
     pub fn set_score_to_beat(&self, score: f32) {
-        self.shared.lock().own.score_to_beat = Some(score);
+        self.shared.lock().score_to_beat = Some(score);
     }
 
     /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.

@@ -159,12 +159,12 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 }
                 state.begin_game()
             };
-            let Some((game_id, own, begun)) = next else {
+            let Some((game_id, to_beat, begun)) = next else {
                 return;
             };
             let begun = begun.and_then(|record| GameInPlay::begun(&self.config, &self.start, record));
-            let (mut game, position) =
-                begun.unwrap_or_else(|| (GameInPlay::new(&self.config, &self.start, game_id, own), self.start.clone()));
+            let anew = || (GameInPlay::new(&self.config, &self.start, game_id, to_beat), self.start.clone());
+            let (mut game, position) = begun.unwrap_or_else(anew);
             let mut search = Search::new(position, game.search_config(&self.config));
             begin_move(&mut search, &mut game, &self.config, self.network());
             // A game without a single search (over at once, or all opening) still counts.

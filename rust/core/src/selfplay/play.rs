@@ -65,16 +65,10 @@ impl SelfPlayConfig {
         Resign { below: self.resign_below, plies: self.resign_plies, control: self.resign_control }
     }
 
-    /// Simulations of a search, on top of those of a reused tree. A game with a number of its own (see
-    /// [`GameRecord::simulations`]) has it in place of `simulations`, and no fast search of it has more.
+    /// Simulations of a search, on top of those of a reused tree.
     #[must_use]
-    pub fn simulations_of(&self, own: Option<u32>, fast: bool) -> u32 {
-        let full = own.unwrap_or(self.simulations);
-        match self.fast_simulations {
-            _ if !fast => full,
-            Some(few) => few.min(own.unwrap_or(few)),
-            None => (full / 4).max(1),
-        }
+    pub fn simulations_of(&self, fast: bool) -> u32 {
+        if fast { self.fast_simulations.unwrap_or((self.simulations / 4).max(1)) } else { self.simulations }
     }
 
     /// Refuses what games cannot be played with; see [`SearchConfig::check`].
@@ -83,7 +77,10 @@ impl SelfPlayConfig {
     /// A sentence that names the option.
     pub fn check(&self) -> Result<(), String> {
         let (rows, default) = (Self::OPTIONS, Self::default());
-        rows.iter().try_for_each(|row| row.check(self.get(row.name).unwrap_or(OptionValue::None)))?;
+        rows.iter().try_for_each(|row| {
+            let value = self.get(row.name).unwrap_or(OptionValue::None);
+            row.check(value, value)
+        })?;
         self.search.check()?;
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
     }
@@ -116,13 +113,6 @@ pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), String> {
     Err(format!("resign_below {below} is for two players with a zero sum; this game has none: give -1, nobody resigns"))
 }
 
-/// What a game has of its own in place of the options, as its record says.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Own {
-    pub(crate) simulations: Option<u32>,
-    pub(crate) score_to_beat: Option<f32>,
-}
-
 /// A game in a slot.
 pub(crate) struct GameInPlay {
     pub(crate) record: GameRecord,
@@ -140,8 +130,8 @@ pub(crate) struct GameInPlay {
 }
 
 impl GameInPlay {
-    /// A game that has not begun.
-    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, own: Own) -> Self {
+    /// A game that has not begun; `score_to_beat` takes the place of the option.
+    pub(crate) fn new<G: Game>(config: &SelfPlayConfig, start: &G, game_id: u64, score_to_beat: Option<f32>) -> Self {
         let mut stream = stream_for(config.seed, game_id, OPENINGS);
         let up_to = config.opening_plies;
         let opening = if up_to == 0 { 0 } else { stream.below(up_to.saturating_add(1)) };
@@ -151,8 +141,7 @@ impl GameInPlay {
                 game_id,
                 seed: config.seed,
                 control: config.resign().is_control(config.seed, game_id),
-                simulations: own.simulations,
-                score_to_beat: own.score_to_beat.or(config.search.score_to_beat.map(|score| score as f32)),
+                score_to_beat: score_to_beat.or(config.search.score_to_beat.map(|score| score as f32)),
                 ..GameRecord::begun(start)
             },
             opening,
@@ -167,7 +156,7 @@ impl GameInPlay {
 
     /// A game that began in another process, and its position; `None` if it is of another run.
     pub(crate) fn begun<G: Game>(config: &SelfPlayConfig, start: &G, record: GameRecord) -> Option<(Self, G)> {
-        let mut game = Self::new(config, start, record.game_id, Own::default());
+        let mut game = Self::new(config, start, record.game_id, None);
         let mut position = start.clone();
         let fits = record.game == config.game
             && record.seed == config.seed
@@ -277,7 +266,7 @@ pub(crate) fn begin_move<G: Game>(
             Turn::Player(_) => {
                 game.network = network;
                 game.fast = config.is_fast(record.game_id, ply);
-                let simulations = config.simulations_of(record.simulations, game.fast);
+                let simulations = config.simulations_of(game.fast);
                 // Noise is for what is learned from.
                 search.set_exploring(!game.fast);
                 game.fault = search.begin(simulations, stream).err();

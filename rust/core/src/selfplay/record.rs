@@ -18,9 +18,10 @@ const RESIGNED: u8 = 2;
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
+/// It has a number of simulations of its own, which no game has any more.
 const SIMULATIONS: u8 = 32;
 const RANKED: u8 = 64;
-const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | SIMULATIONS | RANKED;
+const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | RANKED;
 /// `resign_ply` of a game in which nobody resigned.
 const NO_PLY: u32 = u32::MAX;
 /// Tells the stream of a tied game's coin from those of its plies.
@@ -114,8 +115,6 @@ pub struct GameRecord {
     pub resign_ply: Option<u32>,
     /// It comes from a file: this run's self-play has no part in it. Its outcome is the file's, unless the rules end it.
     pub imported: bool,
-    /// Simulations of its full searches, in a run where their number changes; `None`: those of the run's options.
-    pub simulations: Option<u32>,
     /// Of one player: its searches counted scores against this one, and [`GameRecord::reward_of`] does. The outcome is
     /// the score as it is.
     pub score_to_beat: Option<f32>,
@@ -254,10 +253,8 @@ impl GameRecord {
     /// are kept, and how it came to its end is not.
     #[must_use]
     pub fn as_imported(&self, score_to_beat: Option<f32>) -> Self {
-        let (capped, resigned, control, resign_ply, simulations) = (false, false, false, None, None);
-        let own = self.clone();
-        let mut record =
-            Self { imported: true, capped, resigned, control, resign_ply, simulations, score_to_beat, ..own };
+        let (capped, resigned, control, resign_ply, own) = (false, false, false, None, self.clone());
+        let mut record = Self { imported: true, capped, resigned, control, resign_ply, score_to_beat, ..own };
         if score_to_beat != self.score_to_beat {
             // The searches counted other wins than the run that learns. What the outcome is worth there stands in for
             // their values, so that a value target mixes numbers of one scale.
@@ -344,9 +341,6 @@ impl GameRecord {
             _ => return Err("it stops before the end of the game".into()),
         };
         self.check_resignation()?;
-        if self.simulations.is_some_and(|simulations| simulations == 0 || self.imported) {
-            return Err("it is said to have simulations that no game of self-play has".into());
-        }
         let fits = |score: &f32| self.num_players == 1 && (-1.0..=1.0).contains(score);
         if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
             return Err(format!("it is said to have the score {score} to beat, expected one player and -1 to 1"));
@@ -415,10 +409,9 @@ impl GameRecord {
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let end = flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
         let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
-        let own = flag(self.simulations.is_some(), SIMULATIONS) | flag(self.score_to_beat.is_some(), RANKED);
-        out.extend([end | more | own, self.num_players as u8, self.outcomes.len() as u8]);
+        let ranked = flag(self.score_to_beat.is_some(), RANKED);
+        out.extend([end | more | ranked, self.num_players as u8, self.outcomes.len() as u8]);
         out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
-        out.extend(self.simulations.iter().flat_map(|simulations| simulations.to_le_bytes()));
         out.extend(self.score_to_beat.iter().flat_map(|score| score.to_le_bytes()));
         self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
         out.extend((self.plies.len() as u32).to_le_bytes());
@@ -454,12 +447,14 @@ impl GameRecord {
         let game_id = reader.u64()?;
         let seed = reader.u64()?;
         let flags = reader.u8()?;
+        if flags & SIMULATIONS != 0 {
+            return Err("a game of a run whose simulations grew, which this version of azpy does not read".into());
+        }
         if flags & !GAME_FLAGS != 0 {
             return Err(format!("a game record with flags {flags:#04x}, which no game has"));
         }
         let (num_players, width) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
         let resign_ply = Some(reader.u32()?).filter(|&ply| ply != NO_PLY);
-        let simulations = if flags & SIMULATIONS == 0 { None } else { Some(reader.u32()?) };
         let score_to_beat = if flags & RANKED == 0 { None } else { Some(f32::from_bits(reader.u32()?)) };
         let outcomes = (0..width).map(|_| reader.u32().map(f32::from_bits)).collect::<Result<_, _>>()?;
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
@@ -493,7 +488,6 @@ impl GameRecord {
             control: flags & CONTROL != 0,
             resign_ply,
             imported: flags & IMPORTED != 0,
-            simulations,
             score_to_beat,
             plies,
             offsets: words(num_plies + 1)?,

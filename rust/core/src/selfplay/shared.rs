@@ -11,7 +11,6 @@ use std::time::Instant;
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::batched::{RoundStats, SearchError};
-use crate::selfplay::play::Own;
 use crate::selfplay::record::GameRecord;
 use crate::selfplay::timing::PipelineStats;
 
@@ -100,8 +99,8 @@ pub(crate) struct State<E, Error> {
     pub(crate) ended: Vec<bool>,
     /// `Resign::below` from each pipeline's next round on.
     pub(crate) resign_below: f64,
-    /// What the games to come have of their own.
-    pub(crate) own: Own,
+    /// Of the games to come, in place of the option.
+    pub(crate) score_to_beat: Option<f32>,
     pub(crate) stats: SelfPlayStats,
     /// One a pipeline.
     pub(crate) pipelines: Vec<PipelineStats>,
@@ -121,9 +120,9 @@ pub(crate) enum Standing {
 }
 
 impl<E, Error> State<E, Error> {
-    /// The next game to begin, if there is one: its id, what it has of its own, and its first plies if it has begun in
-    /// another process.
-    pub(crate) fn begin_game(&mut self) -> Option<(u64, Own, Option<GameRecord>)> {
+    /// The next game to begin, if there is one: its id, its score to beat, and its first plies if it has begun in another
+    /// process.
+    pub(crate) fn begin_game(&mut self) -> Option<(u64, Option<f32>, Option<GameRecord>)> {
         let range = self.queue.front_mut()?;
         let game_id = range.start;
         range.start += 1;
@@ -131,7 +130,7 @@ impl<E, Error> State<E, Error> {
             self.queue.pop_front();
         }
         self.in_play += 1;
-        Some((game_id, self.own, self.begun.remove(&game_id)))
+        Some((game_id, self.score_to_beat, self.begun.remove(&game_id)))
     }
 
     /// Whether no game is in play or waits for a slot, or nobody is left to play it.
@@ -174,7 +173,7 @@ impl<E, Error> Shared<E, Error> {
                 next: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
                 resign_below,
-                own: Own::default(),
+                score_to_beat: None,
                 stats: SelfPlayStats::default(),
                 pipelines: vec![PipelineStats::default(); pipelines],
                 standing: vec![None; pipelines],

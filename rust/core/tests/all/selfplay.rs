@@ -42,54 +42,6 @@ fn games_depend_on_the_seed_and_their_id_alone() {
     }
 }
 
-#[test]
-fn a_game_keeps_the_number_of_simulations_that_held_when_it_began() {
-    let options = |simulations, fast_simulations| SelfPlayConfig {
-        full_search_share: 0.5,
-        simulations,
-        fast_simulations,
-        ..config()
-    };
-    // The fast searches of options, and of games with 8 and 20 simulations of their own.
-    for (fast, own) in [(Some(10), [(8, 8), (20, 10)]), (None, [(8, 2), (20, 5)])] {
-        let plain = |simulations, fast| {
-            let play = start(options(simulations, fast), 4, Some(0), vec![Network::new(3)]);
-            play.admit(0..40);
-            all(&play)
-        };
-        let mut expected = vec![(None, plain(30, fast))];
-        expected.extend(own.map(|(simulations, few)| (Some(simulations), plain(simulations, Some(few)))));
-        let play = start(options(30, fast), 8, Some(0), vec![Network::new(3)]);
-        play.admit(0..40);
-        let mut found = Vec::new();
-        for simulations in [8, 20] {
-            while found.len() < simulations as usize {
-                found.extend(play.next(Duration::from_millis(20)).unwrap());
-            }
-            play.set_simulations(simulations);
-        }
-        found.extend(all(&play));
-        assert_eq!(found.len(), 40);
-        for game in &found {
-            game.check(&toy()).unwrap();
-            let (_, games) = expected.iter().find(|(simulations, _)| *simulations == game.simulations).unwrap();
-            assert_eq!(GameRecord { simulations: None, ..game.clone() }, games[game.game_id as usize]);
-        }
-        // Self-play holds where 64 finished games wait, so the last number may come after the last game has begun.
-        assert!(found.iter().any(|game| game.simulations.is_none()));
-    }
-}
-
-#[test]
-fn a_number_of_simulations_holds_from_the_first_game_admitted_after_it() {
-    let play = start(config(), 3, Some(0), vec![Network::new(3)]);
-    for (turn, simulations) in [9, 4, 12].into_iter().enumerate() {
-        play.set_simulations(simulations);
-        play.admit(turn as u64 * 20..turn as u64 * 20 + 20);
-        assert_eq!(all(&play).iter().filter(|game| game.simulations == Some(simulations)).count(), 20);
-    }
-}
-
 /// The ids of some games in ranges as they may be admitted: in any order, with gaps, some empty.
 fn shuffled(mut ids: Vec<u64>, seed: u64) -> Vec<std::ops::Range<u64>> {
     let mut stream = Stream::keyed(&[seed]);

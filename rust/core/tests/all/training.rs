@@ -23,7 +23,7 @@ fn search_of(start: &Toy, game: &GameRecord, ply: usize, config: &SelfPlayConfig
         search_config.root_noise = None;
     }
     let mut search = Search::new(state, search_config);
-    let simulations = config.simulations_of(None, is_fast);
+    let simulations = config.simulations_of(is_fast);
     search.begin(simulations, stream_for(config.seed, game.game_id, ply as u64)).unwrap();
     let mut rounds = Rounds::new(Workers::Serial, None);
     while rounds.run(std::slice::from_mut(&mut search), &mut Network::new(3)).unwrap() {}
