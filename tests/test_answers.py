@@ -23,7 +23,7 @@ table: dict[str, Any] = json.loads(TABLE.read_text())
 def answers(talk: dict[str, Any]) -> Iterator[list[Any]]:
     """What a server says to each turn of a talk: several messages at once, and their answers by id and turn."""
     served = open_player(f"uniform:{table['simulations']}", talk["game"], 1, temperature=talk.get("temperature", 0.0))
-    assert served.levels == [tuple(level) for level in table["levels"]]
+    assert [[name, level.simulations] for name, level in served.ladder.levels.items()] == table["levels"]
     assert served.options == table["options"]
     limits = Limits(**table["limits"] | talk.get("limits", {}))
     said = list[dict[str, Any]]()

@@ -40,10 +40,6 @@ class Served:
         number = getattr(self.evaluator, "network_id", None)
         return f"{number:016x}" if isinstance(number, int) else None
 
-    @property
-    def levels(self) -> list[tuple[str, int]]:
-        """Its levels from the weakest to the strongest, and the simulations of each."""
-        return [(name, level.simulations) for name, level in self.ladder.levels.items()]
 
 
 @dataclass

@@ -198,7 +198,7 @@ impl VectorSearch {
     fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&AnyBatch) -> T + Send) -> PyResult<T> {
         py.detach(|| {
             let session = looking(&self.session)?;
-            let found = caught(|| Ok(look(&*session)))?;
+            let found = caught(|| Ok(look(&session)))?;
             each!(&*session, session => session.check()).map(|()| found)
         })
     }

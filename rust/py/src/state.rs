@@ -126,7 +126,8 @@ pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<An
     }
     fn held<P: Paid>(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
         let game = PyGame::<P>::new(object)?;
-        Ok(P::held(Any::unlisted(&game.game().to_owned(), game)))
+        let spec = game.game().to_owned();
+        Ok(P::held(Any::unlisted(&spec, game)))
     }
     if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
 }

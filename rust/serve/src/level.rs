@@ -1,4 +1,4 @@
-//! How a player plays: how many simulations a move has, how warm it is, and which action that makes.
+//! How a player plays: its simulations a move, its temperature, and the action that it chooses.
 
 use azpy_core::game::Action;
 use azpy_core::rng::Stream;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::object::{Limits, Object, Refused, number, whole};
 
-/// Limits that are none.
+/// The values of limits that bound nothing.
 pub(crate) const ENDLESS: u32 = u32::MAX;
 pub(crate) const FOREVER: f64 = 1e6;
 

@@ -15,7 +15,7 @@ use crate::object::Allowed;
 
 const WEIGHTS: &str = "model.safetensors";
 
-/// Who plays, ready to be searched with.
+/// A player: what a search for it needs to know.
 #[derive(Clone, Debug)]
 pub struct Player<G> {
     /// Where its games begin.
@@ -28,7 +28,7 @@ pub struct Player<G> {
     pub about: Value,
     /// The hash of the model, if there is one.
     pub network: Option<String>,
-    /// Of a search that says no other limit.
+    /// The simulations of a search that gives no limit of its own.
     pub simulations: u32,
     /// From the weakest to the strongest.
     pub levels: Vec<Level>,

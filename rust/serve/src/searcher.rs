@@ -18,7 +18,8 @@ pub struct Wanted {
     pub allowed: Vec<Action>,
     /// The most simulations; none: no limit.
     pub simulations: Option<u32>,
-    /// The most seconds from its first round on; none: no limit.
+    /// The most seconds, from its first round on in [`Stepping`](crate::Stepping), in an engine from the request on;
+    /// none: no limit.
     pub seconds: Option<f64>,
     /// How urgent it is.
     pub priority: Priority,
@@ -92,7 +93,7 @@ impl From<String> for Unbegun {
     }
 }
 
-/// The players of a session, and who searches for them. Nothing here waits.
+/// The players of a session, and who searches for them. No method waits for a search.
 ///
 /// [`Stepping`](crate::Stepping) searches for one player, in the thread of its caller. Over the threads of an engine,
 /// `begin` hands a request on, events wait in a queue from which `take` takes them, several sessions share the players,

@@ -92,7 +92,7 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
         Self { player: Arc::new(player), evaluator, rounds, trees, kept, open, events }
     }
 
-    /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on.
+    /// One round of one search; `now` is in milliseconds by any clock. Whether searches go on.
     pub fn step(&mut self, now: f64) -> bool {
         let ready = (0..self.open.len()).filter(|&place| self.open[place].search.is_some());
         let turn = |&place: &usize| {
