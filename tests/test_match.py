@@ -458,7 +458,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
         (["c4?level=0", "random"], "level must be at least 1, got 0"),
         (["c4?level=9&simulations=9", "random"], "give level or simulations"),
-        (["c4?temperature=11", "random"], "temperature must be at most 10.0, got 11.0"),
+        (["c4?temperature=11", "random"], "temperature must be at most 10.0, got 11"),
         (["c4", "--round-robin", "--checkpoints", "1"], "checkpoints must be at least 2"),
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
         (["c4", "random", "--frobnicate"], "--frobnicate"),
