@@ -41,7 +41,6 @@ class Served:
         return f"{number:016x}" if isinstance(number, int) else None
 
 
-
 @dataclass
 class Model:
     """A player and the engine that searches for it.
