@@ -672,9 +672,8 @@ def test_a_game_in_python_is_not_mixed_with_one_in_rust_of_its_name() -> None:
     rust, python, uniform = azpy.make_game("tic_tac_toe"), azpy.State(Named()), azpy.UniformEvaluator()
     with pytest.raises(TypeError, match="all be of one game"):
         azpy.VectorSearch([rust, python], uniform)
-    search = azpy.VectorSearch([rust] * 2, uniform)
     with pytest.raises(TypeError, match="all be of one game"):
-        search.replace(0, python)
+        azpy.VectorSearch([rust] * 2, uniform).replace(0, python)
     with azpy.Engine(uniform, simulations=5) as engine:
         engine.submit(rust).result()
         with pytest.raises(TypeError, match="all be of one game"):
@@ -690,11 +689,11 @@ def test_an_error_of_a_game_comes_before_what_is_wrong_with_the_actions(monkeypa
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
         for ask in (engine.submit, lambda state, **given: engine.game(state).search(**given)):
             with pytest.raises(azpy.GameError, match="at a chance turn"):
-                ask(roll, actions=[0])  # type: ignore[operator]
+                ask(roll, actions=[0])
         monkeypatch.setattr(Named, "fails", "turn")
         for ask in (engine.submit, lambda state, **given: engine.game(state).search(**given)):
             with pytest.raises(Boom):
-                ask(start, actions=[3])  # type: ignore[operator]
+                ask(start, actions=[3])
 
 
 def test_an_action_that_failed_once_can_be_played_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
