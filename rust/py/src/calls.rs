@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use azpy_core::engine::{Priority, Wish};
 use azpy_core::game::Action;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::errors::{closed, no_stop_iteration};
+use crate::listed::Listed;
 use crate::result::{SearchResult, Told};
+use crate::settings::{self, Whole};
 use crate::threads::locked;
 
 const STOP: u8 = 1;
@@ -76,6 +78,54 @@ pub(crate) struct Asked {
     pub(crate) allowed: Vec<Action>,
     pub(crate) report_every: Option<Duration>,
     pub(crate) call: Arc<Call>,
+}
+
+/// A request.
+pub(crate) struct Given {
+    pub(crate) simulations: Option<Whole>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) seed: u64,
+    pub(crate) priority: Priority,
+    pub(crate) allowed: Allowed,
+    pub(crate) report_every: Option<Duration>,
+    pub(crate) told: Told,
+    pub(crate) hears: Hears,
+}
+
+/// The root's actions to choose among.
+pub(crate) enum Allowed {
+    /// As Python names them, to be checked; none for all.
+    Given(Option<Listed<Whole>>),
+    /// Ascending; empty for all.
+    Known(Vec<Action>),
+}
+
+/// Who hears of a request.
+pub(crate) enum Hears {
+    /// A future that it makes, and what is called with reports.
+    Future(Option<Py<PyAny>>),
+    Session(Box<dyn Listener>),
+}
+
+/// A priority as Python names it.
+pub(crate) fn priority_of(name: &str) -> PyResult<Priority> {
+    match name {
+        "play" => Ok(Priority::Play),
+        "analysis" => Ok(Priority::Analysis),
+        "ponder" => Ok(Priority::Ponder),
+        other => {
+            Err(PyValueError::new_err(format!("priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}")))
+        }
+    }
+}
+
+/// How often there are reports.
+pub(crate) fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult<Option<Duration>> {
+    match (on_report, report_every) {
+        (Some(_), seconds) => Ok(Some(settings::limit(Some(seconds.unwrap_or(0.1)))?.unwrap_or_default())),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(PyValueError::new_err("report_every needs on_report, which hears the reports")),
+    }
 }
 
 impl Asked {

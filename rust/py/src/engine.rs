@@ -8,7 +8,6 @@ use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
-use azpy_core::game::Action;
 use azpy_core::text::Position;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -16,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::allowed_actions;
-use crate::calls::{Asked, Call, Listener};
+use crate::calls::{Allowed, Asked, Call, Given, Hears, priority_of, reports};
 use crate::engine_stats::Stats;
 use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
@@ -263,54 +262,6 @@ impl Engine {
     /// How it searches.
     pub(crate) fn config(&self) -> SearchConfig {
         self.config
-    }
-}
-
-/// A request.
-pub(crate) struct Given {
-    pub(crate) simulations: Option<Whole>,
-    pub(crate) seconds: Option<f64>,
-    pub(crate) seed: u64,
-    pub(crate) priority: Priority,
-    pub(crate) allowed: Allowed,
-    pub(crate) report_every: Option<Duration>,
-    pub(crate) told: Told,
-    pub(crate) hears: Hears,
-}
-
-/// The root's actions to choose among.
-pub(crate) enum Allowed {
-    /// As Python names them, to be checked; none for all.
-    Given(Option<Listed<Whole>>),
-    /// Ascending; empty for all.
-    Known(Vec<Action>),
-}
-
-/// Who hears of a request.
-pub(crate) enum Hears {
-    /// A future that it makes, and what is called with reports.
-    Future(Option<Py<PyAny>>),
-    Session(Box<dyn Listener>),
-}
-
-/// A priority as Python names it.
-fn priority_of(name: &str) -> PyResult<Priority> {
-    match name {
-        "play" => Ok(Priority::Play),
-        "analysis" => Ok(Priority::Analysis),
-        "ponder" => Ok(Priority::Ponder),
-        other => {
-            Err(PyValueError::new_err(format!("priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}")))
-        }
-    }
-}
-
-/// How often there are reports.
-fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult<Option<Duration>> {
-    match (on_report, report_every) {
-        (Some(_), seconds) => Ok(Some(settings::limit(Some(seconds.unwrap_or(0.1)))?.unwrap_or_default())),
-        (None, None) => Ok(None),
-        (None, Some(_)) => Err(PyValueError::new_err("report_every needs on_report, which hears the reports")),
     }
 }
 

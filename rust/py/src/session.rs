@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::json;
 
-use crate::calls::{Call, Listener};
-use crate::engine::{Allowed, Engine, EngineGame, Given, Hears, ONLY};
+use crate::calls::{Allowed, Call, Given, Hears, Listener};
+use crate::engine::{Engine, EngineGame, ONLY};
 use crate::errors::caught;
 use crate::position::{AnyState, Hosted};
 use crate::query::{Limited, Message};
