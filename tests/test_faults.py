@@ -8,10 +8,9 @@ import sys
 import textwrap
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -622,115 +621,6 @@ def test_a_search_goes_on_after_an_exception_in_a_game() -> None:
     fuse[0] = 0
     with pytest.raises(Boom):
         search.advance(0)
-
-
-class Named(azpy.Game):
-    """Tic-tac-toe in Python, which says that it is the one in Rust, and counts its positions that live."""
-
-    game, num_actions, obs_shape, max_plies = "tic_tac_toe", 9, (2, 3, 3), 9
-    alive: ClassVar[weakref.WeakSet["Named"]] = weakref.WeakSet()
-    fails: ClassVar[str] = ""  # the method that does
-
-    def __init__(self, state: azpy.State | None = None) -> None:
-        self.state = azpy.make_game("tic_tac_toe") if state is None else state
-        self.alive.add(self)
-
-    def turn(self) -> int:
-        """See `azpy.Game`."""
-        if self.fails == "turn":
-            raise Boom
-        return self.state.turn
-
-    def legal_actions(self) -> list[int]:
-        """See `azpy.Game`."""
-        return self.state.legal_actions()
-
-    def play(self, action: int) -> None:
-        """See `azpy.Game`."""
-        if self.fails == "play":
-            raise Boom
-        self.state.play(action)
-
-    def clone(self) -> Self:
-        """See `azpy.Game`."""
-        return type(self)(self.state.clone())
-
-    def outcome(self) -> Any:
-        """See `azpy.Game`."""
-        return self.state.outcome()
-
-    def encode(self) -> Any:
-        """See `azpy.Game`."""
-        return self.state.observation()
-
-    def key(self) -> int:
-        """See `azpy.Game`."""
-        return self.state.key()
-
-
-def test_a_game_in_python_is_not_mixed_with_one_in_rust_of_its_name() -> None:
-    rust, python, uniform = azpy.make_game("tic_tac_toe"), azpy.State(Named()), azpy.UniformEvaluator()
-    with pytest.raises(TypeError, match="all be of one game"):
-        azpy.VectorSearch([rust, python], uniform)
-    with pytest.raises(TypeError, match="all be of one game"):
-        azpy.VectorSearch([rust] * 2, uniform).replace(0, python)
-    with azpy.Engine(uniform, simulations=5) as engine:
-        engine.submit(rust).result()
-        with pytest.raises(TypeError, match="all be of one game"):
-            engine.submit(python)
-    search = azpy.Search(uniform, simulations=5)
-    assert [int(search.run(state).visits.sum()) for state in (rust, python, rust)] == [5] * 3
-
-
-def test_an_error_of_a_game_comes_before_what_is_wrong_with_the_actions(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, roll = azpy.State(Named()), azpy.make_game("pig")
-    roll.play(roll.legal_actions()[0])
-    assert roll.turn == azpy.CHANCE
-    with azpy.Engine(azpy.UniformEvaluator()) as engine:
-        for ask in (engine.submit, lambda state, **given: engine.game(state).search(**given)):
-            with pytest.raises(azpy.GameError, match="at a chance turn"):
-                ask(roll, actions=[0])
-        monkeypatch.setattr(Named, "fails", "turn")
-        for ask in (engine.submit, lambda state, **given: engine.game(state).search(**given)):
-            with pytest.raises(Boom):
-                ask(start, actions=[3])
-
-
-def test_an_action_that_failed_once_can_be_played_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    uniform = azpy.UniformEvaluator()
-    search, many = azpy.Search(uniform, simulations=5), azpy.VectorSearch([Named()], uniform)
-    search.run(Named())
-    with azpy.Engine(uniform, simulations=5) as engine:
-        game = engine.game(Named())
-        calls: list[Callable[[], Any]] = [
-            lambda: search.advance(4),
-            lambda: many.advance([4]),
-            lambda: game.play(4),
-        ]
-        for play in calls:
-            with monkeypatch.context() as change:
-                change.setattr(Named, "fails", "play")
-                with pytest.raises(Boom):
-                    play()
-            play()
-        assert game.search().result().visits.sum() == 5
-        assert search.run(simulations=5).visits.sum() == 5
-
-
-def test_positions_of_a_burst_of_requests_do_not_stay() -> None:
-    def alive() -> int:
-        gc.collect()
-        return len(Named.alive)
-
-    with azpy.Engine(azpy.UniformEvaluator(), simulations=20) as engine:
-        engine.submit(Named()).result()
-        before = alive()
-        kept = [pending.result() for pending in [engine.submit(Named()) for _ in range(64)]]
-        assert alive() <= before + len(kept) + 100  # a result has its root
-        del kept
-        engine.submit(Named()).result()
-        engine.submit(Named()).result()
-        assert alive() <= before + 20
 
 
 def test_self_play_that_is_collected_on_its_own_thread_ends() -> None:

@@ -64,7 +64,7 @@ class Analyst:
     ) -> None:
         self._say = say
         seed = secrets.randbits(64)  # of the draws of players without a seed
-        # Nothing that the session holds may hold this object: nobody would ever free the two.
+        # `say` alone goes to the session: a session that held this object could never be freed.
         self._session = _core.Session(
             dict(models), lambda *reply: say(Reply(*reply)), limits, renews, told, answered, seed
         )

@@ -33,7 +33,7 @@ pub(crate) struct BatchSettings {
     pub(crate) seed: u64,
 }
 
-/// Searches of one game, whatever it is.
+/// Searches of one game.
 pub(crate) type AnyBatch = Either<Batch<Value>, Batch<Values>>;
 
 impl AnyBatch {
@@ -284,7 +284,7 @@ impl<P: Paid> Batch<P> {
         self.rounds.stats
     }
 
-    /// The first error that a game met. To be asked after whatever asks a game something.
+    /// The first error of a game. Ask for it after each question to a game.
     pub(crate) fn check(&self) -> PyResult<()> {
         self.searches.iter().try_for_each(AnySearch::check)
     }

@@ -176,7 +176,7 @@ impl Call {
         if let Owner::Future(future, _) = &self.owner { Some(future.clone_ref(py)) } else { None }
     }
 
-    /// It was not taken: whoever asked has heard why.
+    /// Marks the request as refused: the caller gets the error itself, so `Drop` tells nobody.
     pub(crate) fn refuse(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
